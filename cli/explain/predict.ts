@@ -1,7 +1,7 @@
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
 import { judgeMask, maskHostOf, maskUnheard } from '../../model/placement/mask-fit.ts';
 import type { PlacementHost, PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/preferences.ts';
 import {
   judgeFit,
   NO_REPORT,

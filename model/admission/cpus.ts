@@ -8,8 +8,7 @@ import { recognizeLauncher } from '../launcher/recognize.ts';
 import { COMPUTE, type PodShape, type VmiShape } from '../launcher/shapes.ts';
 import { PLACED_RESOURCE } from '../names.ts';
 import { integralCpus } from '../quantity.ts';
-import type { Place } from './decision.ts';
-import type { ClusterFacts, LauncherFacts, OrdinaryFacts, Settings } from './facts.ts';
+import type { ClusterFacts, LauncherFacts, OrdinaryFacts, Place, Settings } from './facts.ts';
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
 export interface PodCpus {

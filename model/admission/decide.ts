@@ -6,8 +6,16 @@ import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
-import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
-import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
+import type {
+  AdmissionFinding,
+  ClusterFacts,
+  Decision,
+  LauncherFacts,
+  OrdinaryFacts,
+  Place,
+  PodChange,
+  PodFacts,
+} from './facts.ts';
 import { networksOf, reachFindings } from './networks.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';

@@ -9,7 +9,7 @@ import {
   FULL_PCPUS_ONLY,
   NUMA_AFFINITY_ANNOTATION,
 } from '../names.ts';
-import { parseAffinities } from '../networks/affinity.ts';
+import { parseAffinities } from '../networks/interfaces.ts';
 import { annotationFindings, wantsWholeCores } from './annotation.ts';
 import { guestVcpus, launcherCpus } from './cpus.ts';
 import { maskRefusals } from './mask-request.ts';

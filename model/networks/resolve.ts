@@ -1,10 +1,9 @@
 import { cut, few, quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { type Affinity, type AffinityByInterface, PREFERRED_EFFECT } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
-import type { NetworkInterface } from './interfaces.ts';
+import { type Affinity, type AffinityByInterface, type NetworkInterface, PREFERRED_EFFECT } from './interfaces.ts';
 import { classifyNad, type NadFacts, type NadShape, type NetworkClass } from './nad.ts';
 
 /** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */

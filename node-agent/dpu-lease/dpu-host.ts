@@ -4,8 +4,14 @@ import { type LeaseRepair, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createLease, type LeaseName, type LeaseObject, patchLease, readLease } from '../kube-objects/lease.ts';
-import { readNode } from '../kube-objects/node.ts';
+import {
+  createLease,
+  type LeaseName,
+  type LeaseObject,
+  patchLease,
+  readLease,
+  readNode,
+} from '../kube-objects/lease.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
 export interface DpuHostDeps {

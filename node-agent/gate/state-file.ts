@@ -2,8 +2,7 @@ import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
 import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { saveFile } from '../files/saved-file.ts';
+import { readBounded, saveFile } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
 
 /** Replaces the state file in one step: see saveFile. @throws a system error */

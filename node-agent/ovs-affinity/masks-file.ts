@@ -2,8 +2,7 @@ import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { parseSaved, putAside, SavedFormatError, saveFile } from '../files/saved-file.ts';
+import { parseSaved, putAside, readBounded, SavedFormatError, saveFile } from '../files/bounded-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */

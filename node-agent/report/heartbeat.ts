@@ -3,8 +3,7 @@ import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createLease, createRenewals, type LeaseName, patchLease } from '../kube-objects/lease.ts';
-import { ownedBy, readNode } from '../kube-objects/node.ts';
+import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 

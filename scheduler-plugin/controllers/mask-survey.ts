@@ -1,7 +1,12 @@
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
-import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
-import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
+import {
+  hasMaskHost,
+  type MaskedVm,
+  type MaskHost,
+  maskHostOf,
+  type SurveyedNode,
+} from '../../model/placement/mask-fit.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import { type Fleet, ownedCpusOf, trustedShape } from '../cluster/fleet.ts';

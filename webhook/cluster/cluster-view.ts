@@ -2,21 +2,70 @@ import * as z from 'zod';
 import { name, qualifiedName } from '../../kube/bounds.ts';
 import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import type { ConfiguredContext } from '../../model/networks/context-file.ts';
-import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
+import { type NetworkedVmi, PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createNodeCache } from './node-cache.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
-import { createVmiCache } from './vmi-cache.ts';
+
+/** The fields of a VMI that affect the decision about its launcher. */
+export type VmiView = VmiShape & NetworkedVmi;
+
+export const VMI_PATH = '/apis/kubevirt.io/v1';
+
+/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
+const MAX_VMI_BYTES = 48 * 1024 * 1024;
+
+/** VMIs from the watch. */
+export function createVmiCache({ client, log, now }: CacheOptions) {
+  const instances = createReflector({
+    client,
+    path: `${VMI_PATH}/virtualmachineinstances`,
+    schema: virtualMachineInstance,
+    page: LIST_PAGE,
+    project: vmiView,
+    budget: new TenantBudget(MAX_VMI_BYTES),
+    optional: true,
+    log,
+    now,
+  });
+  return {
+    watches: { VMIs: instances },
+    find: (namespace: string, name: string): VmiView | undefined => instances.items.get(`${namespace}/${name}`),
+  };
+}
+
+/** The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiView {
+  const { limits, requests } = spec.domain.resources ?? {};
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+  return {
+    metadata: {
+      uid: metadata.uid,
+      annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations),
+    },
+    spec: {
+      domain: { ...spec.domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } },
+      networks: spec.networks,
+    },
+  };
+}
+
+function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
+  return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
+}
 
 export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
 
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
 
 /** Network attachment definitions, reduced to the fields that classify them. */
 export function createNadCache({ client, log, now }: CacheOptions) {
@@ -27,7 +76,7 @@ export function createNadCache({ client, log, now }: CacheOptions) {
     schema: networkAttachmentDefinition,
     page: LIST_PAGE,
     project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
-    budget: new TenantBudget(MAX_BYTES),
+    budget: new TenantBudget(MAX_DEFINITION_BYTES),
     onChange: ({ key, after }) => {
       const [namespace = '', name = ''] = key.split('/');
       if (after !== undefined && isPrimaryNetwork(after)) {

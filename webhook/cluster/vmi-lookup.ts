@@ -3,7 +3,7 @@ import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { issuesText } from '../../model/errors.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
-import { VMI_PATH, type VmiView } from './vmi-cache.ts';
+import { VMI_PATH, type VmiView } from './cluster-view.ts';
 
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =

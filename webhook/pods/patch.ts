@@ -1,6 +1,6 @@
 import jsonPatch from 'fast-json-patch';
 import type { PatchOperation } from '../../model/admission/answer.ts';
-import type { ContainerChange, PodChange } from '../../model/admission/decision.ts';
+import type { ContainerChange, PodChange } from '../../model/admission/facts.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
 import { withAlternatives } from '../../model/launcher/smt-affinity.ts';

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { askedMultiples } from '../../../model/launcher/node-kind.ts';
 import {
+  filteringTaints,
   type NodeRequirement,
   type NodeTerm,
   requiredTerms,
   type SelectingSpec,
   selectionKey,
   selectsNode,
+  toleratesAll,
 } from '../../../model/launcher/node-selection.ts';
 import { beforeSmtAffinity, smtAffinity, withAlternatives } from '../../../model/launcher/smt-affinity.ts';
-import { filteringTaints, toleratesAll } from '../../../model/launcher/taints.ts';
 import { rejectionWarning } from '../../../model/launcher/template.ts';
 import { ANNOTATED, CPU, kind } from '../admission/facts.ts';
 
