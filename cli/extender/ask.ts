@@ -1,4 +1,4 @@
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readElection } from './election.ts';

@@ -2,7 +2,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
 import { type KubeConfig, PortForward } from '@kubernetes/client-node';
 import { readText } from '../../kube/calls.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 
 /** Import this file lazily: client-node costs every start of the command a tenth of a second. */
 

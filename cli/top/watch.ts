@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { endingOf } from '../support/errors.ts';
 import { countText, type Line, lineText, type Sink, type Terminal, terminalOf } from '../support/terminal.ts';
 

@@ -1,6 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { describeHost } from '../../model/host.ts';
-import { unevenCore } from '../../model/host-cores.ts';
+import { describeHost, unevenCore } from '../../model/host.ts';
 import { numbersOf } from '../support/output.ts';
 import type { Machine } from './read.ts';
 

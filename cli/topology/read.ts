@@ -1,6 +1,6 @@
 import { type Cache, readCaches } from '../../hardware/caches.ts';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { type Nic, readNics } from '../../hardware/nics.ts';
+import { type Nic, readNics } from '../../hardware/nic-cells.ts';
 import { readHost, readIsolated } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host } from '../../model/host.ts';

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { History, HistoryEntry } from '../data/wire.ts';

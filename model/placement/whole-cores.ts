@@ -1,5 +1,5 @@
 import type { CpuSet } from '../cpu-set.ts';
-import { unevenCore } from '../host-cores.ts';
+import { unevenCore } from '../host.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import type { PlacementHost } from './needs.ts';
 import { type Refusal, refusal } from './refusal.ts';

@@ -1,9 +1,8 @@
 import { dirname, join } from 'node:path';
 import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';

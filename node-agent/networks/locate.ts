@@ -1,6 +1,6 @@
 import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
-import { few } from '../../model/brief.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { few } from '../../model/errors.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
 

@@ -1,6 +1,5 @@
-import { cut, few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { quote } from '../../model/errors.ts';
+import { cut, few, quote } from '../../model/errors.ts';
 import { parseBridgeMappings } from '../../model/networks/context.ts';
 import { mapOf, type Row, rowsOf, setOf, type Tables, textOf } from '../open-vswitch/ovsdb/replica.ts';
 

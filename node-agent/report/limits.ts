@@ -7,8 +7,7 @@ import {
   MAX_REFUSALS,
   type NodeTopologyStatus,
 } from '../../kube/node-topology.ts';
-import { cut } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import { type Condition, withTimes } from './conditions.ts';
 
 /** Limits of the NodeTopology definition. The API server rejects a whole report that exceeds one. */

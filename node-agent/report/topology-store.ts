@@ -1,8 +1,13 @@
-import type { KubeClient, PatchType, RequestOptions } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import {
+  isAlreadyExists,
+  isNotFound,
+  type KubeClient,
+  type PatchType,
+  type RequestOptions,
+} from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { AGENT } from '../../model/names.ts';
-import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
+import { type NodeIdentity, ownedBy } from '../kube-objects/lease.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 

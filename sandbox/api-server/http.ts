@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'yaml';
 import { readText } from '../../kube/calls.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import type { Json, JsonObject } from '../objects.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from './errors.ts';
 

@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import {
   isReady,

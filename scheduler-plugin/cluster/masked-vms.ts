@@ -4,7 +4,7 @@ import { createReflector } from '../../kube/reflector.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
+import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 

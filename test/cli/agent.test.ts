@@ -6,7 +6,7 @@ import type { OpenPort } from '../../cli/extender/port-forward.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
 import { fetchVmStatus } from '../../cli/vm/status.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';

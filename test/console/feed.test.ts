@@ -3,7 +3,7 @@ import { formatCpus } from '../../console/data/cpu-list.ts';
 import { Paint } from '../../console/data/node.ts';
 import { Store } from '../../console/data/store.ts';
 import type { WireRecord } from '../../console/data/wire.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { launcher } from './cluster.ts';
 import { type Listener, listen } from './events.ts';

@@ -6,7 +6,7 @@ import { buildConsole } from '../../build-console.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
-import type { KubeError } from '../../kube/errors.ts';
+import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { parseCpus } from '../../console/data/cpu-list.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, openBrowser, openPage } from './browser.ts';

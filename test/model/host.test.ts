@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, describeHost, type HostDescription, HostError } from '../../model/host.ts';
-import { assertOnline, isWholeCores, unevenCore } from '../../model/host-cores.ts';
+import {
+  assertOnline,
+  createHost,
+  describeHost,
+  type HostDescription,
+  HostError,
+  isWholeCores,
+  unevenCore,
+} from '../../model/host.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
