@@ -23,7 +23,8 @@ export function parseRanges(list: string, whole: string, limit: number): Uint32A
   const words = new Uint32Array((highest + WORD) >>> 5);
   if (bounds.length <= 2 * FEW_RANGES) {
     for (let i = 0; i < bounds.length; i += 2) setRange(words, bounds[i]!, bounds[i + 1]!);
-  } else setManyRanges(words, bounds, highest);
+  } else if (bounds.length < words.length) setSortedRanges(words, bounds);
+  else setManyRanges(words, bounds, highest);
   return words;
 }
 
@@ -66,6 +67,19 @@ function scanRanges(list: string, whole: string, limit: number): { bounds: numbe
 
 function malformed(whole: string): ParseError {
   return new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
+}
+
+/** Fills ranges in ascending order, so that overlaps never fill a word twice. */
+function setSortedRanges(words: Uint32Array, bounds: readonly number[]): void {
+  const ranges = new Float64Array(bounds.length / 2);
+  for (let i = 0; i < ranges.length; i++) ranges[i] = bounds[2 * i]! * MAX_CPUS + bounds[2 * i + 1]!;
+  let next = 0;
+  for (const range of ranges.sort()) {
+    const last = range % MAX_CPUS;
+    if (last < next) continue;
+    setRange(words, Math.max(Math.floor(range / MAX_CPUS), next), last);
+    next = last + 1;
+  }
 }
 
 /** Fills many ranges. The cost depends on their number and on the highest id, not on overlaps. */
