@@ -5,7 +5,7 @@ import type { Problem, SwitchPicture } from '../data/wire.ts';
 import { type Answer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
-import { timeText } from '../state/time-zone.ts';
+import { timeText } from '../state/time-text.ts';
 import { Ago } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail } from './detail.tsx';

@@ -1,27 +1,10 @@
-import * as z from 'zod';
+import type * as z from 'zod';
+import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { ListedDevices } from './devices.ts';
 
-/** The state of the kubelet's device manager, a file in its directory of device plugins. */
-export const DEVICE_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
 /** The largest file that is read, in bytes. A device takes about 20, a container what its plugin answered. */
 export const MAX_DEVICE_CHECKPOINT_BYTES = 4 * 1024 * 1024;
-
-/** Source: pkg/kubelet/cm/devicemanager/checkpoint. */
-const checkpoint = z.object({
-  Data: z.object({
-    PodDeviceEntries: z
-      .array(
-        z.object({
-          PodUID: z.string(),
-          ContainerName: z.string(),
-          ResourceName: z.string(),
-          DeviceIDs: z.record(z.string(), z.array(z.string())),
-        }),
-      )
-      .nullish(),
-  }),
-});
 
 /** A pod as PodResources lists it, with the fields that the agent reads. */
 export interface PodWithDevices {
@@ -62,9 +45,9 @@ export function devicesOfPods(
   return entries.filter(({ podUID }) => present.has(podUID));
 }
 
-function parse(text: string): z.infer<typeof checkpoint> {
+function parse(text: string): z.infer<typeof deviceCheckpoint> {
   try {
-    return checkpoint.parse(JSON.parse(text));
+    return deviceCheckpoint.parse(JSON.parse(text));
   } catch (cause) {
     const message = `${DEVICE_CHECKPOINT_FILE}: torn, or an unknown format`;
     throw new PlumblineError('device-checkpoint', message, { cause });

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -8,12 +9,7 @@ import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { MOST_ENTRIES } from './checkpoint.ts';
-import {
-  DEVICE_CHECKPOINT_FILE,
-  devicesOfPods,
-  MAX_DEVICE_CHECKPOINT_BYTES,
-  type PodWithDevices,
-} from './device-checkpoint.ts';
+import { devicesOfPods, MAX_DEVICE_CHECKPOINT_BYTES, type PodWithDevices } from './device-checkpoint.ts';
 import { countDevices, type ListedDevices } from './devices.ts';
 import {
   MAX_MEMORY_CHECKPOINT_BYTES,

@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
   DEVICE_PLUGIN_VERSION,
@@ -17,7 +18,6 @@ import {
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
-import { CHECKPOINT_FILE } from './device-checkpoint.ts';
 
 export interface DevicePluginsDeps {
   /** The kubelet's device-plugins directory. */
@@ -93,7 +93,7 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
     async start() {
       await mkdir(directory, { recursive: true });
       for (const name of await readdir(directory)) {
-        if (name !== CHECKPOINT_FILE) await rm(join(directory, name), { recursive: true, force: true });
+        if (name !== DEVICE_CHECKPOINT_FILE) await rm(join(directory, name), { recursive: true, force: true });
       }
       server = new Server(SERVER_OPTIONS);
       const registration: RegistrationServer = { register: unaryHandler(register) };

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
@@ -8,7 +9,7 @@ import type { RejectionReason } from '../../model/kubelet/rejection.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/state-check.ts';
 import type { Pod } from '../objects.ts';
-import { CHECKPOINT_FILE, readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
+import { readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
 import { MEMORY_STATE_FILE, writeMemoryState } from './memory-state-file.ts';
 import { rpcText } from './pod-worker.ts';
 import { type KubeletSettings, rulesOf } from './settings.ts';
@@ -38,7 +39,7 @@ export interface ManagersDeps {
 export async function openManagers({ settings, directory, allocate }: ManagersDeps) {
   const rules = rulesOf(settings);
   const statePath = join(directory, 'cpu_manager_state');
-  const devicePath = join(directory, 'device-plugins', CHECKPOINT_FILE);
+  const devicePath = join(directory, 'device-plugins', DEVICE_CHECKPOINT_FILE);
   await mkdir(join(directory, 'device-plugins'), { recursive: true });
   const remembered = await readStateFile(statePath, settings.cpuManagerPolicy);
   const devices = await readDeviceCheckpoint(devicePath);
