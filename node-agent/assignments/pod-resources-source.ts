@@ -62,13 +62,8 @@ export interface PodResourcesSourceDeps {
   readonly signal: AbortSignal;
 }
 
-export interface PodResourcesSource {
-  /** Requests a round soon. Several requests before it starts cause one round. */
-  refresh(): void;
-}
-
 /** Queries the kubelet after possible changes, and with increasing pauses while it does not answer. */
-export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSource {
+export function followPodResources(deps: PodResourcesSourceDeps) {
   const { kubeletDir, socketPath, log, signal } = deps;
   const backoff = new Backoff({ first: 0.2, most: 10 });
   let last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
@@ -126,6 +121,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     publish({ value: last.value, problem });
   };
 
+  /** Requests a round soon. Several requests before it starts cause one round. */
   const refresh = () => {
     if (running) wanted = true;
     else schedule(0);

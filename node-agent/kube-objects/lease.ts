@@ -108,22 +108,19 @@ export async function patchLease(
   return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
 }
 
-/** Creates renewTimes that always increase, even if the clock is set back: observers detect changes. */
-export interface Renewals {
-  /** Continues after a renewTime that was read, for a restarted process. */
-  seen(renewTime: string | null | undefined): void;
-  next(): string;
-}
-
-/** Creates the counter. @param wallClock milliseconds since the epoch */
-export function createRenewals(wallClock: () => number): Renewals {
+/**
+ * Creates renewTimes that always increase, even if the clock is set back.
+ * @param wallClock milliseconds since the epoch
+ */
+export function createRenewals(wallClock: () => number) {
   let last: string | null | undefined;
   return {
-    seen(renewTime) {
+    /** Continues after a renewTime that was read, for a restarted process. */
+    seen(renewTime: string | null | undefined): void {
       const seen = parseMicroTime(renewTime ?? '');
       if (seen !== undefined && seen > (parseMicroTime(last ?? '') ?? 0n)) last = renewTime;
     },
-    next() {
+    next(): string {
       last = nextRenewTime(last, BigInt(Math.floor(wallClock() * 1000)));
       return last;
     },
