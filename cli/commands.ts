@@ -11,81 +11,54 @@ export interface CommandEntry {
   readonly load: () => Promise<Command>;
 }
 
+/** @param file its `command.ts` */
+const entry = (name: string, summary: string, file: () => Promise<{ createCommand(): Command }>): CommandEntry => {
+  return { name, summary, load: async () => (await file()).createCommand() };
+};
+
 /** In the order of `plumbline --help`. */
 export const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: 'explain',
-    summary: 'show why a VM or pod does not run, node by node, and what would help',
-    load: async () => (await import('./explain/command.ts')).explainCommand(),
-  },
-  {
-    name: 'top',
-    summary: 'show the CPUs of each node and who owns them, as a map',
-    load: async () => (await import('./top/command.ts')).topCommand(),
-  },
-  {
-    name: 'console',
-    summary: 'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
-    load: async () => (await import('./console/command.ts')).consoleCommand(),
-  },
-  {
-    name: 'simulate',
-    summary: 'compute how many VMs fit on this cluster, or on hypothetical nodes',
-    load: async () => (await import('./simulate/command.ts')).simulateCommand(),
-  },
-  {
-    name: 'doctor',
-    summary: 'check the installation, and find what fails silently',
-    load: async () => (await import('./doctor/command.ts')).doctorCommand(),
-  },
-  {
-    name: 'topology',
-    summary: 'show the NUMA nodes, cores, caches and NICs of this machine',
-    load: async () => (await import('./topology/command.ts')).topologyCommand(),
-  },
-  {
-    name: 'ovs',
-    summary: 'show where the threads of Open vSwitch run on a node',
-    load: async () => (await import('./ovs/command.ts')).ovsCommand(),
-  },
-  {
-    name: 'import',
-    summary: 'convert the network and CPU settings of a Nova compute host',
-    load: async () => (await import('./import/command.ts')).importCommand(),
-  },
-  {
-    name: 'verify',
-    summary: 'show which nodes can host each VM with a CPU mask, and why others cannot',
-    load: async () => (await import('./verify/command.ts')).verifyCommand(),
-  },
-  {
-    name: 'cpu-mask',
-    summary: 'check CPU masks, and convert them for taskset, Xen and LXC',
-    load: async () => (await import('./cpu-mask/command.ts')).cpuMaskCommand(),
-  },
-  {
-    name: 'vm',
-    summary: 'show the threads of the VMs on a node, and the CPUs they should run on',
-    load: async () => (await import('./vm/command.ts')).vmCommand(),
-  },
-  {
-    name: 'qemu',
-    summary: 'pin the vCPUs of a QEMU process that runs without Kubernetes',
-    load: async () => (await import('./qemu/command.ts')).qemuCommand(),
-  },
-  {
-    name: 'demo',
-    summary: 'run Plumbline in an embedded cluster',
-    load: async () => (await import('./demo/command.ts')).demoCommand(),
-  },
-  {
-    name: 'version',
-    summary: 'print the version of this command',
-    load: async () => (await import('./version/command.ts')).versionCommand(),
-  },
-  {
-    name: 'completion',
-    summary: 'print the completion script for bash, zsh or fish',
-    load: async () => (await import('./completion/command.ts')).completionCommand(),
-  },
+  entry(
+    'explain',
+    'show why a VM or pod does not run, node by node, and what would help',
+    () => import('./explain/command.ts'),
+  ),
+  entry('top', 'show the CPUs of each node and who owns them, as a map', () => import('./top/command.ts')),
+  entry(
+    'console',
+    'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
+    () => import('./console/command.ts'),
+  ),
+  entry(
+    'simulate',
+    'compute how many VMs fit on this cluster, or on hypothetical nodes',
+    () => import('./simulate/command.ts'),
+  ),
+  entry('doctor', 'check the installation, and find what fails silently', () => import('./doctor/command.ts')),
+  entry(
+    'topology',
+    'show the NUMA nodes, cores, caches and NICs of this machine',
+    () => import('./topology/command.ts'),
+  ),
+  entry('ovs', 'show where the threads of Open vSwitch run on a node', () => import('./ovs/command.ts')),
+  entry('import', 'convert the network and CPU settings of a Nova compute host', () => import('./import/command.ts')),
+  entry(
+    'verify',
+    'show which nodes can host each VM with a CPU mask, and why others cannot',
+    () => import('./verify/command.ts'),
+  ),
+  entry(
+    'cpu-mask',
+    'check CPU masks, and convert them for taskset, Xen and LXC',
+    () => import('./cpu-mask/command.ts'),
+  ),
+  entry(
+    'vm',
+    'show the threads of the VMs on a node, and the CPUs they should run on',
+    () => import('./vm/command.ts'),
+  ),
+  entry('qemu', 'pin the vCPUs of a QEMU process that runs without Kubernetes', () => import('./qemu/command.ts')),
+  entry('demo', 'run Plumbline in an embedded cluster', () => import('./demo/command.ts')),
+  entry('version', 'print the version of this command', () => import('./version/command.ts')),
+  entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
 ];

@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
+import { resultOrNone } from '../model/json.ts';
+import { entries, readId } from './sysfs-files.ts';
 
 /** The place of a network interface according to sysfs. */
 export interface NicPlace {
@@ -149,22 +151,58 @@ function together(places: readonly NicPlace[]): NicPlace {
 }
 
 function list(directory: string): string[] | undefined {
-  return quietly(() => readdirSync(directory));
+  return resultOrNone(() => readdirSync(directory));
 }
 
 /** The text of a file without trailing white space; undefined if the file is missing or unreadable. */
 function read(file: string): string | undefined {
-  return quietly(() => readFileSync(file, 'utf8').trim());
+  return resultOrNone(() => readFileSync(file, 'utf8').trim());
 }
 
 function real(path: string): string | undefined {
-  return quietly(() => realpathSync(path));
+  return resultOrNone(() => realpathSync(path));
 }
 
-function quietly<Value>(look: () => Value): Value | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
+/** A network interface that is hardware or is built on hardware. */
+export interface Nic {
+  readonly name: string;
+  /** NUMA nodes; empty if unknown to the kernel. */
+  readonly cells: readonly number[];
+  /** Address of its PCI function: `0000:3b:00.0`. */
+  readonly pci: string | undefined;
+  readonly driver: string | undefined;
+  /** Undefined if the kernel does not report it. */
+  readonly up: boolean | undefined;
+  /** Megabits per second; undefined without a link. */
+  readonly speed: number | undefined;
+  readonly virtualFunctions: number;
+}
+
+/** The host's own interfaces, by name. Virtual functions and guests' ports are left out. */
+export async function readNics(root: string): Promise<Nic[]> {
+  const names = await entries(join(root, 'class/net'), /./);
+  const nics: Nic[] = [];
+  for (const name of names.sort()) {
+    const directory = join(root, 'class/net', name);
+    const place = placeOfNic(root, name);
+    const isFunction = (await entries(join(directory, 'device'), /^physfn$/)).length > 0;
+    if (place.kind !== 'hardware' || isFunction || isGuestSide(root, name)) continue;
+    const device = targetName(join(directory, 'device'));
+    nics.push({
+      name,
+      cells: place.cells.toArray(),
+      pci: device !== undefined && /^[0-9a-f]{4,}:[0-9a-f]{2}:/.test(device) ? device : undefined,
+      driver: targetName(join(directory, 'device/driver')),
+      up: hasCarrier(root, name),
+      speed: (await readId(join(directory, 'speed')).catch(() => undefined)) || undefined,
+      virtualFunctions: (await readId(join(directory, 'device/sriov_numvfs'))) ?? 0,
+    });
   }
+  return nics;
+}
+
+/** The name of a link's target. */
+function targetName(path: string): string | undefined {
+  const target = real(path);
+  return target && basename(target);
 }

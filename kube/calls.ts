@@ -1,5 +1,4 @@
-import type { KubeClient, RequestOptions } from './client.ts';
-import { KubeError } from './errors.ts';
+import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
 
 /** A request body and its media type. */
 export interface Content {

@@ -1,6 +1,5 @@
 import type { Logger } from '../runtime/log.ts';
-import type { KubeClient } from './client.ts';
-import { isAlreadyExists } from './errors.ts';
+import { isAlreadyExists, type KubeClient } from './client.ts';
 
 export interface EventTarget {
   readonly apiVersion: string;

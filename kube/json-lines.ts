@@ -1,4 +1,4 @@
-import { KubeError } from './errors.ts';
+import { KubeError } from './client.ts';
 
 const NEWLINE = 0x0a;
 

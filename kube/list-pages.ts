@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient, RequestOptions } from './client.ts';
-import { KubeError } from './errors.ts';
+import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a page that is decoded at once. A page of one object may have LARGEST bytes. */
 const PAGE_BYTES = 2 * 1024 * 1024;

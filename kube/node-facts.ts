@@ -1,3 +1,4 @@
+import { resultOrNone } from '../model/json.ts';
 import { integralCpus } from '../model/quantity.ts';
 import type { NodeFacts } from '../model/report/check.ts';
 import type { Node } from './resources.ts';
@@ -23,9 +24,5 @@ export function factsOfNode({
 
 /** Undefined if the text is not a quantity, or not whole. */
 export function wholeOrNone(quantity: string): number | undefined {
-  try {
-    return integralCpus(quantity);
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => integralCpus(quantity));
 }

@@ -81,6 +81,12 @@ export const refusedStart = z.object({
   message: text(MAX_REFUSAL_MESSAGE),
 });
 
+/** Largest number of physnets in a report, as in the CRD. */
+export const MAX_PHYSNETS = 256;
+
+/** NUMA nodes of a physnet's uplinks, as a list such as `0-1`; '' if unknown. */
+export const physnet = z.object({ name, cells: cellList });
+
 export const nodeTopologyStatus = z.object({
   /** Absent means 1. */
   format: z
@@ -140,8 +146,7 @@ export const nodeTopologyStatus = z.object({
     z.object({ podUID: uid, namespace: word.optional(), podName: name.optional(), container: word, cpus: cpuList }),
     2048,
   ),
-  /** NUMA nodes of each physnet's uplinks, as a list such as `0-1`; '' if unknown. */
-  physnets: list(z.object({ name, cells: cellList }), 256).optional(),
+  physnets: list(physnet, MAX_PHYSNETS).optional(),
   tunnel: z.object({ cells: cellList }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { issuesText } from '../model/brief.ts';
+import { issuesText } from '../model/errors.ts';
 import type { Logger } from '../runtime/log.ts';
 import { unreadableObjects } from '../runtime/metrics.ts';
 import type { TenantBudget } from '../runtime/tenant-budget.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
-import type { KubeClient } from './client.ts';
-import { isExpired, isNotFound, KubeError } from './errors.ts';
+import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';
 import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';

@@ -42,6 +42,11 @@ export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
 
+/** A field that may be absent or null. */
+export function orUndefined<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform(nullToUndefined);
+}
+
 const MAX_CONTAINERS = 512;
 const MAX_CONDITIONS = 256;
 const MAX_TOLERATIONS = 512;
@@ -56,15 +61,12 @@ const MAX_VALUES = 4096;
 /** A NetworkAttachmentDefinition's configuration: see model/networks/cni-config. */
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
-const labels = map(qualifiedName, word, MAX_LABELS).nullish().transform(nullToUndefined).optional();
-export const nodeSelector = map(qualifiedName, word, MAX_SELECTORS).nullish().transform(nullToUndefined).optional();
+const labels = orUndefined(map(qualifiedName, word, MAX_LABELS)).optional();
+export const nodeSelector = orUndefined(map(qualifiedName, word, MAX_SELECTORS)).optional();
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
-const resourceList = map(qualifiedName, quantity, MAX_RESOURCES).nullish().transform(nullToUndefined).optional();
-export const resources = z
-  .object({ requests: resourceList, limits: resourceList })
-  .nullish()
-  .transform(nullToUndefined);
+const resourceList = orUndefined(map(qualifiedName, quantity, MAX_RESOURCES)).optional();
+export const resources = orUndefined(z.object({ requests: resourceList, limits: resourceList }));
 
 const annotation = text(MAX_ANNOTATION_CHARACTERS).optional();
 /** Only `plumbline doctor` reads it, so it never makes an object unreadable. */
@@ -73,33 +75,32 @@ const connection = text(4 * MAX_ANNOTATION_CHARACTERS)
   .catch(undefined);
 
 /** The annotations that Plumbline reads. Others are dropped. */
-const annotations = z
-  .object({
-    [ALIGN_ANNOTATION]: annotation,
-    [CPU_MASK_ANNOTATION]: annotation,
-    [CPU_MASK_START_ANNOTATION]: annotation,
-    [DECISION_ANNOTATION]: annotation,
-    [DEFAULT_NETWORK_ANNOTATION]: annotation,
-    [DPU_DETAILS_ANNOTATION]: connection,
-    [DPU_STATUS_ANNOTATION]: connection,
-    [EVEN_PARITY_ANNOTATION]: presence.optional(),
-    [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
-    [FULL_PCPUS_ANNOTATION]: annotation,
-    [NAD_PHYSNET_ANNOTATION]: annotation,
-    [NETWORKS_ANNOTATION]: annotation,
-    [NUMA_AFFINITY_ANNOTATION]: annotation,
-    [PAUSED_START_ANNOTATION]: annotation,
-    [PLACEMENT_ANNOTATION]: annotation,
-    [PROVISIONING_ANNOTATION]: annotation,
-    [RESOURCE_NAME_ANNOTATION]: annotation,
-    // On the mirror of a static pod (pkg/kubelet/types/pod_update.go).
-    'kubernetes.io/config.hash': annotation,
-    'kubernetes.io/config.mirror': presence.optional(),
-  })
-  .transform((read) => read as Readonly<Record<string, string>>)
-  .nullish()
-  .transform(nullToUndefined)
-  .optional();
+const annotations = orUndefined(
+  z
+    .object({
+      [ALIGN_ANNOTATION]: annotation,
+      [CPU_MASK_ANNOTATION]: annotation,
+      [CPU_MASK_START_ANNOTATION]: annotation,
+      [DECISION_ANNOTATION]: annotation,
+      [DEFAULT_NETWORK_ANNOTATION]: annotation,
+      [DPU_DETAILS_ANNOTATION]: connection,
+      [DPU_STATUS_ANNOTATION]: connection,
+      [EVEN_PARITY_ANNOTATION]: presence.optional(),
+      [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
+      [FULL_PCPUS_ANNOTATION]: annotation,
+      [NAD_PHYSNET_ANNOTATION]: annotation,
+      [NETWORKS_ANNOTATION]: annotation,
+      [NUMA_AFFINITY_ANNOTATION]: annotation,
+      [PAUSED_START_ANNOTATION]: annotation,
+      [PLACEMENT_ANNOTATION]: annotation,
+      [PROVISIONING_ANNOTATION]: annotation,
+      [RESOURCE_NAME_ANNOTATION]: annotation,
+      // On the mirror of a static pod (pkg/kubelet/types/pod_update.go).
+      'kubernetes.io/config.hash': annotation,
+      'kubernetes.io/config.mirror': presence.optional(),
+    })
+    .transform((read) => read as Readonly<Record<string, string>>),
+).optional();
 
 export const objectMeta = z.object({
   name: name.optional(),
@@ -110,19 +111,19 @@ export const objectMeta = z.object({
   deletionTimestamp: word.optional(),
   labels,
   annotations,
-  ownerReferences: list(
-    z.object({
-      apiVersion: qualifiedName,
-      kind: word,
-      name,
-      uid,
-      controller: z.boolean().optional(),
-      blockOwnerDeletion: z.boolean().optional(),
-    }),
-    MAX_OWNERS,
-  )
-    .nullish()
-    .transform(nullToUndefined),
+  ownerReferences: orUndefined(
+    list(
+      z.object({
+        apiVersion: qualifiedName,
+        kind: word,
+        name,
+        uid,
+        controller: z.boolean().optional(),
+        blockOwnerDeletion: z.boolean().optional(),
+      }),
+      MAX_OWNERS,
+    ),
+  ),
 });
 
 export const container = z.object({
@@ -134,44 +135,43 @@ export const container = z.object({
 const nodeRequirement = z.object({
   key: qualifiedName,
   operator: word,
-  values: list(name, MAX_VALUES).nullish().transform(nullToUndefined),
+  values: orUndefined(list(name, MAX_VALUES)),
 });
-const requirements = list(nodeRequirement, MAX_REQUIREMENTS).nullish().transform(nullToUndefined);
+const requirements = orUndefined(list(nodeRequirement, MAX_REQUIREMENTS));
 
 type Requirements = z.output<typeof requirements>;
 
 /** Node affinity of a pod. */
 export const affinity = z.object({
-  nodeAffinity: z
-    .object({
-      // Terms with an unknown shape are ignored.
-      preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
-        z.object({ preference: z.object({ matchExpressions: requirements }) }),
-        MAX_TERMS,
-      ).transform(nullToUndefined),
-      requiredDuringSchedulingIgnoredDuringExecution: z
-        .object({
-          nodeSelectorTerms: list(z.object({ matchExpressions: requirements, matchFields: requirements }), MAX_TERMS)
-            .nullish()
-            .transform(nullToUndefined),
-        })
-        .nullish()
-        .transform(nullToUndefined),
-    })
-    .superRefine((affinities, context) => {
-      const terms: readonly { matchExpressions: Requirements; matchFields?: Requirements }[] = [
-        ...(affinities.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []),
-        ...(affinities.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ preference }) => preference),
-      ];
-      const all = terms
-        .flatMap(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []])
-        .flat();
-      const values = all.flatMap((requirement) => requirement.values ?? []);
-      if (all.length > MAX_REQUIREMENTS) context.addIssue(`more than ${MAX_REQUIREMENTS} requirements`);
-      if (values.length > MAX_VALUES) context.addIssue(`more than ${MAX_VALUES} values`);
-    })
-    .nullish()
-    .transform(nullToUndefined),
+  nodeAffinity: orUndefined(
+    z
+      .object({
+        // Terms with an unknown shape are ignored.
+        preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
+          z.object({ preference: z.object({ matchExpressions: requirements }) }),
+          MAX_TERMS,
+        ).transform(nullToUndefined),
+        requiredDuringSchedulingIgnoredDuringExecution: orUndefined(
+          z.object({
+            nodeSelectorTerms: orUndefined(
+              list(z.object({ matchExpressions: requirements, matchFields: requirements }), MAX_TERMS),
+            ),
+          }),
+        ),
+      })
+      .superRefine((affinities, context) => {
+        const terms: readonly { matchExpressions: Requirements; matchFields?: Requirements }[] = [
+          ...(affinities.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []),
+          ...(affinities.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ preference }) => preference),
+        ];
+        const all = terms
+          .flatMap(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []])
+          .flat();
+        const values = all.flatMap((requirement) => requirement.values ?? []);
+        if (all.length > MAX_REQUIREMENTS) context.addIssue(`more than ${MAX_REQUIREMENTS} requirements`);
+        if (values.length > MAX_VALUES) context.addIssue(`more than ${MAX_VALUES} values`);
+      }),
+  ),
 });
 
 export const toleration = z.object({
@@ -192,7 +192,7 @@ export const condition = z.object({
   message: message.optional(),
   lastTransitionTime: word.nullish(),
 });
-const conditions = list(condition, MAX_CONDITIONS).nullish().transform(nullToUndefined);
+const conditions = orUndefined(list(condition, MAX_CONDITIONS));
 
 export const podStatus = z.object({
   phase: word.optional(),
@@ -213,51 +213,44 @@ export const pod = z.object({
       ({ length }) => length > 0,
       'a pod needs at least one container',
     ),
-    initContainers: list(container, MAX_CONTAINERS).nullish().transform(nullToUndefined),
+    initContainers: orUndefined(list(container, MAX_CONTAINERS)),
     resources,
     nodeSelector,
-    affinity: affinity.nullish().transform(nullToUndefined),
+    affinity: orUndefined(affinity),
   }),
-  status: podStatus.nullish().transform(nullToUndefined),
+  status: orUndefined(podStatus),
 });
 
 export const node = z.object({
   metadata: objectMeta,
-  spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
-  status: z
-    .object({
+  spec: orUndefined(z.object({ unschedulable: z.boolean().optional() })),
+  status: orUndefined(
+    z.object({
       capacity: resourceList,
       allocatable: resourceList,
       conditions,
       nodeInfo: z.object({ architecture: word.optional() }).optional(),
-    })
-    .nullish()
-    .transform(nullToUndefined),
+    }),
+  ),
 });
 
 export const lease = z.object({
   metadata: objectMeta,
-  spec: z
-    .object({
+  spec: orUndefined(
+    z.object({
       // The name of a host, and a UUID.
-      holderIdentity: text(2 * MAX_NAME_CHARACTERS)
-        .nullish()
-        .transform(nullToUndefined),
-      leaseDurationSeconds: z.number().int().nullish().transform(nullToUndefined),
-      acquireTime: word.nullish().transform(nullToUndefined),
-      renewTime: word.nullish().transform(nullToUndefined),
-      leaseTransitions: z.number().int().nullish().transform(nullToUndefined),
-    })
-    .nullish()
-    .transform(nullToUndefined),
+      holderIdentity: orUndefined(text(2 * MAX_NAME_CHARACTERS)),
+      leaseDurationSeconds: orUndefined(z.number().int()),
+      acquireTime: orUndefined(word),
+      renewTime: orUndefined(word),
+      leaseTransitions: orUndefined(z.number().int()),
+    }),
+  ),
 });
 
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
-  spec: z
-    .object({ config: text(MAX_CONFIG_CHARACTERS).nullish().transform(nullToUndefined).optional() })
-    .nullish()
-    .transform(nullToUndefined),
+  spec: orUndefined(z.object({ config: orUndefined(text(MAX_CONFIG_CHARACTERS)) })),
 });
 
 export type ObjectMeta = z.infer<typeof objectMeta>;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { list, map, name, qualifiedName, uid, word } from './bounds.ts';
-import { affinity, condition, nodeSelector, nullToUndefined, objectMeta, resources, tolerations } from './resources.ts';
+import { affinity, condition, nodeSelector, objectMeta, orUndefined, resources, tolerations } from './resources.ts';
 
 const MAX_NETWORKS = 256;
 
@@ -11,42 +11,32 @@ export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({
     nodeSelector,
-    affinity: affinity.nullish().transform(nullToUndefined),
+    affinity: orUndefined(affinity),
     domain: z.object({
-      cpu: z
-        .object({
+      cpu: orUndefined(
+        z.object({
           cores: z.number().int().nonnegative().optional(),
           sockets: z.number().int().nonnegative().optional(),
           threads: z.number().int().nonnegative().optional(),
           dedicatedCpuPlacement: z.boolean().optional(),
           isolateEmulatorThread: z.boolean().optional(),
-          numa: z
-            .object({ guestMappingPassthrough: z.object({}).nullish().transform(nullToUndefined) })
-            .nullish()
-            .transform(nullToUndefined),
-        })
-        .nullish()
-        .transform(nullToUndefined),
+          numa: orUndefined(z.object({ guestMappingPassthrough: orUndefined(z.object({})) })),
+        }),
+      ),
       ioThreadsPolicy: word.optional(),
-      ioThreads: z
-        .object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })
-        .nullish()
-        .transform(nullToUndefined),
+      ioThreads: orUndefined(z.object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })),
       resources,
     }),
-    networks: list(
-      z.object({
-        name,
-        pod: z.object({}).nullish(),
-        multus: z
-          .object({ networkName: qualifiedName, default: z.boolean().optional() })
-          .nullish()
-          .transform(nullToUndefined),
-      }),
-      MAX_NETWORKS,
-    )
-      .nullish()
-      .transform(nullToUndefined),
+    networks: orUndefined(
+      list(
+        z.object({
+          name,
+          pod: z.object({}).nullish(),
+          multus: orUndefined(z.object({ networkName: qualifiedName, default: z.boolean().optional() })),
+        }),
+        MAX_NETWORKS,
+      ),
+    ),
   }),
 });
 
@@ -75,7 +65,7 @@ export const startingInstance = z.object({ metadata: objectMeta, spec: startingS
 
 const instancetype = z.object({ name: name.optional() }).nullish();
 const template = z.object({
-  metadata: objectMeta.nullish().transform((meta) => meta ?? undefined),
+  metadata: orUndefined(objectMeta),
   spec: startingSpec,
 });
 

@@ -1,7 +1,6 @@
 import type { Logger } from '../runtime/log.ts';
-import { underSignals } from '../runtime/signals.ts';
-import { Backoff, sleep } from '../runtime/time.ts';
-import { isExpired } from './errors.ts';
+import { Backoff, sleep, underSignals } from '../runtime/time.ts';
+import { isExpired } from './client.ts';
 
 /** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;

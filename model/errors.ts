@@ -1,3 +1,5 @@
+import type * as z from 'zod';
+
 /**
  * An error whose message is for the person who wrote the input: what is wrong, with which value, and what to do. `code`
  * is stable and has low cardinality, so it can label a metric and select a protocol's status.
@@ -24,4 +26,42 @@ const SHOWN = 80;
 /** The text for a message: quoted, control characters escaped, cut after 80 characters. */
 export function quote(text: string): string {
   return text.length > SHOWN ? `${JSON.stringify(text.slice(0, SHOWN))}…` : JSON.stringify(text);
+}
+
+/**
+ * Texts from other parties (a switch's configuration, names in the kernel, an annotation), shortened for a log line, an
+ * Event or a condition. The length of such a message must not depend on its subject.
+ */
+
+/** Returns the text, or its first `most` characters and an ellipsis. */
+export function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const end = isHighSurrogate(text.charCodeAt(most - 2)) ? most - 2 : most - 1;
+  return `${text.slice(0, end)}…`;
+}
+
+/** Returns the first texts, each cut to `longest` characters, and the number of further ones. */
+export function few(texts: readonly string[], most: number, longest: number): string[] {
+  const shown = texts.slice(0, most).map((text) => cut(text, longest));
+  return texts.length > most ? [...shown, `and ${texts.length - most} more`] : shown;
+}
+
+/** Whether a code unit is the first half of a surrogate pair, which a cut must not separate from the second. */
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+/** Characters of the description of an error, and of one message in it. */
+const MAX_ISSUES_CHARACTERS = 300;
+const MAX_ISSUE_CHARACTERS = 120;
+/** A part of a path that is safe to print. Others may control a terminal, and the writer of the object chose them. */
+const PLAIN_KEY = /^[\w./-]{1,80}$/;
+
+/** The first few places where a value does not match its schema, on one line, without the value. */
+export function issuesText(error: z.ZodError): string {
+  const issues = error.issues.slice(0, 3).map(({ path, message }) => {
+    const where = path.map((part) => (PLAIN_KEY.test(String(part)) ? String(part) : '*')).join('.');
+    return `${where || 'the whole'}: ${cut(message, MAX_ISSUE_CHARACTERS)}`;
+  });
+  return cut(issues.join('; '), MAX_ISSUES_CHARACTERS);
 }

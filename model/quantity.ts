@@ -20,9 +20,6 @@ const LARGEST_EXPONENT = 18;
 /** Longer text is refused before it becomes big integers. */
 const LONGEST = 64;
 const TOO_MUCH = 'the amount is too large';
-/** Texts whose amounts are remembered: a cluster's pods have few different ones. Beyond that, all are forgotten. */
-const REMEMBERED = 1024;
-const remembered = new Map<string, Quantity>();
 
 /**
  * An amount in Kubernetes' notation: exact to one billionth, rounded up beyond that.
@@ -38,15 +35,6 @@ export interface Quantity {
  * @throws ParseError if the text is not a quantity
  */
 export function parseQuantity(text: string): Quantity {
-  const known = remembered.get(text);
-  if (known !== undefined) return known;
-  const quantity = Object.freeze({ nano: nanoOf(text) });
-  if (remembered.size >= REMEMBERED) remembered.clear();
-  remembered.set(text, quantity);
-  return quantity;
-}
-
-function nanoOf(text: string): bigint {
   if (text.length > LONGEST) throw new ParseError('quantity', text, TOO_MUCH);
   const match = /^([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?$/.exec(
     text,
@@ -59,7 +47,7 @@ function nanoOf(text: string): bigint {
   if (power > LARGEST_EXPONENT) throw new ParseError('quantity', text, TOO_MUCH);
   const scaled = digits * NANO * 2n ** BigInt(BINARY[suffix] ?? 0);
   const nano = power >= 0 ? scaled * 10n ** BigInt(power) : divideUp(scaled, 10n ** BigInt(-power));
-  return sign === '-' ? -nano : nano;
+  return { nano: sign === '-' ? -nano : nano };
 }
 
 /** The amount in whole units, rounded up (Quantity.Value). */

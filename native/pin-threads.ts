@@ -1,5 +1,4 @@
-import { type Affinity, EVERY_CPU } from './affinity.ts';
-import { SyscallError } from './syscall-error.ts';
+import { type Affinity, EVERY_CPU, SyscallError } from './affinity.ts';
 
 /** The CPUs for one thread: 32-bit words as in `Affinity`. */
 export interface ThreadPin {

@@ -2,8 +2,14 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
-import { type CertificateFiles, loadCertificate, watchCertificate } from './certificate.ts';
-import { type Expiries, endOf, readExpiries } from './certificate-expiry.ts';
+import {
+  type CertificateFiles,
+  type Expiries,
+  endOf,
+  loadCertificate,
+  readExpiries,
+  watchCertificate,
+} from './certificate.ts';
 import { admitClients } from './client-admission.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';

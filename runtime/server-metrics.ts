@@ -1,4 +1,4 @@
-import { registerCertificateMetrics } from './certificate-expiry.ts';
+import { registerCertificateMetrics } from './certificate.ts';
 import type { HttpServer } from './http-server.ts';
 import { Gauge, type Registry } from './metrics.ts';
 

@@ -80,7 +80,11 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
       ca.publicKey,
       [
         extension(x509.id_ce_basicConstraints, new x509.BasicConstraints({ cA: true }), true),
-        extension(x509.id_ce_keyUsage, keyUsage(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign), true),
+        extension(
+          x509.id_ce_keyUsage,
+          new x509.KeyUsage(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign),
+          true,
+        ),
       ],
       ownValidity,
     ),
@@ -92,7 +96,7 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
       const keyIdentifierOfCa = new x509.KeyIdentifier(keyIdentifier(ca.publicKey));
       const extensions = [
         extension(x509.id_ce_basicConstraints, new x509.BasicConstraints(), true),
-        extension(x509.id_ce_keyUsage, keyUsage(x509.KeyUsageFlags.digitalSignature), true),
+        extension(x509.id_ce_keyUsage, new x509.KeyUsage(x509.KeyUsageFlags.digitalSignature), true),
         extension(x509.id_ce_extKeyUsage, new x509.ExtendedKeyUsage([x509.id_kp_serverAuth, x509.id_kp_clientAuth])),
         extension(x509.id_ce_subjectAltName, new x509.SubjectAlternativeName(names.map(generalName))),
         extension(
@@ -110,8 +114,6 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
 function extension(extnID: string, value: unknown, critical = false): x509.Extension {
   return new x509.Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
-
-const keyUsage = (flags: number) => new x509.KeyUsage(flags);
 
 function distinguishedName(commonName: string): x509.Name {
   const value = new x509.AttributeValue({ utf8String: commonName });

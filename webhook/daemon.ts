@@ -21,8 +21,7 @@ import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import { createVmiLookup } from './cluster/vmi-lookup.ts';
 import type { WebhookConfig } from './config.ts';
 import { createWebhookMetrics, type WebhookMetrics } from './metrics.ts';
-import { createPodMutation, createPodRouting } from './pods/mutate-pod.ts';
-import { createPodValidation } from './pods/validate-pod.ts';
+import { createPodMutation, createPodRouting, createPodValidation } from './pods/mutate-pod.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 

@@ -1,9 +1,7 @@
-import type { Duplex } from 'node:stream';
 import type * as z from 'zod';
-import { KubeError } from '../../kube/errors.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import type { PodPort } from '../extender/port-forward.ts';
+import type { OpenPort } from '../extender/port-forward.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
@@ -42,9 +40,6 @@ export function agentAt(url: string): AskAgent {
   };
 }
 
-/** Opens a connection to a port of a pod. */
-export type OpenPort = (target: PodPort, signal: AbortSignal) => Promise<Duplex>;
-
 /**
  * The agent of a node, through the API server: by a port-forward to its pod, because it listens on the node's loopback
  * address.
@@ -54,10 +49,7 @@ export function agentOf(
   { client, config }: Pick<ClusterAccess, 'client' | 'config'>,
   node: string,
   port: number,
-  open: OpenPort = async (target, signal) => {
-    const { openPortForward } = await import('../extender/port-forward.ts');
-    return openPortForward(config, target, signal);
-  },
+  open?: OpenPort,
 ): AskAgent {
   return async (path) => {
     const query = { labelSelector: AGENTS, fieldSelector: `spec.nodeName=${node}` };
@@ -67,32 +59,15 @@ export function agentOf(
       throw notFound(`no agent runs on node ${node} (kubectl -n ${NAMESPACE} get pods -o wide shows where agents run)`);
     }
     const where = `${pod}:${port}${path}`;
-    const signal = AbortSignal.timeout(DEADLINE * 1000);
-    const { getOver } = await import('../extender/http-over.ts');
+    const { getFromPod, forwardFailure } = await import('../extender/port-forward.ts');
     try {
-      const stream = await open({ namespace: NAMESPACE, pod, port }, signal);
-      try {
-        return { where, ...(await getOver(stream, path)) };
-      } finally {
-        stream.destroy();
-      }
+      return { where, ...(await getFromPod(config, { namespace: NAMESPACE, pod, port }, path, open)) };
     } catch (error) {
-      throw notForwarded(error, where, signal);
+      const { status, text } = forwardFailure(error);
+      const denied = `not allowed to reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`;
+      throw unreachable(`${where}: ${status === 403 ? denied : text}`, error);
     }
   };
-}
-
-function notForwarded(error: unknown, where: string, signal: AbortSignal): CliError {
-  const status = error instanceof KubeError ? error.status : 0;
-  if (status === 403) {
-    return unreachable(
-      `${where}: not allowed to reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`,
-      error,
-    );
-  }
-  if (status >= 500)
-    return unreachable(`${where}: ${status}: check that the API server reaches the kubelet of that node`, error);
-  return unreachable(`${where}: ${signal.aborted ? 'no answer in time' : (error as Error).message}`, error);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 
 /**

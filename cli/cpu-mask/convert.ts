@@ -1,6 +1,5 @@
-import { cpusOf } from '../../model/cpu-mask/check.ts';
 import { toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
-import { type CpuMask, entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
+import { type CpuMask, cpusOf, entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { usageError } from '../support/exit-status.ts';
 

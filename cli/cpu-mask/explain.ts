@@ -1,6 +1,5 @@
-import { checkCount } from '../../model/cpu-mask/check.ts';
-import { type CpuMask, entryOf, formatMask, isForWholeVm, pinsNothing } from '../../model/cpu-mask/mask.ts';
-import { within } from '../../model/cpu-mask/plan.ts';
+import { within } from '../../model/cpu-mask/host-pins.ts';
+import { type CpuMask, checkCount, entryOf, formatMask, isForWholeVm, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
 import { tableLines } from '../support/table.ts';

@@ -10,7 +10,7 @@ interface DemoFlags {
 }
 
 /** `plumbline demo` */
-export function demoCommand(): Command {
+export function createCommand(): Command {
   return new Command('demo')
     .description(
       'Start an embedded cluster of four nodes and the three daemons, and run VMs through them step by step. ' +

@@ -74,17 +74,21 @@ async function runningPids(rundir: string): Promise<number[] | undefined> {
 
 /** The allowed CPUs of every thread of these processes. */
 export async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
-  const files = await Promise.all(
-    pids.map(async (pid) => {
-      const tids = await readdir(`/proc/${pid}/task`).catch(() => []);
-      return tids.map((tid) => `/proc/${pid}/task/${tid}/status`);
-    }),
-  );
-  const statuses = await Promise.all(files.flat().map((file) => readFile(file, 'utf8').catch(() => '')));
-  return statuses.flatMap((status) => {
-    const list = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1];
-    return list === undefined ? [] : [CpuSet.parse(list)];
-  });
+  return (await kernelThreads(pids)).map(({ cpus }) => CpuSet.parse(cpus));
+}
+
+/** The threads of processes according to the kernel, in order of their names. `cpus` is Cpus_allowed_list. */
+export async function kernelThreads(pids: readonly number[]) {
+  const threads: { tid: number; name: string; cpus: string }[] = [];
+  for (const pid of pids) {
+    for (const tid of await readdir(`/proc/${pid}/task`).catch(() => [])) {
+      // Empty for a thread that has ended in the meantime.
+      const status = await readFile(`/proc/${pid}/task/${tid}/status`, 'utf8').catch(() => '');
+      const [, name, cpus] = /^Name:\t(.*)$[\s\S]*^Cpus_allowed_list:\s*(.*)$/m.exec(status) ?? [];
+      if (name !== undefined && cpus !== undefined) threads.push({ tid: Number(tid), name, cpus });
+    }
+  }
+  return threads.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 }
 
 async function stopAll(children: readonly ChildProcess[]): Promise<void> {

@@ -1,4 +1,3 @@
-import { readdir, readFile } from 'node:fs/promises';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../model/names.ts';
@@ -9,6 +8,7 @@ import type { DemoCluster } from './cluster.ts';
 import type { DemoContext } from './context.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { DEMO_NAMESPACE, maskedMachine } from './objects.ts';
+import { kernelThreads } from './open-vswitch.ts';
 import { eventsOf, untilRunning } from './pods.ts';
 import { expect, StepFailed, until } from './until.ts';
 
@@ -42,7 +42,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const applied = await until('the agent to say that the mask is applied', 10, () =>
     eventOf(cluster, 'CPUMaskApplied'),
   );
-  const threads = await threadsOf(node.guestPids(pod.metadata.uid ?? ''));
+  const threads = await kernelThreads(node.guestPids(pod.metadata.uid ?? ''));
   const vcpus = threads.filter(({ name }) => qemuThreadRole(name).kind === 'vcpu');
   const others = threads.filter((thread) => !vcpus.includes(thread));
   printer.lines([
@@ -79,27 +79,6 @@ async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
     return message;
   }
   throw new StepFailed(`expected the mask ${mask} for ${VCPUS} vCPUs to be refused`);
-}
-
-interface Thread {
-  readonly tid: number;
-  readonly name: string;
-  /** Cpus_allowed_list. */
-  readonly cpus: string;
-}
-
-/** The threads of processes according to the kernel, vCPUs in order of their names. */
-async function threadsOf(pids: readonly number[]): Promise<Thread[]> {
-  const threads: Thread[] = [];
-  for (const pid of pids) {
-    for (const tid of await readdir(`/proc/${pid}/task`)) {
-      const task = `/proc/${pid}/task/${tid}`;
-      const [name, status] = await Promise.all([readFile(`${task}/comm`, 'utf8'), readFile(`${task}/status`, 'utf8')]);
-      const cpus = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '';
-      threads.push({ tid: Number(tid), name: name.trim(), cpus });
-    }
-  }
-  return threads.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 }
 
 function instance(cluster: DemoCluster): VirtualMachineInstance {

@@ -22,7 +22,7 @@ Examples:
 Reads only. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
 
 /** `plumbline doctor` */
-export function doctorCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('doctor')
     .description(
       'Find what fails silently, its impact and its fix: missing parts, kubelet ' +

@@ -1,29 +1,12 @@
 import * as z from 'zod';
-import type { RefusalKind } from '../../model/placement/verdict.ts';
+import { extenderVerdict } from '../../console/server/explanation.ts';
 import { askInCluster } from '../extender/ask.ts';
 import { askAddress } from '../extender/ask-address.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
 
-const verdict = z.union([
-  z.object({
-    node: z.string(),
-    fits: z.literal(true),
-    cpus: z.string(),
-    numaNodes: z.array(z.number()),
-    warnings: z.array(z.string()).default([]),
-  }),
-  z.object({
-    node: z.string(),
-    fits: z.literal(false),
-    kind: z.string().transform((kind) => kind as RefusalKind),
-    text: z.string(),
-    reason: z.string(),
-    missing: z.number().optional(),
-  }),
-]);
-const answer = z.object({ active: z.boolean(), nodes: z.array(verdict) });
+const answer = z.object({ active: z.boolean(), nodes: z.array(extenderVerdict) });
 
 export interface ExtenderChoice {
   /** --extender: its address; undefined: through the API server. */

@@ -6,7 +6,7 @@ import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { ExplainedPod } from './objects.ts';
 
 /** A pod's requests, and the decision of Plumbline's webhook. */

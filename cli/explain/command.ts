@@ -15,7 +15,7 @@ Examples:
 Exit status: 0 for any answer, 3 if the cluster cannot be queried, 4 if there is no such VM or pod.`;
 
 /** `plumbline explain` */
-export function explainCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('explain')
     .description(
       'Show why a VM or pod does not run, node by node, and what would help; or where it runs, and how well it is aligned.',

@@ -1,9 +1,8 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { isWholeCores } from '../../model/host-cores.ts';
-import { PREFERRED_EFFECT } from '../../model/networks/affinity.ts';
+import { isWholeCores } from '../../model/host.ts';
+import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
 import { vmState } from '../../model/vm-state/state.ts';

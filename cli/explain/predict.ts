@@ -1,8 +1,7 @@
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
-import { maskHostOf } from '../../model/placement/mask-fit.ts';
-import { judgeMask, maskUnheard } from '../../model/placement/mask-verdict.ts';
+import { judgeMask, maskHostOf, maskUnheard } from '../../model/placement/mask-fit.ts';
 import type { PlacementHost, PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/preferences.ts';
 import {
   judgeFit,
   NO_REPORT,

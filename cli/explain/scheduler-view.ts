@@ -1,5 +1,4 @@
-import { selectsNode } from '../../model/launcher/node-selection.ts';
-import { CORDON, filteringTaints, toleratesAll } from '../../model/launcher/taints.ts';
+import { CORDON, filteringTaints, selectsNode, toleratesAll } from '../../model/launcher/node-selection.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { RefusedOpinion } from './opinion.ts';

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { SearchFacts } from '../../model/vm-state/facts.ts';
 import { FOR_ROOM, tooLargeFor } from '../../model/vm-state/too-large.ts';
 import { readAgentLeases } from '../support/agents.ts';

@@ -1,12 +1,12 @@
 import { AGENT, DPU_READY_CONDITION, SERVICE } from '../../model/names.ts';
-import type {
-  InstanceFacts,
-  MachineFacts,
-  NodeStateFacts,
-  RejectionFacts,
-  VmFacts,
+import {
+  type InstanceFacts,
+  type MachineFacts,
+  type NodeStateFacts,
+  pauseOf,
+  type RejectionFacts,
+  type VmFacts,
 } from '../../model/vm-state/facts.ts';
-import { pauseOf } from '../../model/vm-state/pause.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import {

@@ -1,4 +1,4 @@
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readElection } from './election.ts';
@@ -31,9 +31,6 @@ const LOOPBACK: Place = {
   lease: 'kube-scheduler',
   extenderOf: (host) => ({ namespace: 'kube-system', pod: `${SERVICE}-${host}`, port: 8091 }),
 };
-/** Timeout in seconds: it usually responds in a few hundred milliseconds, and there is a fallback. */
-const DEADLINE = 5;
-
 const denied = (what: string, namespace: string) =>
   ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${namespace})` }) as const;
 
@@ -61,40 +58,21 @@ async function askLeader(cluster: Cluster, place: Place, query: Query): Promise<
   const { leader } = election;
   if (leader === undefined) return { missing: 'absent', why: `no replica of ${lease} is the leader` };
   const target = place.extenderOf(leader);
-  const [{ openPortForward }, { getOver }] = await Promise.all([import('./port-forward.ts'), import('./http-over.ts')]);
-  const signal = AbortSignal.timeout(DEADLINE * 1000);
+  const { getFromPod, forwardFailure } = await import('./port-forward.ts');
+  const silent = (why: string | number) =>
+    ({ missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${why})` }) as const;
   try {
-    const stream = await openPortForward(cluster.config, target, signal);
-    try {
-      const { status, text } = await getOver(stream, `/explain?${new URLSearchParams(query)}`);
-      if (status === 200) return { answer: JSON.parse(text) };
-      return {
-        missing: 'silent',
-        why: `the extender in pod ${target.pod} did not answer (${firstLine(text) || status})`,
-      };
-    } finally {
-      stream.destroy();
-    }
+    const { status, text } = await getFromPod(cluster.config, target, `/explain?${new URLSearchParams(query)}`);
+    return status === 200 ? { answer: JSON.parse(text) } : silent(text.trim().split('\n')[0] || status);
   } catch (error) {
-    return whyNotForwarded(error, lease, target, signal);
+    const { status, text } = forwardFailure(error);
+    if (status === 403) return denied('pods/portforward', target.namespace);
+    if (status === 404) return { missing: 'absent', why: `the pod ${target.pod}, which leads ${lease}, is gone` };
+    return silent(text);
   }
-}
-
-function whyNotForwarded(error: unknown, lease: string, { namespace, pod }: PodPort, signal: AbortSignal): Asked {
-  const { status = 0, message } = error as Error & { readonly status?: number };
-  if (status === 403) return denied('pods/portforward', namespace);
-  if (status === 404) return { missing: 'absent', why: `the pod ${pod}, which leads ${lease}, is gone` };
-  return { missing: 'silent', why: `the extender in pod ${pod} did not answer (${causeOf(status, message, signal)})` };
-}
-
-function causeOf(status: number, message: string, signal: AbortSignal): string {
-  if (status >= 500) return `${status}: check that the API server reaches the kubelet of that node`;
-  return signal.aborted ? 'no answer in time' : firstLine(message);
 }
 
 function unlessForbidden(error: unknown): 'forbidden' {
   if (error instanceof KubeError && error.status === 403) return 'forbidden';
   throw error;
 }
-
-const firstLine = (text: string) => text.trim().split('\n')[0] ?? '';

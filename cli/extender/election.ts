@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { type Lease, lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import type { SchedulerFacts } from '../../model/vm-state/facts.ts';

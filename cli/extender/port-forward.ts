@@ -1,6 +1,8 @@
+import { type IncomingMessage, request } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
 import { type KubeConfig, PortForward } from '@kubernetes/client-node';
-import { KubeError } from '../../kube/errors.ts';
+import { readText } from '../../kube/calls.ts';
+import { KubeError } from '../../kube/client.ts';
 
 /** Import this file lazily: client-node costs every start of the command a tenth of a second. */
 
@@ -10,8 +12,55 @@ export interface PodPort {
   readonly port: number;
 }
 
+/** Opens a connection to a port of a pod. */
+export type OpenPort = (config: KubeConfig, target: PodPort, signal: AbortSignal) => Promise<Duplex>;
+
 /** A kubelet sends at most 32 KiB in one message. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** It usually responds in a few hundred milliseconds. */
+const DEADLINE_SECONDS = 5;
+
+/**
+ * One GET from a port in a pod, over a connection of its own.
+ * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none; Error if the
+ * connection fails
+ */
+export async function getFromPod(config: KubeConfig, target: PodPort, path: string, open: OpenPort = openPortForward) {
+  const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
+  try {
+    const stream = await open(config, target, signal);
+    try {
+      return await getOver(stream, path);
+    } finally {
+      stream.destroy();
+    }
+  } catch (error) {
+    if (signal.aborted) throw new KubeError(0, 'Timeout', 'no answer in time', { cause: error });
+    throw error;
+  }
+}
+
+/** What a failure of `getFromPod` means. */
+export function forwardFailure(error: unknown): { readonly status: number; readonly text: string } {
+  const { status = 0, message } = error as Error & { readonly status?: number };
+  if (status >= 500) return { status, text: `${status}: check that the API server reaches the kubelet of that node` };
+  return { status, text: message.trim().split('\n')[0] ?? '' };
+}
+
+async function getOver(stream: Duplex, path: string): Promise<{ status: number; text: string }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    // http waits forever for a stream that was destroyed before the request.
+    const lost = () => reject(stream.errored ?? new Error('the connection was closed'));
+    if (stream.destroyed) return lost();
+    stream.once('error', lost).once('close', lost);
+    const headers = { host: 'localhost', accept: 'application/json' };
+    return request({ createConnection: () => stream, path, headers })
+      .on('response', resolve)
+      .on('error', reject)
+      .end();
+  });
+  return { status: response.statusCode ?? 0, text: await readText(response) };
+}
 
 /** The used part of a WebSocket of the package `ws`. */
 interface Socket {
@@ -26,7 +75,7 @@ interface Socket {
  * @param signal closes the connection, also while it is being opened
  * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none
  */
-export async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
+async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
   const [toPod, fromPod, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const forward = new PortForward(withLimits(config, signal));
@@ -34,7 +83,7 @@ export async function openPortForward(config: KubeConfig, target: PodPort, signa
   try {
     socket = (await forward.portForward(namespace, pod, [port], fromPod, errors, toPod)) as Socket;
   } catch (event) {
-    throw refusal(`port ${port} of pod ${namespace}/${pod}`, event, signal);
+    throw refusal(`port ${port} of pod ${namespace}/${pod}`, event);
   }
   const stream = Duplex.from({ writable: toPod, readable: fromPod });
   // The reader takes the error from `errored`, also if it occurs later.
@@ -57,9 +106,8 @@ function withLimits(config: KubeConfig, signal: AbortSignal): KubeConfig {
 }
 
 /** @param event of a WebSocket that did not open: `Unexpected server response: 403`, or an error of the connection */
-function refusal(what: string, event: unknown, signal: AbortSignal): KubeError {
+function refusal(what: string, event: unknown): KubeError {
   const { message = '', error: cause } = event as { readonly message?: string; readonly error?: unknown };
-  if (signal.aborted) return new KubeError(0, 'Timeout', `${what}: no answer in time`, { cause });
   const [, status] = /^Unexpected server response: (\d{3})$/.exec(message) ?? [];
   if (status === undefined) return new KubeError(0, 'Unreachable', `${what}: ${message}`, { cause });
   return new KubeError(Number(status), `HTTP${status}`, `${what}: ${status}`);

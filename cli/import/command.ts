@@ -14,7 +14,7 @@ Settings in later files override earlier ones; a directory means the *.conf file
 Exit status: 0 done, also with warnings; 2 if a file is not a Nova configuration.`;
 
 /** `plumbline import` */
-export function importCommand(): Command {
+export function createCommand(): Command {
   const novaConf = new Command('nova-conf')
     .description(
       'Convert nova.conf of a compute host ([neutron] physnets, [neutron_physnet_*], [neutron_tunnel]) to a network map, ' +

@@ -13,7 +13,7 @@ Exit status: 0 if every thread is on its CPUs, 1 if not, 3 if the agent cannot b
 no agent runs on the node.`;
 
 /** `plumbline ovs status` */
-export function ovsCommand(): Command {
+export function createCommand(): Command {
   const status = new Command('status')
     .description(
       'Show every thread of Open vSwitch: the CPUs it may run on, the CPUs it should run on, and why. The node’s ' +

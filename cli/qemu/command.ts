@@ -34,7 +34,7 @@ interface QemuFlags {
 }
 
 /** `plumbline qemu` */
-export function qemuCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('qemu')
     .description(
       'Pin the vCPUs of a QEMU process that runs without Kubernetes, with a CPU mask as in Ganeti. Start QEMU with -S and a ' +

@@ -1,7 +1,6 @@
-import type { Affinity } from '../../native/affinity.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import { moveThreads } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
 
 /** QEMU's threads other than vCPUs: emulator, IO threads, workers. */
 export interface OtherThreads {

@@ -1,12 +1,10 @@
-import { checkCount, maskForHost } from '../../model/cpu-mask/check.ts';
-import { briefMask, type CpuMask, entryOf, isForWholeVm } from '../../model/cpu-mask/mask.ts';
-import { planPins } from '../../model/cpu-mask/plan.ts';
+import { planPins } from '../../model/cpu-mask/host-pins.ts';
+import { briefMask, type CpuMask, checkCount, entryOf, isForWholeVm, maskForHost } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';
+import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
 import { PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
 import { moveOthers, type OtherThreads } from './other-threads.ts';
 
 /** The VM is unchanged: no thread was pinned, and the guest was not resumed. */

@@ -10,10 +10,9 @@ import {
 import { PlumblineError } from '../../model/errors.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
-import { parseAffinities } from '../../model/networks/affinity.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces.ts';
+import { interfacesOf, type NetworkedVmi, parseAffinities } from '../../model/networks/interfaces.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';

@@ -1,4 +1,4 @@
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { CliError, EXIT, type ExitStatus } from './exit-status.ts';
 

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient, RequestOptions } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CliError, EXIT } from './exit-status.ts';

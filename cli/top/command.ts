@@ -1,29 +1,31 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { withCluster } from '../support/cluster.ts';
 import { withOutput } from '../support/output.ts';
-import { PACE } from './pace.ts';
 import type { TopFlags } from './run.ts';
+
+/** Seconds between two drawings of a live map. */
+const PACE = 2;
 
 const EXAMPLES = `
 Examples:
-  plumbline top                    # every node in a few lines; live on a terminal: q quits
+  plumbline top                    # every node in a few lines; live on a terminal: Ctrl-C ends it
   plumbline top --once             # once, also on a terminal
   plumbline top worker-1           # one node, every CPU by number
   plumbline top --watch 10         # refresh every 10 seconds instead of ${PACE}
   plumbline top -o json
 
-Keys of a live map: q quits; arrows, j, k, Page Up, Page Down, g and G scroll; r refreshes.
+A live map is cut to the screen; --once prints all of it.
 Output has colour only on a terminal and without NO_COLOR; the letters carry the same information.`;
 
 /** `plumbline top` */
-export function topCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('top')
     .description('Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.')
     .argument('[nodes...]', 'show these nodes, each CPU by number; default: all nodes, in short form')
     .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${PACE}`, seconds)
     .option('--once', 'print once, also on a terminal')
     .addHelpText('after', EXAMPLES)
-    .action(async (nodes: readonly string[], flags: TopFlags) => (await import('./run.ts')).run(nodes, flags));
+    .action(async (nodes: readonly string[], flags: TopFlags) => (await import('./run.ts')).run(nodes, flags, PACE));
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
 }
 

@@ -1,10 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import type { Line, Terminal } from '../support/terminal.ts';
 import { nodeLines, topLines } from './lines.ts';
 import { viewData } from './node-view.ts';
-import { PACE } from './pace.ts';
 import { readTop, type TopView } from './read.ts';
 import { isWatchable, watch } from './watch.ts';
 
@@ -15,17 +15,21 @@ export interface TopFlags extends ClusterFlags {
   readonly once?: true;
 }
 
-/** Draws maps of these nodes, or of all: once, or until it is interrupted. @throws CliError, KubeError */
-export function run(nodes: readonly string[], flags: TopFlags): Promise<void> {
-  return usingCluster(flags, ({ client }) => draw(client, nodes, flags));
+/**
+ * Draws maps of these nodes, or of all: once, or until it is interrupted.
+ * @param usualPace seconds between two drawings without a number in the flags
+ * @throws CliError, KubeError
+ */
+export function run(nodes: readonly string[], flags: TopFlags, usualPace: number): Promise<void> {
+  const pace = typeof flags.watch === 'number' ? flags.watch : usualPace;
+  return usingCluster(flags, ({ client }) => draw(client, nodes, flags, pace));
 }
 
-async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlags): Promise<void> {
+async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlags, pace: number): Promise<void> {
   const isLive = isWatchable() && flags.output === undefined;
   if (flags.once || (flags.watch === undefined && !isLive)) {
     return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
   }
-  const pace = typeof flags.watch === 'number' ? flags.watch : PACE;
   if (flags.output !== undefined && flags.output !== 'wide') {
     return repeat(async () => show(await readTop(client, nodes, Date.now()), nodes, flags.output), pace);
   }
@@ -55,13 +59,7 @@ function repeat(once: () => Promise<void>, pace: number): Promise<void> {
   return untilInterrupted(async (signal) => {
     while (!signal.aborted) {
       await once();
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pace * 1000);
-        signal.addEventListener('abort', () => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+      await delay(pace * 1000, undefined, { signal }).catch(() => undefined);
     }
   });
 }

@@ -10,7 +10,7 @@ Examples:
   plumbline topology --sysfs-root /host/sys`;
 
 /** `plumbline topology` */
-export function topologyCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('topology')
     .description('Show the NUMA nodes, cores, threads, caches, memory and NICs of this machine.')
     .option('--sysfs-root <directory>', 'path of sysfs', '/sys')

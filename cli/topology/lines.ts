@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { unevenCore } from '../../model/host-cores.ts';
+import { unevenCore } from '../../model/host.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { tableLines } from '../support/table.ts';

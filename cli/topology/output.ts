@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { unevenCore } from '../../model/host-cores.ts';
+import { unevenCore } from '../../model/host.ts';
 import { grouped } from '../../model/host-siblings.ts';
 import { numbersOf } from '../support/output.ts';
 import type { Machine } from './read.ts';

@@ -1,6 +1,6 @@
 import { type Cache, readCaches } from '../../hardware/caches.ts';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { type Nic, readNics } from '../../hardware/nics.ts';
+import { type Nic, readNics } from '../../hardware/nic-cells.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Cell, createHost, type Host, HostError } from '../../model/host.ts';

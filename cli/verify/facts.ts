@@ -1,12 +1,10 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
-import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
-import type { InstanceFacts } from '../../model/vm-state/facts.ts';
-import { pauseOf } from '../../model/vm-state/pause.ts';
+import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
+import { type InstanceFacts, pauseOf } from '../../model/vm-state/facts.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readAll, readTopologies } from '../support/lists.ts';

@@ -1,6 +1,5 @@
 import { formatMask } from '../../model/cpu-mask/mask.ts';
-import { maskHostOf } from '../../model/placement/mask-fit.ts';
-import { type MaskVerdict, type SurveyedNode, surveyMask } from '../../model/placement/mask-survey.ts';
+import { type MaskVerdict, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
 import type { Cause } from '../../model/vm-state/facts.ts';
 import { REASONS, type Verdict } from '../../model/vm-state/reasons.ts';
 import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';

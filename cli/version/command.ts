@@ -7,7 +7,7 @@ interface VersionFlags {
 }
 
 /** `plumbline version` */
-export function versionCommand(): Command {
+export function createCommand(): Command {
   const command = new Command('version')
     .description('Print the version of this command and of the Node.js that runs it.')
     .addHelpText('after', '\nExamples:\n  plumbline version\n  plumbline version -o json')

@@ -13,7 +13,7 @@ Exit status: 0 if every thread is on its CPUs and no VMs share CPUs, 1 if not, 3
 reached, 4 if no agent runs on the node.`;
 
 /** `plumbline vm status` */
-export function vmCommand(): Command {
+export function createCommand(): Command {
   const status = new Command('status')
     .description(
       'Show the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +

@@ -6,7 +6,7 @@ export interface ConnectionOptions {
   readonly onRecords: (records: readonly WireRecord[]) => void;
   /** The following records replace all earlier ones. */
   readonly onAnew: () => void;
-  /** The first snapshot is complete. */
+  /** All records were received once. */
   readonly onReady: () => void;
   readonly onState: (state: LineState) => void;
 }
@@ -16,12 +16,11 @@ const SILENCE = 16_000;
 const RETRY = 2000;
 
 /**
- * Keeps a connection to the console's server. After an interruption it requests the changes since the last event, so a
- * page that was suspended catches up. A connection without any event, including heartbeats, is closed and opened again.
+ * Keeps a connection to the console's server, and gets all records again after an interruption. A connection without any
+ * event, including heartbeats, is closed and opened again.
  */
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
   let source: EventSource | undefined;
-  let lastId = '';
   let heard = performance.now();
   let again: ReturnType<typeof setTimeout> | undefined;
 
@@ -29,30 +28,24 @@ export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptio
     clearTimeout(again);
     source?.close();
     heard = performance.now();
-    source = new EventSource(lastId === '' ? '/events' : `/events?after=${encodeURIComponent(lastId)}`);
-    source.addEventListener('hello', (event) => {
-      const hello = JSON.parse(event.data as string) as Hello;
-      heard = performance.now();
-      if (hello.wire !== WIRE_VERSION) {
-        source?.close();
-        onState('outdated');
-        return;
-      }
-      if (!hello.resumed) onAnew();
+    source = new EventSource('/events');
+    const on = (event: string, act: (data: string) => void) =>
+      source?.addEventListener(event, ({ data }: MessageEvent<string>) => {
+        heard = performance.now();
+        act(data);
+      });
+    on('hello', (data) => {
+      const hello = JSON.parse(data) as Hello;
+      if (hello.wire === WIRE_VERSION) return onAnew();
+      source?.close();
+      onState('outdated');
+    });
+    on('message', (data) => onRecords(JSON.parse(data) as readonly WireRecord[]));
+    on('ready', () => {
       onState('live');
-    });
-    source.addEventListener('message', (event) => {
-      heard = performance.now();
-      lastId = event.lastEventId;
-      onRecords(JSON.parse(event.data as string) as readonly WireRecord[]);
-    });
-    source.addEventListener('ready', () => {
-      heard = performance.now();
       onReady();
     });
-    source.addEventListener('beat', () => {
-      heard = performance.now();
-    });
+    on('beat', () => undefined);
     source.addEventListener('error', () => {
       onState('broken');
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.

@@ -28,14 +28,14 @@ export function byName(nodes: Iterable<NodeItem>): NodeItem[] {
   return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
 }
 
-/** The indexes of the nodes that match a query, in its order. `named` are all nodes, by name. */
-export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): number[] {
+/** The nodes that match a query, in its order. `named` are all nodes, by name. */
+export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): NodeItem[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const passes = PASSES[filter];
   const found = named.filter((node) => passes(node) && hasAll(node, words));
   if (sort !== 'name') found.sort(descending ? (a, b) => ORDERS[sort](b, a) : ORDERS[sort]);
   else if (descending) found.reverse();
-  return found.map(({ id }) => id);
+  return found;
 }
 
 function hasAll(node: NodeItem, words: readonly string[]): boolean {

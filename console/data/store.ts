@@ -1,6 +1,6 @@
 import { type NodeItem, nodeItem } from './node.ts';
 import { type Shape, shapeOf } from './shape.ts';
-import type { PodContent, RunningEntry, Status, WireRecord } from './wire.ts';
+import type { NodeContent, PodContent, RunningEntry, ShapeContent, Status, WireRecord } from './wire.ts';
 
 export interface PodItem extends PodContent {
   readonly uid: string;
@@ -10,73 +10,35 @@ export interface PodItem extends PodContent {
 
 /**
  * The cluster according to the latest records. The store applies records on arrival, even while the page is hidden, so
- * its memory depends on the size of the cluster and not on time. Views compare the counts to detect changes.
+ * its memory depends on the size of the cluster and not on time.
  */
 export class Store {
-  readonly nodes = new Map<number, NodeItem>();
+  /** By name. */
+  readonly nodes = new Map<string, NodeItem>();
+  /** By uid. */
   readonly pods = new Map<string, PodItem>();
   /** By uid: running pods with details that the nodes' records do not contain. */
   readonly running = new Map<string, RunningEntry>();
   status: Status | undefined;
-  readonly #shapes = new Map<number, Shape>();
-  readonly #byName = new Map<string, number>();
-  #changes = 0;
-  #namings = 0;
-  #podChanges = 0;
-
-  /** Number of changes of nodes so far. */
-  get changes(): number {
-    return this.#changes;
-  }
-
-  /** Number of added and removed nodes so far. */
-  get namings(): number {
-    return this.#namings;
-  }
-
-  get podChanges(): number {
-    return this.#podChanges;
-  }
-
-  get shapes(): number {
-    return this.#shapes.size;
-  }
-
-  nodeNamed(name: string): NodeItem | undefined {
-    const id = this.#byName.get(name);
-    return id === undefined ? undefined : this.nodes.get(id);
-  }
+  /** By their content: nodes of the same model share one. */
+  readonly #shapes = new Map<string, Shape>();
 
   podNamed(key: string): PodItem | undefined {
-    for (const pod of this.pods.values()) if (pod.key === key) return pod;
-    return undefined;
-  }
-
-  clear(): void {
-    this.nodes.clear();
-    this.pods.clear();
-    this.running.clear();
-    this.#shapes.clear();
-    this.#byName.clear();
-    this.#changes++;
-    this.#namings++;
-    this.#podChanges++;
+    return [...this.pods.values()].find((pod) => pod.key === key);
   }
 
   take(records: readonly WireRecord[]): void {
     for (const record of records) {
       switch (record[0]) {
-        case 's':
-          this.#shapes.set(record[1], shapeOf(record[2]));
-          break;
         case 'n':
-          this.#takeNode(record);
+          if (record.length === 2) this.nodes.delete(record[1]);
+          else this.#takeNode(record[1], record[2]);
           break;
         case 'p':
-          this.#takePod(record);
+          if (record.length === 2) this.pods.delete(record[1]);
+          else this.pods.set(record[1], podItem(record[1], record[2]));
           break;
         case 'r':
-          this.#changes++;
           if (record.length === 2) this.running.delete(record[1]);
           else this.running.set(record[1], record[2]);
           break;
@@ -90,30 +52,21 @@ export class Store {
     }
   }
 
-  #takeNode(record: Extract<WireRecord, readonly ['n', ...unknown[]]>): void {
-    const id = record[1];
-    const change = ++this.#changes;
-    const before = this.nodes.get(id);
-    if (record.length === 2) {
-      this.nodes.delete(id);
-      if (before) this.#byName.delete(before.name);
-      this.#namings++;
-      return;
-    }
-    const [, , name, shape, flags, dpu, owners, inFlight, resources, dpuSince] = record;
-    if (before?.name !== name) {
-      if (before) this.#byName.delete(before.name);
-      this.#byName.set(name, id);
-      this.#namings++;
-    }
-    const parts = { id, name, shape: this.#shapes.get(shape), flags, dpu, dpuSince, owners, inFlight, resources };
-    this.nodes.set(id, nodeItem({ ...parts, change }, before));
+  #takeNode(name: string, content: NodeContent): void {
+    const shape = content.shape && this.#shapeOf(content.shape);
+    this.nodes.set(name, nodeItem(name, shape, content, this.nodes.get(name)));
   }
 
-  #takePod(record: Extract<WireRecord, readonly ['p', ...unknown[]]>): void {
-    const uid = record[1];
-    this.#podChanges++;
-    if (record.length === 2) this.pods.delete(uid);
-    else this.pods.set(uid, { ...record[2], uid, key: `${record[2].namespace}/${record[2].name}` });
+  #shapeOf(content: ShapeContent): Shape {
+    const key = JSON.stringify(content);
+    const shape = this.#shapes.get(key) ?? shapeOf(content);
+    // Shapes of earlier configurations are dropped together, so that they do not add up.
+    if (this.#shapes.size > this.nodes.size) this.#shapes.clear();
+    this.#shapes.set(key, shape);
+    return shape;
   }
 }
+
+const podItem = (uid: string, content: PodContent): PodItem => {
+  return { ...content, uid, key: `${content.namespace}/${content.name}` };
+};

@@ -1,18 +1,7 @@
 import type { NodeItem } from './node.ts';
 
 /** The cluster in a few numbers. */
-export interface Totals {
-  readonly nodes: number;
-  readonly withProblems: number;
-  readonly cores: number;
-  readonly freeCores: number;
-  readonly pods: number;
-  readonly inFlight: number;
-  readonly dpus: number;
-  readonly dpusDead: number;
-}
-
-export function totalsOf(nodes: Iterable<NodeItem>): Totals {
+export function totalsOf(nodes: Iterable<NodeItem>) {
   const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, pods: 0, inFlight: 0, dpus: 0, dpusDead: 0 };
   for (const { problems, shape, freeCores, pods, inFlight, dpu } of nodes) {
     sum.nodes++;

@@ -1,3 +1,4 @@
+import { parseCpus } from './cpu-list.ts';
 import type { NodeItem } from './node.ts';
 import type { ListQuery } from './query-text.ts';
 import type { RunningEntry, Verdict } from './wire.ts';
@@ -63,17 +64,9 @@ function item(
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;
 
-/** Number of dedicated CPUs of all containers, without building sets. */
-export function cpuCount({ containers }: VmItem): number {
-  let count = 0;
-  for (const [, cpus] of containers) {
-    for (const part of cpus === '' ? [] : cpus.split(',')) {
-      const dash = part.indexOf('-');
-      count += dash < 0 ? 1 : Number(part.slice(dash + 1)) - Number(part.slice(0, dash)) + 1;
-    }
-  }
-  return count;
-}
+/** Number of dedicated CPUs of all containers. */
+export const cpuCount = ({ containers }: VmItem): number =>
+  containers.reduce((count, [, cpus]) => count + parseCpus(cpus).length, 0);
 
 const collator = new Intl.Collator('en', { numeric: true });
 const byName = (a: VmItem, b: VmItem) => collator.compare(a.name, b.name);

@@ -1,13 +1,12 @@
 /**
  * The wire format between the console's server and the page: records as JSON arrays that start with their kind. Names of
- * tuple members are only for the reader: the wire format has positions. Equal nodes share a record of their hardware, so
- * that the record of a node is little more than its name and the CPUs of its pods.
+ * tuple members are only for the reader: the wire format has positions.
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 3;
+export const WIRE_VERSION = 4;
 
-/** Hardware, kubelet and networks; always before the first node that refers to it. */
+/** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
   /** NUMA nodes with their CPUs as CPU lists. */
   readonly cells: readonly (readonly [id: number, cpus: string])[];
@@ -15,19 +14,16 @@ export interface ShapeContent {
   readonly cores: readonly string[];
   readonly reserved: string;
   /** CPUs of the virtual switch's poll mode drivers. */
-  readonly polled?: string;
-  readonly isolated?: string;
+  readonly polled?: string | undefined;
+  readonly isolated?: string | undefined;
   readonly physnets: readonly (readonly [name: string, cells: string])[];
-  readonly tunnel?: string;
+  readonly tunnel?: string | undefined;
   readonly policy: string;
   readonly wholeCores: boolean;
-  readonly alignment?: string;
-  readonly scope?: string;
-  readonly kubelet?: string;
+  readonly alignment?: string | undefined;
+  readonly scope?: string | undefined;
+  readonly kubelet?: string | undefined;
 }
-
-/** The shape of a node without a report. */
-export const NO_SHAPE = -1;
 
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
@@ -35,6 +31,19 @@ export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: str
 type InFlightKind = 'nominated' | 'bound';
 /** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
+export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
+
+export interface NodeContent {
+  /** Absent without a report, and if the report is in quarantine. */
+  readonly shape?: ShapeContent | undefined;
+  readonly problems: readonly Problem[];
+  readonly dpu: DpuState;
+  readonly dpuSince?: DpuSince | undefined;
+  readonly owners: readonly OwnerEntry[];
+  readonly inFlight: readonly InFlightEntry[];
+  readonly resources: readonly (readonly [resource: string, text: string])[];
+}
+
 /** A running pod with details that the nodes' records do not contain: not as promised, paused, or with a CPU mask. */
 export type RunningEntry = readonly [
   pod: string,
@@ -51,18 +60,18 @@ export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 export interface PodContent {
   readonly namespace: string;
   readonly name: string;
-  readonly vm?: string;
-  readonly since?: string;
-  readonly node?: string;
-  readonly nominated?: string;
+  readonly vm?: string | undefined;
+  readonly since?: string | undefined;
+  readonly node?: string | undefined;
+  readonly nominated?: string | undefined;
   /** kube-scheduler's message that no node fits; '' without a reason, absent before its first attempt. */
-  readonly unscheduled?: string;
-  readonly rejected?: string;
-  readonly refusedOnHost?: string;
-  readonly verdict?: Verdict;
+  readonly unscheduled?: string | undefined;
+  readonly rejected?: string | undefined;
+  readonly refusedOnHost?: string | undefined;
+  readonly verdict?: Verdict | undefined;
   /** Stable reason in one word. */
-  readonly reason?: string;
-  readonly text?: string;
+  readonly reason?: string | undefined;
+  readonly text?: string | undefined;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
@@ -83,20 +92,8 @@ export interface Status {
 
 /** A record of a thing, and the shorter one of its end. */
 export type WireRecord =
-  | readonly ['s', shape: number, content: ShapeContent]
-  | readonly [
-      'n',
-      id: number,
-      name: string,
-      shape: number,
-      flags: number,
-      dpu: DpuState,
-      owners: readonly OwnerEntry[],
-      held: readonly InFlightEntry[],
-      resources: readonly (readonly [resource: string, text: string])[],
-      dpuSince?: DpuSince,
-    ]
-  | readonly ['n', id: number]
+  | readonly ['n', name: string, content: NodeContent]
+  | readonly ['n', name: string]
   | readonly ['p', uid: string, content: PodContent]
   | readonly ['p', uid: string]
   | readonly ['r', uid: string, running: RunningEntry]
@@ -105,8 +102,6 @@ export type WireRecord =
 
 export interface Hello {
   readonly wire: number;
-  /** Whether the following records add to those received before; otherwise they replace them. */
-  readonly resumed: boolean;
 }
 
 /** Why a pod waits, for each node. */
@@ -179,6 +174,3 @@ export interface HistoryEntry {
   /** `Pod virt-launcher-router-x2x4z`, if the entry is not about the node or VM itself. */
   readonly about?: string | undefined;
 }
-
-/** Flags of a node, as bits. */
-export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { timeText } from '../state/time-zone.ts';
+import { timeText } from '../state/time-text.ts';
 
 /** Milliseconds since 1970, updated every five seconds, which is often enough for ages. */
 const now = signal(Date.now());

@@ -1,4 +1,8 @@
-export function Facts({ facts }: { readonly facts: readonly (readonly [term: string, value: string])[] }) {
+import type { ComponentChildren } from 'preact';
+
+export type Fact = readonly [term: string, value: ComponentChildren];
+
+export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   return (
     <dl class="facts">
       {facts.map(([term, value]) => (

@@ -1,5 +1,4 @@
 import { line, status } from '../state/state.ts';
-import { applyZone, ZONES, type Zone, zone } from '../state/time-zone.ts';
 
 const LINE = {
   connecting: 'Connecting',
@@ -7,8 +6,6 @@ const LINE = {
   broken: 'Reconnecting',
   outdated: 'Outdated page',
 } as const;
-
-const ZONE_TEXT: Readonly<Record<Zone, string>> = { local: 'Local', utc: 'UTC' };
 
 export function Header() {
   const about = status.value;
@@ -23,15 +20,6 @@ export function Header() {
         <span class={`line is-${line.value}`}>{LINE[line.value]}</span>
         {about && <span class="leader">{about.leader ? `leader: ${about.leader}` : ''}</span>}
       </div>
-      <fieldset class="choice">
-        <legend class="unseen">Times</legend>
-        {ZONES.map((one) => (
-          <label key={one}>
-            <input type="radio" name="zone" value={one} checked={zone.value === one} onChange={() => applyZone(one)} />
-            <span>{ZONE_TEXT[one]}</span>
-          </label>
-        ))}
-      </fieldset>
     </header>
   );
 }

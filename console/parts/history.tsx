@@ -1,6 +1,6 @@
 import type { History as Found, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
-import { timeText } from '../state/time-zone.ts';
+import { timeText } from '../state/time-text.ts';
 import { Ago } from './ago.tsx';
 
 const REFRESH = 30_000;
@@ -48,7 +48,7 @@ function List({ entries }: { readonly entries: readonly HistoryEntry[] }) {
       {entries.map((entry, index) => (
         <li key={`${entry.time} ${entry.reason} ${index}`} class={entry.isWarning ? 'is-warning' : undefined}>
           <span class="when">
-            <time dateTime={entry.time}>{timeText(entry.time, { withZone: false })}</time>
+            <time dateTime={entry.time}>{timeText(entry.time)}</time>
             <span class="about">
               <Ago time={entry.time} /> ago
             </span>
@@ -68,6 +68,6 @@ function origin({ from, about, count, since, isWarning }: HistoryEntry): string 
   return [
     kind,
     ...(about === undefined ? [] : [`of ${about}`]),
-    ...(count === undefined ? [] : [`${count} times${since ? ` since ${timeText(since, { withZone: false })}` : ''}`]),
+    ...(count === undefined ? [] : [`${count} times${since ? ` since ${timeText(since)}` : ''}`]),
   ].join(', ');
 }

@@ -24,25 +24,15 @@ interface Layout {
   readonly y: Float32Array;
 }
 
-const layouts: Readonly<Record<number, WeakMap<Shape, Layout>>> = {
-  [MapWidth.usual]: new WeakMap(),
-  [MapWidth.wide]: new WeakMap(),
-};
-
 function layoutOf(shape: Shape, most: number): Layout {
-  const known = layouts[most]?.get(shape);
-  if (known) return known;
   const widest = shape.cells.reduce((most, { cores }) => Math.max(most, cores), 1);
   const all = LINES.map((lines) => arranged(shape, Math.ceil(widest / lines), most));
   const fitting = all.filter(({ height, scale }) => height * scale <= MOST.height);
   const few = arranged(shape, widest, most);
   // The largest squares that fit the given space, else as few columns as fit.
-  const layout =
-    most === MapWidth.wide
-      ? [...fitting, few].reduce((best, one) => (one.scale > best.scale ? one : best))
-      : (fitting[0] ?? few);
-  layouts[most]?.set(shape, layout);
-  return layout;
+  return most === MapWidth.wide
+    ? [...fitting, few].reduce((best, one) => (one.scale > best.scale ? one : best))
+    : (fitting[0] ?? few);
 }
 
 /** NUMA nodes side by side, their cores in rows, the threads of a core below each other. */
@@ -72,13 +62,11 @@ function arranged(shape: Shape, line: number, most: number): Layout {
 
 /** A node's CPUs in one row, with one path for each owner, so that a row needs only a few elements at any size. */
 export function MiniMap({ node, width: most }: { readonly node: NodeItem; readonly width: number }) {
-  const { shape, paint, padding, marks, pods } = node;
-  const drawn = useMemo(
-    () => shape && { paths: pathsOf(node, shape, most), summary: summaryOf(node, shape) },
-    [shape, paint, padding, marks, pods, most],
-  );
-  if (shape === undefined || drawn === undefined) return <span class="no-map">no report</span>;
-  const { width, height, scale } = layoutOf(shape, most);
+  const { shape } = node;
+  const layout = useMemo(() => shape && layoutOf(shape, most), [shape, most]);
+  const paths = useMemo(() => layout && pathsOf(node, layout), [node, layout]);
+  if (shape === undefined || layout === undefined) return <span class="no-map">no report</span>;
+  const { width, height, scale } = layout;
   return (
     <svg
       class="mini"
@@ -86,18 +74,17 @@ export function MiniMap({ node, width: most }: { readonly node: NodeItem; readon
       width={width * scale}
       height={height * scale}
       role="img"
-      aria-label={drawn.summary}
+      aria-label={summaryOf(node, shape)}
     >
-      {drawn.paths.map(([name, path]) => (
+      {paths?.map(([name, path]) => (
         <path key={name} class={name} d={path} />
       ))}
     </svg>
   );
 }
 
-function pathsOf(node: NodeItem, shape: Shape, width: number): [string, string][] {
+function pathsOf(node: NodeItem, { x, y }: Layout): [string, string][] {
   const { paint, padding } = node;
-  const { x, y } = layoutOf(shape, width);
   const paths = new Map<string, string>();
   const add = (name: string, piece: string) => paths.set(name, (paths.get(name) ?? '') + piece);
   for (let slot = 0; slot < paint.length; slot++) {

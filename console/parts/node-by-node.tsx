@@ -1,6 +1,6 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Explanation } from '../data/wire.ts';
-import { type Answer, askServer } from '../state/ask.ts';
+import { useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { Ago } from './ago.tsx';
 
@@ -12,34 +12,12 @@ export interface NodeByNodeProps {
   readonly gone: boolean;
 }
 
-/** Minimum and maximum milliseconds between two requests while the page is visible. */
-const PAUSE = 5000;
-const REFRESH = 30_000;
+const REFRESH_MILLISECONDS = 30_000;
 
 /** The extender's answer for the pod on each node, requested when it is visible. */
 export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
-  const [answer, setAnswer] = useState<Answer<Explanation>>(undefined);
-  const [asked, setAsked] = useState({ at: 0, for: '' });
-  const wanted = `${pod} ${reason}`;
-  useEffect(() => {
-    if (gone) return undefined;
-    const pause = asked.for === '' ? 0 : asked.for === wanted ? REFRESH : PAUSE;
-    const again = () => {
-      if (document.hidden) timer = setTimeout(again, PAUSE);
-      else setAsked({ at: performance.now(), for: wanted });
-    };
-    let timer = setTimeout(again, Math.max(0, asked.at + pause - performance.now()));
-    return () => clearTimeout(timer);
-  }, [wanted, gone, asked]);
-  useEffect(() => {
-    if (asked.for === '') return undefined;
-    const left = new AbortController();
-    void askServer<Explanation>(`/explain?pod=${encodeURIComponent(pod)}`, left.signal).then((found) => {
-      if (!left.signal.aborted) setAnswer(found);
-    });
-    return () => left.abort();
-  }, [asked]);
-
+  const url = gone ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
+  const answer = useAnswer<Explanation>(url, REFRESH_MILLISECONDS, reason);
   if (gone && answer === undefined) return null;
   return (
     <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>

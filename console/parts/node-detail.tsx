@@ -1,14 +1,13 @@
 import { formatCpus } from '../data/cpu-list.ts';
-import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, type Problem, slotsOf } from '../data/node.ts';
+import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, slotsOf } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
-import type { SwitchPicture } from '../data/wire.ts';
+import type { Problem, SwitchPicture } from '../data/wire.ts';
 import { type Answer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
-import { nodeChanges, ready, store, vms } from '../state/state.ts';
-import { timeText } from '../state/time-zone.ts';
+import { changes, ready, store, vms } from '../state/state.ts';
+import { timeText } from '../state/time-text.ts';
 import { Ago } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
-import { CpuTable } from './cpu-table.tsx';
 import { Detail } from './detail.tsx';
 import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
@@ -16,8 +15,8 @@ import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
 
 export function NodeDetail({ name }: { readonly name: string }) {
-  nodeChanges.value;
-  const node = store.nodeNamed(name);
+  changes.value;
+  const node = store.nodes.get(name);
   const moved = useAnswer<SwitchPicture>(`/switch?node=${encodeURIComponent(name)}`, SWITCH_REFRESH);
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
@@ -35,7 +34,6 @@ export function NodeDetail({ name }: { readonly name: string }) {
             <>
               <CpuMap node={node} shape={node.shape} switched={switchedOf(node.shape, moved)} />
               <Owners node={node} shape={node.shape} />
-              <CpuTable node={node} shape={node.shape} />
             </>
           )}
           <OpenVswitch answer={moved} />
@@ -146,7 +144,7 @@ function cellsOf({ cells, slots }: Shape, own: readonly number[]): number[] {
     .map(({ id }) => id);
 }
 
-function NodeFacts({ node: { shape, dpu, flags, problems, resources } }: { readonly node: NodeItem }) {
+function NodeFacts({ node: { shape, dpu, problems, resources } }: { readonly node: NodeItem }) {
   const facts: [string, string][] = [];
   if (shape) {
     const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
@@ -158,11 +156,11 @@ function NodeFacts({ node: { shape, dpu, flags, problems, resources } }: { reado
   }
   for (const [resource, text] of resources) facts.push([resource, text]);
   facts.push(['DPU', DPU_TEXT[dpu]]);
-  facts.push(['Agent', agentState(flags, problems.includes('no-report'))]);
+  facts.push(['Agent', agentState(problems)]);
   return <Facts facts={facts} />;
 }
 
-function agentState(flags: number, neverReported: boolean): string {
-  if (neverReported) return 'no report';
-  return (flags & 16) === 0 ? 'reports' : 'silent';
+function agentState(problems: readonly Problem[]): string {
+  if (problems.includes('no-report')) return 'no report';
+  return problems.includes('silent') ? 'silent' : 'reports';
 }

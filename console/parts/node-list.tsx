@@ -3,7 +3,7 @@ import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
 import { nodeQuery } from '../state/queries.ts';
 import { go, route } from '../state/route.ts';
-import { nodeChanges, order, ready, store, totals } from '../state/state.ts';
+import { order, ready, totals } from '../state/state.ts';
 import { wide } from '../state/width.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
@@ -21,10 +21,8 @@ const ROW = 58;
 
 /** Every node as a row with its CPU map, with search and order; only visible rows are rendered. */
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
-  nodeChanges.value;
-  const ids = order.value;
+  const nodes = order.value;
   const width = wide.value && route.value.chosen === undefined ? MapWidth.wide : MapWidth.usual;
-  const at = (index: number) => store.nodes.get(ids[index] ?? -1);
   return (
     <>
       <ListControls
@@ -32,7 +30,7 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
         placeholder="Search by node, VM or network"
         query={nodeQuery}
         filters={FILTERS}
-        found={ids.length}
+        found={nodes.length}
         all={totals.value.nodes}
       >
         <Legend />
@@ -40,12 +38,12 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
       <VirtualGrid
         label="Nodes"
         columns={columns()}
-        count={ids.length}
+        count={nodes.length}
         rowHeight={ROW}
-        keyOf={(index) => ids[index] ?? -1}
-        cells={(index) => cellsOf(at(index), width)}
-        chosen={chosen === undefined ? -1 : ids.indexOf(store.nodeNamed(chosen)?.id ?? -1)}
-        onChoose={(index) => go({ list: 'nodes', chosen: at(index)?.name ?? '' })}
+        keyOf={(index) => nodes[index]?.name ?? ''}
+        cells={(index) => cellsOf(nodes[index], width)}
+        chosen={nodes.findIndex(({ name }) => name === chosen)}
+        onChoose={(index) => go({ list: 'nodes', chosen: nodes[index]?.name ?? '' })}
         busy={!ready.value}
         empty={ready.value ? <Empty /> : 'Loading …'}
       />
@@ -100,24 +98,8 @@ function columns(): readonly Column[] {
   ];
 }
 
-interface Drawn {
-  readonly width: number;
-  readonly cells: readonly ComponentChildren[];
-}
-
-/** The cells of each node's last state. Preact skips cells that are the same objects as before. */
-const drawn = new WeakMap<NodeItem, Drawn>();
-
 function cellsOf(node: NodeItem | undefined, width: number): readonly ComponentChildren[] {
-  if (node === undefined) return ['…', '', '', '', ''];
-  const before = drawn.get(node);
-  if (before?.width === width) return before.cells;
-  const cells = newCells(node, width);
-  drawn.set(node, { width, cells });
-  return cells;
-}
-
-function newCells(node: NodeItem, width: number): readonly ComponentChildren[] {
+  if (node === undefined) return [];
   const { name, shape, freeCores, pods, inFlight: held } = node;
   return [
     <>

@@ -1,14 +1,15 @@
 import type { PodItem } from '../data/store.ts';
-import { podChanges, ready, store } from '../state/state.ts';
+import { changes, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail } from './detail.tsx';
+import { type Fact, Facts } from './facts.tsx';
 import { History } from './history.tsx';
 import { NodeByNode } from './node-by-node.tsx';
 import { wantsOf, whyOf } from './waiting-list.tsx';
 
 /** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
-  podChanges.value;
+  changes.value;
   const pod = store.podNamed(name);
   const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
   return (
@@ -16,7 +17,10 @@ export function PodDetail({ name }: { readonly name: string }) {
       {pod === undefined ? (
         <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
       ) : (
-        <Facts pod={pod} />
+        <>
+          <p class="problem">{whyOf(pod)}</p>
+          <Facts facts={factsOf(pod)} />
+        </>
       )}
       {pod !== undefined && (
         <p class="about">
@@ -29,33 +33,10 @@ export function PodDetail({ name }: { readonly name: string }) {
   );
 }
 
-function Facts({ pod }: { readonly pod: PodItem }) {
-  const { namespace, name, vm, since } = pod;
-  return (
-    <>
-      <p class="problem">{whyOf(pod)}</p>
-      <dl class="facts">
-        {vm !== undefined && (
-          <div>
-            <dt>Launcher</dt>
-            <dd>
-              {namespace}/{name}
-            </dd>
-          </div>
-        )}
-        <div>
-          <dt>Wants</dt>
-          <dd>{wantsOf(pod)}</dd>
-        </div>
-        {since !== undefined && (
-          <div>
-            <dt>Waits for</dt>
-            <dd>
-              <Ago time={since} />
-            </dd>
-          </div>
-        )}
-      </dl>
-    </>
-  );
+function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
+  return [
+    ...(vm === undefined ? [] : [['Launcher', `${namespace}/${name}`] as const]),
+    ['Wants', wantsOf(pod)],
+    ...(since === undefined ? [] : [['Waits for', <Ago key="since" time={since} />] as const]),
+  ];
 }

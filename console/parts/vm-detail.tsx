@@ -2,7 +2,7 @@ import { formatCpus, parseCpus } from '../data/cpu-list.ts';
 import { slotsOf } from '../data/node.ts';
 import type { VmItem } from '../data/vm-list.ts';
 import { hashOf } from '../state/route.ts';
-import { nodeChanges, ready, store, vms, waiting } from '../state/state.ts';
+import { ready, store, vms, waiting } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail } from './detail.tsx';
 import { Facts } from './facts.tsx';
@@ -11,7 +11,6 @@ import { VerdictBadge } from './verdict.tsx';
 
 /** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
-  nodeChanges.value;
   const places = vms.value.filter((vm) => vm.name === name);
   const waits = waiting.value.find(({ namespace, vm, name: pod }) => `${namespace}/${vm ?? pod}` === name);
   return (
@@ -34,7 +33,7 @@ export function VmDetail({ name }: { readonly name: string }) {
 }
 
 function Place({ vm }: { readonly vm: VmItem }) {
-  const node = store.nodeNamed(vm.node);
+  const node = store.nodes.get(vm.node);
   const shape = node?.shape;
   const cpus = vm.containers.flatMap(([, list]) => parseCpus(list));
   const slots = new Set(shape ? slotsOf(shape, formatCpus(cpus)) : []);

@@ -51,7 +51,7 @@ function cellsOf(pod: PodItem | undefined) {
   ];
 }
 
-export function wantsOf({ cpus, wholeCores, networks }: PodItem): string {
+export function wantsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
     cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { name } from '../../kube/bounds.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';

@@ -18,35 +18,21 @@ export interface ConsoleOptions {
   /** The directory of the page's files: `console` next to the bundles. */
   readonly assets: string;
   readonly ask: AskExtender;
-  /** Default: reports that no agent can be queried. */
-  readonly askSwitch?: AskSwitch;
+  readonly askSwitch: AskSwitch;
   /** Kinds that must not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: Logger;
-  /** Seconds between two checks for changes. Default 0.1. */
-  readonly interval?: number;
 }
 
 /** Connection limit: a browser opens at most six, and 16 pages are served. */
 const CONNECTIONS = 64;
-const INTERVAL = 0.1;
-
-const noSwitch: AskSwitch = async () => ({ why: 'this console cannot reach it' });
+const INTERVAL_SECONDS = 0.1;
 
 /**
  * Wires the page's server to the watches. It does not listen before `server.start` and sends no request before `run`.
  */
 export function createConsole(options: ConsoleOptions) {
-  const {
-    client,
-    address,
-    assets,
-    ask,
-    askSwitch = noSwitch,
-    without = new Set<OptionalKind>(),
-    log,
-    interval = INTERVAL,
-  } = options;
+  const { client, address, assets, ask, askSwitch, without = new Set<OptionalKind>(), log } = options;
   const feed = createFeed({
     cluster: () => cluster,
     status() {
@@ -69,7 +55,7 @@ export function createConsole(options: ConsoleOptions) {
   const look = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       feed.look();
-      await sleep(interval, signal).catch(() => undefined);
+      await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
     }
   };
 

@@ -1,7 +1,9 @@
 import * as z from 'zod';
+import type { RefusalKind } from '../../model/placement/verdict.ts';
 import type { Explanation, VerdictGroup } from '../data/wire.ts';
 
-const verdict = z.union([
+/** The extender's verdict about one node, in its response to `GET /explain?pod=`. */
+export const extenderVerdict = z.union([
   z.object({
     node: z.string(),
     fits: z.literal(true),
@@ -13,17 +15,17 @@ const verdict = z.union([
   z.object({
     node: z.string(),
     fits: z.literal(false),
-    kind: z.string(),
+    kind: z.string().transform((kind) => kind as RefusalKind),
     text: z.string(),
     reason: z.string(),
     missing: z.number().optional(),
   }),
 ]);
-type Verdict = z.infer<typeof verdict>;
+type Verdict = z.infer<typeof extenderVerdict>;
 
 const answer = z.object({
   reservation: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),
-  nodes: z.array(verdict),
+  nodes: z.array(extenderVerdict),
   decisions: z.array(z.object({ time: z.string(), offered: z.number(), passed: z.number() })).default([]),
 });
 

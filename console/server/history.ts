@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { History, HistoryEntry } from '../data/wire.ts';
@@ -141,9 +140,12 @@ async function readSome<T>(
   return found;
 }
 
-/** KubeVirt names a launcher after its VM, with five random characters. */
-function isLauncherOf(vm: string, pod: string): boolean {
-  const prefix = `virt-launcher-${vm}-`;
+/** The API server cuts the prefix of generated names to this length and adds five characters. */
+const MAX_PREFIX_CHARACTERS = 58;
+
+/** Whether a pod with that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` with a suffix. */
+export function isLauncherOf(vm: string, pod: string): boolean {
+  const prefix = `virt-launcher-${vm}-`.slice(0, MAX_PREFIX_CHARACTERS);
   return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
 }
 

@@ -2,8 +2,7 @@ import * as z from 'zod';
 import { name } from '../../kube/bounds.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { instanceConditions } from '../../kube/virtual-machines.ts';
-import type { InstanceFacts } from '../../model/vm-state/facts.ts';
-import { pauseOf } from '../../model/vm-state/pause.ts';
+import { type InstanceFacts, pauseOf } from '../../model/vm-state/facts.ts';
 
 /** A VMI whose guest is paused. */
 export interface PausedInstance {

@@ -5,7 +5,7 @@ import { paddingOf } from '../../model/admission/decided.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
 import type { Cause, StatePod } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import type { SwitchPicture } from '../data/wire.ts';
 import { explanationOf } from './explanation.ts';
 import type { Histories } from './history.ts';

@@ -8,6 +8,7 @@ import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 import { freeResources } from '../../model/report/resources.ts';
+import type { ShapeContent } from '../data/wire.ts';
 
 /** The stored part of an assignment. */
 interface Assignment {
@@ -24,7 +25,7 @@ interface Assignment {
  */
 interface Shape {
   /** In the form for the page. */
-  readonly content: string;
+  readonly content: ShapeContent;
   /** The node without pods. */
   readonly empty: PlacementHost;
 }
@@ -102,9 +103,15 @@ export function createReports(changed: (node: string) => void) {
   };
 }
 
-/** Shapes that only differ in data that the page does not show, such as memory, have the same content. */
-function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...more }: NodeTopologyStatus): string {
-  return JSON.stringify({
+function shapeContent({
+  cells,
+  cores,
+  reserved,
+  cpuManager,
+  topologyManager,
+  ...more
+}: NodeTopologyStatus): ShapeContent {
+  return {
     cells: cells.map(({ id, cpus }) => [id, cpus]),
     cores,
     reserved,
@@ -117,5 +124,5 @@ function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...
     alignment: topologyManager?.policy,
     scope: topologyManager?.scope,
     kubelet: more.kubeletVersion,
-  });
+  };
 }

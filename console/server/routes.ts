@@ -47,14 +47,13 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
   const questions = createQuestions(asked);
   let closed = false;
 
-  const events = (request: IncomingMessage, response: ServerResponse, after: string | null) => {
+  const events = (request: IncomingMessage, response: ServerResponse) => {
     if (closed) return text(response, 503, 'the console is stopping');
     if (feed.viewers >= MOST_VIEWERS) return text(response, 503, `${MOST_VIEWERS} pages are already open; close one`);
     const stream = streamEvents({
       feed,
       response,
       gzip: /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''),
-      lastId: headerOf(request, 'last-event-id') ?? after ?? undefined,
     });
     streams.add(stream);
     response.once('close', () => streams.delete(stream));
@@ -66,7 +65,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
     if (refused) return text(response, ...refused);
     const [path = '', search] = (request.url ?? '').split('?', 2);
     const query = new URLSearchParams(search);
-    if (path === '/events') return events(request, response, query.get('after'));
+    if (path === '/events') return events(request, response);
     if (await questions.answer(path, query, response)) return;
     const asset = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
     if (asset) return answer(response, 200, asset.type, await readFile(join(assets, asset.file)));

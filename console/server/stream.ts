@@ -2,15 +2,13 @@ import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
 import { WIRE_VERSION } from '../data/wire.ts';
-import type { Feed } from './feed.ts';
+import { endOf, type Feed } from './feed.ts';
 
 export interface StreamOptions {
   readonly feed: Feed;
   readonly response: ServerResponse;
   /** Whether the client accepts gzip, which reduces a snapshot of 5,000 nodes to a tenth. */
   readonly gzip: boolean;
-  /** The id of the client's last event, if any. */
-  readonly lastId: string | undefined;
   /** Milliseconds between heartbeats. */
   readonly beat?: number;
   /** Milliseconds that a client may take to read before its connection is closed. */
@@ -23,22 +21,21 @@ const PATIENCE = 60_000;
 const EVENT = 32_768;
 
 /**
- * Server-sent events for one page. `hello` says whether the following records add to those on the page (`resumed`) or
- * replace them. Then follow records; each event has the id to resume from. `ready` marks the end of the snapshot, and
- * `beat` shows that the connection is alive.
+ * Server-sent events for one page: `hello` with the version of the wire format, then records; `ready` marks the end of
+ * the snapshot, and `beat` shows that the connection is alive.
  *
  * The next event is only built when the socket has accepted the last one, from the newest records. So a slow page has
- * no queue here, and something that changed ten times in between is sent once. A page that reads nothing is
- * disconnected, and catches up when it reconnects.
+ * only the keys of the records that it lacks here, and something that changed ten times in between is sent once. A page
+ * that reads nothing is disconnected.
  */
 export function streamEvents(options: StreamOptions): { close(): void } {
-  const { feed, response, gzip, lastId, beat = BEAT, patience = PATIENCE } = options;
+  const { feed, response, gzip, beat = BEAT, patience = PATIENCE } = options;
   const compressor = gzip ? createGzip({ level: 4 }) : undefined;
   const out: Writable = compressor ?? response;
   compressor?.pipe(response);
   compressor?.on('error', () => close());
-  let epoch = '';
-  let seen = 0;
+  /** The keys of the records to send. */
+  const unsent = new Set(feed.records.keys());
   let toldReady = false;
   let closed = false;
   /** Time since which the client has not read. */
@@ -49,43 +46,27 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     ...(gzip ? { 'content-encoding': 'gzip' } : {}),
   });
 
-  const write = (event: string | undefined, data: string, id?: string): boolean => {
-    const lines = [event && `event: ${event}`, id && `id: ${id}`, `data: ${data}`];
-    return out.write(`${lines.filter(Boolean).join('\n')}\n\n`);
-  };
+  const write = (event: string, data: string): boolean => out.write(`event: ${event}\ndata: ${data}\n\n`);
   const flush = () => compressor?.flush(constants.Z_SYNC_FLUSH);
 
-  const hello = (from: number) => {
-    epoch = feed.epoch;
-    seen = from;
-    toldReady = false;
-    write('hello', JSON.stringify({ wire: WIRE_VERSION, resumed: from > 0, nodes: feed.records.size }));
-  };
-
-  /** One event with the newest records; undefined if there are none. */
-  const nextEvent = (): { readonly data: string; readonly last: number } | undefined => {
+  /** Some of the unsent records in one event. */
+  const nextEvent = (): string => {
     const parts: string[] = [];
     let length = 0;
-    let last = seen;
-    for (const { seq, json } of feed.records.after(seen)) {
+    for (const key of unsent) {
+      unsent.delete(key);
+      const json = feed.records.get(key) ?? endOf(key);
       parts.push(json);
       length += json.length;
-      last = seq;
       if (length >= EVENT) break;
     }
-    return parts.length === 0 ? undefined : { data: `[${parts.join(',')}]`, last };
+    return `[${parts.join(',')}]`;
   };
 
   const pump = (): void => {
     if (closed || waitsSince !== undefined) return;
-    if (epoch !== feed.epoch || !feed.records.covers(seen)) hello(0);
     let taken = true;
-    while (taken) {
-      const event = nextEvent();
-      if (event === undefined) break;
-      seen = event.last;
-      taken = write(undefined, event.data, `${epoch}.${seen}`);
-    }
+    while (taken && unsent.size > 0) taken = write('message', nextEvent());
     if (taken && !toldReady && feed.complete) {
       toldReady = true;
       taken = write('ready', '{}');
@@ -101,7 +82,10 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     });
   };
 
-  const unwatch = feed.watch(pump);
+  const unwatch = feed.watch((keys) => {
+    for (const key of keys) unsent.add(key);
+    pump();
+  });
   const heart = setInterval(() => {
     if (waitsSince === undefined) {
       if (!write('beat', '{}')) waitForDrain();
@@ -120,10 +104,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
   }
   response.once('close', close);
 
-  const [wantedEpoch = '', number = ''] = lastId?.split('.') ?? [];
-  const from = /^[0-9]{1,15}$/.test(number) ? Number(number) : 0;
-  const resumes = wantedEpoch === feed.epoch && from > 0 && feed.records.covers(from);
-  hello(resumes ? from : 0);
+  write('hello', JSON.stringify({ wire: WIRE_VERSION }));
   pump();
   return { close };
 }

@@ -5,7 +5,7 @@ export type Answer<T> = { readonly found: T } | { readonly failed: string } | un
 const TRIES = 5;
 
 /** Sends a query to the console's server; retries if the server is busy with a query of another page. */
-export async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
+async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
   try {
     for (let tries = 1; ; tries++) {
       const response = await fetch(url, { signal });
@@ -18,10 +18,14 @@ export async function askServer<T>(url: string, signal: AbortSignal): Promise<An
   }
 }
 
-/** A response of the server, refreshed at an interval in milliseconds while the page is visible. */
-export function useAnswer<T>(url: string, refresh: number): Answer<T> {
+/**
+ * A response of the server, refreshed at an interval in milliseconds while the page is visible, and when `cause` changes.
+ * @param url undefined: the last response stays
+ */
+export function useAnswer<T>(url: string | undefined, refresh: number, cause?: string): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>(undefined);
   useEffect(() => {
+    if (url === undefined) return undefined;
     const left = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
@@ -37,6 +41,6 @@ export function useAnswer<T>(url: string, refresh: number): Answer<T> {
       left.abort();
       clearTimeout(timer);
     };
-  }, [url, refresh]);
+  }, [url, refresh, cause]);
   return answer;
 }

@@ -1,4 +1,4 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
 
 /** One JSON patch operation, RFC 6902. */
 export interface PatchOperation {

@@ -1,15 +1,14 @@
 import type { Finding } from '../finding.ts';
-import { wantsWholeCores } from '../launcher/annotation.ts';
+import { asksForAlignment, decideOrdinary, wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
 import { decideAlignment, type NoPadding } from '../launcher/decide.ts';
 import { askedMultiples } from '../launcher/node-kind.ts';
-import { decideOrdinary } from '../launcher/ordinary.ts';
-import { COMPUTE, type VmiShape } from '../launcher/shapes.ts';
+import { recognizeLauncher } from '../launcher/recognize.ts';
+import { COMPUTE, type PodShape, type VmiShape } from '../launcher/shapes.ts';
 import { PLACED_RESOURCE } from '../names.ts';
 import { integralCpus } from '../quantity.ts';
-import type { Place } from './decision.ts';
-import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
+import type { ClusterFacts, LauncherFacts, OrdinaryFacts, Place, Settings } from './facts.ts';
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
 export interface PodCpus {
@@ -115,4 +114,33 @@ export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
 /** Whether a place is the given one; false for an absent place. */
 export function isAt(place: Place | undefined, { list, index }: Place): boolean {
   return place?.list === list && place.index === index;
+}
+
+/**
+ * Why a pod cannot be resized in place; undefined if it can. The kubelet's static policy cannot resize a pod with
+ * exclusive CPUs, and the new amount would not be rounded to whole cores. Such a pod must be replaced.
+ * @throws ParseError if an amount is malformed
+ */
+export function resizeRefusal(
+  before: PodShape,
+  after: PodShape,
+  settings: Pick<Settings, 'gate' | 'policy'>,
+): string | undefined {
+  if (!isAligned(before, settings) || amounts(before) === amounts(after)) return undefined;
+  const what =
+    recognizeLauncher(before).kind === 'launcher'
+      ? 'change the VM and restart or migrate it'
+      : 'delete and create it again';
+  return `this pod has whole cores, which cannot be resized in place: ${what}`;
+}
+
+function isAligned(pod: PodShape, { gate, policy }: Pick<Settings, 'gate' | 'policy'>): boolean {
+  const launcher =
+    recognizeLauncher(pod).kind === 'launcher' && gate && (policy !== 'annotated' || wantsWholeCores(pod.metadata));
+  return (launcher || asksForAlignment(pod.metadata)) && hasExclusiveCpus(pod);
+}
+
+function amounts({ spec }: PodShape): string {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  return JSON.stringify(containers.map(({ name, resources }) => [name, resources?.requests, resources?.limits]));
 }

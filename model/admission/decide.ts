@@ -1,15 +1,22 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-check.ts';
+import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
 import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
-import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
-import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
-import { networksOf } from './networks.ts';
-import { reachFindings } from './reach.ts';
+import type {
+  AdmissionFinding,
+  ClusterFacts,
+  Decision,
+  LauncherFacts,
+  OrdinaryFacts,
+  Place,
+  PodChange,
+  PodFacts,
+} from './facts.ts';
+import { networksOf, reachFindings } from './networks.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';

@@ -1,3 +1,5 @@
+import * as z from 'zod';
+import { parseJson } from '../json.ts';
 import type { MetaShape } from '../launcher/shapes.ts';
 import { DECISION_ANNOTATION } from '../names.ts';
 
@@ -13,9 +15,15 @@ export type Decided =
 export type DecidedKind = Decided['kind'];
 
 /** CPUs of the largest host. A larger padding cannot come from the webhook. */
-const MOST = 4096;
+const MAX_PADDING = 4096;
 /** Characters of a decision. It contains names of networks, which tenants choose. */
-const LONGEST = 100_000;
+const MAX_DECISION_CHARACTERS = 100_000;
+
+const decision = z.object({
+  padding: z.number().int().positive().max(MAX_PADDING).optional().catch(undefined),
+  unpadded: z.string().optional().catch(undefined),
+  cpus: z.unknown().optional(),
+});
 
 /**
  * Parses the decision annotation, which `decisionText` writes. Undefined if the annotation is absent or malformed: the
@@ -23,30 +31,16 @@ const LONGEST = 100_000;
  */
 export function decidedOf({ annotations }: Pick<MetaShape, 'annotations'>): Decided | undefined {
   const text = annotations?.[DECISION_ANNOTATION];
-  if (text === undefined || text.length > LONGEST) return undefined;
-  const decision = objectIn(text);
-  if (decision === undefined) return undefined;
-  const { padding, unpadded } = decision;
-  if (typeof unpadded === 'string') return { kind: 'not-padded', padding: 0, cpus: false, why: unpadded };
-  const cpus = decision['cpus'] !== undefined;
-  if (typeof padding === 'number' && Number.isInteger(padding) && padding > 0 && padding <= MOST) {
-    return { kind: 'padded', padding, cpus };
-  }
-  return { kind: 'nothing-to-pad', padding: 0, cpus };
+  if (text === undefined || text.length > MAX_DECISION_CHARACTERS) return undefined;
+  const { data } = decision.safeParse(parseJson(text));
+  if (data === undefined) return undefined;
+  const { padding, unpadded } = data;
+  if (unpadded !== undefined) return { kind: 'not-padded', padding: 0, cpus: false, why: unpadded };
+  const cpus = data.cpus !== undefined;
+  return padding === undefined ? { kind: 'nothing-to-pad', padding: 0, cpus } : { kind: 'padded', padding, cpus };
 }
 
 /** Number of CPUs that the webhook added to a pod to fill whole cores. */
 export function paddingOf(metadata: Pick<MetaShape, 'annotations'>): number {
   return decidedOf(metadata)?.padding ?? 0;
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }

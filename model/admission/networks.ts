@@ -1,14 +1,16 @@
 import type { Finding } from '../finding.ts';
+import type { OversizedPolicy } from '../launcher/policy.ts';
 import type { MetaShape, PodShape } from '../launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { parseAffinities } from '../networks/affinity.ts';
 import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
-import { interfacesOf, type NetworkedVmi, type NetworkInterface } from '../networks/interfaces.ts';
+import { reachFinding } from '../networks/common-cell.ts';
+import { interfacesOf, type NetworkedVmi, type NetworkInterface, parseAffinities } from '../networks/interfaces.ts';
 import { classifyNad, type NadFacts } from '../networks/nad.ts';
+import type { Guest } from '../networks/reach.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
 import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
 import { interfacesBy } from '../placement/preferences.ts';
-import type { NetworkFacts } from './facts.ts';
+import type { ClusterFacts, NetworkFacts } from './facts.ts';
 
 /** The pod or VM whose networks to resolve: a launcher, an ordinary pod, or a VM without a pod. */
 export interface NetworkOwner {
@@ -105,4 +107,21 @@ function resolve(
     context,
     exclusive,
   });
+}
+
+/**
+ * Findings for a guest that no node could ever place near its required networks. A guest that is too large is refused
+ * only if every node that it can run on has a report: the size of other nodes is unknown.
+ */
+export function reachFindings(
+  networks: readonly ResolvedNetwork[],
+  guest: Guest,
+  { candidates, allReport }: Pick<ClusterFacts, 'candidates' | 'allReport'>,
+  oversized: OversizedPolicy,
+): readonly Finding[] {
+  const found = reachFinding(networks, guest, candidates);
+  if (found === undefined) return [];
+  const isRefused = found.isTooLarge && oversized === 'refuse' && allReport;
+  const code = found.isTooLarge ? 'larger-than-cells' : 'out-of-reach';
+  return [{ severity: isRefused ? 'error' : 'warning', code, message: found.message }];
 }

@@ -6,7 +6,7 @@ import {
   PLACEMENT_ANNOTATION,
   TUNNEL_RESOURCE,
 } from '../names.ts';
-import type { Place } from './decision.ts';
+import type { Place } from './facts.ts';
 
 const NOT_YOURS = ', which only Plumbline may set; remove it';
 

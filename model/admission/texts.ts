@@ -1,4 +1,4 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import type { NodeRequirement } from '../launcher/node-selection.ts';
 import type { ResolvedNetwork } from '../networks/resolve.ts';

@@ -1,4 +1,5 @@
 import { PlumblineError, quote } from '../errors.ts';
+import { isObject, type JsonObject } from '../json.ts';
 
 /** The plugin's name: the file name of the shim, and the `type` that calls it. */
 export const GATE_PLUGIN = 'plumbline-gate';
@@ -23,8 +24,6 @@ export const MOST_CONF = 1024 * 1024;
 
 /** CNI versions that the gate supports, oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** A configuration that cannot be gated; the message states the reason. */
 export class ConflistError extends PlumblineError {
@@ -60,29 +59,29 @@ export function gateConflist(file: string, text: string): { name: GateFile; text
   return { name: GATE_FILES.list, text: print({ ...list, plugins: [wrap(first), ...others] }) };
 }
 
-function print(value: Json): string {
+function print(value: JsonObject): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 /** Converts the configuration of a single plugin into a list of one; name and version move to the list. */
-function asList(plugin: Json): Json {
+function asList(plugin: JsonObject): JsonObject {
   const { cniVersion, name, ...rest } = plugin;
   return { cniVersion, name, plugins: [rest] };
 }
 
 /** Moves capabilities to the wrapper: the runtime passes their arguments to the plugin that it calls. */
-function wrap({ capabilities, ...delegate }: Json): Json {
+function wrap({ capabilities, ...delegate }: JsonObject): JsonObject {
   return { type: GATE_PLUGIN, ...(capabilities === undefined ? {} : { capabilities }), delegate };
 }
 
-function withoutGate(plugin: Json): Json[] {
+function withoutGate(plugin: JsonObject): JsonObject[] {
   if (plugin['type'] !== GATE_PLUGIN) return [plugin];
   const { delegate, capabilities } = plugin;
   if (!isObject(delegate)) return [];
   return [{ ...delegate, ...(capabilities === undefined ? {} : { capabilities }) }];
 }
 
-function asPlugin(file: string, plugin: unknown): Json {
+function asPlugin(file: string, plugin: unknown): JsonObject {
   if (isObject(plugin) && typeof plugin['type'] === 'string' && plugin['type'] !== '') return plugin;
   throw new ConflistError(file, 'a plugin in it has no type');
 }
@@ -92,7 +91,7 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
 }
 
-function parse(file: string, text: string): Json {
+function parse(file: string, text: string): JsonObject {
   if (text.length > MOST_CONF) throw new ConflistError(file, `longer than ${MOST_CONF} characters`);
   let value: unknown;
   try {
@@ -102,8 +101,4 @@ function parse(file: string, text: string): Json {
   }
   if (!isObject(value)) throw new ConflistError(file, 'not a JSON object');
   return value;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

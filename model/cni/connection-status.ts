@@ -1,4 +1,5 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
+import { isObject, type JsonObject, parseJson } from '../json.ts';
 
 export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
@@ -42,21 +43,9 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
  * Normalizes an annotation to the form by network.
  * @param fields the older form has at least one of these at its top level
  */
-function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, Record<string, unknown>> {
-  let value: unknown;
-  if (text !== undefined && text.length > LONGEST) return {};
-  try {
-    value = JSON.parse(text ?? '{}');
-  } catch {
-    return {};
-  }
+function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, JsonObject> {
+  const value = text === undefined || text.length > LONGEST ? undefined : parseJson(text);
   if (!isObject(value)) return {};
-  if (fields.some((field) => typeof (value as Record<string, unknown>)[field] === 'string')) return { default: value };
-  return Object.fromEntries(
-    Object.entries(value).filter((entry): entry is [string, Record<string, unknown>] => isObject(entry[1])),
-  );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (fields.some((field) => typeof value[field] === 'string')) return { default: value };
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, JsonObject] => isObject(entry[1])));
 }

@@ -1,8 +1,7 @@
 import { CpuSet } from '../cpu-set.ts';
 import { PlumblineError } from '../errors.ts';
-import { checkCount } from './check.ts';
-import { briefMask, type CpuMask, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
-import { within } from './plan.ts';
+import { within } from './host-pins.ts';
+import { briefMask, type CpuMask, checkCount, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
 
 /** A mask that a format cannot express. */
 export class MaskFormError extends PlumblineError {

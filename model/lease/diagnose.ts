@@ -1,5 +1,5 @@
-import { few } from '../brief.ts';
 import type { DpuConnection } from '../cni/connection-status.ts';
+import { few } from '../errors.ts';
 import { isReleased } from './released.ts';
 import { parseMicroTime } from './renew-time.ts';
 import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';

@@ -59,20 +59,6 @@ const jsonForm = z.array(
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
-  if (text === last.text && namespace === last.namespace) return last.found;
-  const found = parse(text, namespace);
-  last = { text, namespace, found };
-  return found;
-}
-
-/** The last result: an admission parses the annotation of its pod three times in a row. */
-let last: { readonly text: string; readonly namespace: string; readonly found: readonly Attachment[] } = {
-  text: '',
-  namespace: '',
-  found: [],
-};
-
-function parse(text: string, namespace: string): readonly Attachment[] {
   if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
   if (text.trim() === '') return [];
   if (/[[{"]/.test(text)) return parseJson(text, namespace);

@@ -1,5 +1,5 @@
-import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
+import { few } from '../errors.ts';
 import { type Guest, type NodeRooms, type OutOfReach, outOfReach } from './reach.ts';
 import type { ResolvedNetwork } from './resolve.ts';
 

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { cut } from '../brief.ts';
-import { PlumblineError } from '../errors.ts';
+import { cut, PlumblineError } from '../errors.ts';
 import { type NetworkContext, parseBridgeMappings, physnetsByBridge } from './context.ts';
 
 /** The part of the context that is in no object of the cluster. */

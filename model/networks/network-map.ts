@@ -1,7 +1,6 @@
 import * as z from 'zod';
-import { cut } from '../brief.ts';
 import { CpuSet } from '../cpu-set.ts';
-import { PlumblineError } from '../errors.ts';
+import { cut, PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './common-cell.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
+import { few } from '../errors.ts';
 
 /** Properties of a node that limit where its kubelet can assign CPUs, whatever runs there. */
 export interface NodeRooms {

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { issuesText } from '../brief.ts';
-import { quote } from '../errors.ts';
+import { issuesText, quote } from '../errors.ts';
 import { parseCniJson } from './cni-config.ts';
 
 /** Who refuses a definition, and why: pods on it stay in ContainerCreating. */

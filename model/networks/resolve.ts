@@ -1,11 +1,9 @@
-import { cut, few } from '../brief.ts';
-import { quote } from '../errors.ts';
+import { cut, few, quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { type Affinity, type AffinityByInterface, PREFERRED_EFFECT } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
-import type { NetworkInterface } from './interfaces.ts';
+import { type Affinity, type AffinityByInterface, type NetworkInterface, PREFERRED_EFFECT } from './interfaces.ts';
 import { classifyNad, type NadFacts, type NadShape, type NetworkClass, nadFacts } from './nad.ts';
 import type { NadRefusal } from './refusal.ts';
 
@@ -59,8 +57,6 @@ export interface ResolveRequest {
   readonly context: NetworkContext;
   /** Whether the pod gets exclusive CPUs. Only then is a network required by default. */
   readonly exclusive: boolean;
-  /** The way in which the cluster's pod network leaves the host. Default `tunnel`. */
-  readonly podNetwork?: NetworkClass;
 }
 
 export interface Resolution {
@@ -109,7 +105,7 @@ function factsOf({ ref }: NetworkInterface, { findNad }: ResolveRequest): NadFac
 }
 
 function classOf({ ref }: NetworkInterface, facts: NadFacts | undefined, request: ResolveRequest): NetworkClass {
-  if (ref === undefined) return request.podNetwork ?? { kind: 'tunnel' };
+  if (ref === undefined) return { kind: 'tunnel' };
   return facts === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(facts, request.context);
 }
 

@@ -1,4 +1,4 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import { type NetworkFinding, networkWarning, type ResolvedNetwork } from './resolve.ts';
 

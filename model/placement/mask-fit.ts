@@ -1,8 +1,9 @@
-import { maskForHost } from '../cpu-mask/check.ts';
-import { briefMask, type CpuMask, type MaskEntry, summaryOf } from '../cpu-mask/mask.ts';
+import { briefMask, type CpuMask, type MaskEntry, maskForHost, summaryOf } from '../cpu-mask/mask.ts';
 import { CpuSet } from '../cpu-set.ts';
-import type { MaskRequest } from '../launcher/mask-request.ts';
+import { type MaskedTemplate, type MaskRequest, maskRefusals, maskRequestOf } from '../launcher/mask-request.ts';
+import { type SelectableNode, type SelectingSpec, selectionKey, selectsNode } from '../launcher/node-selection.ts';
 import type { PlacementHost } from './needs.ts';
+import { type NodeVerdict, type Refused, refuse, UNCHECKED } from './verdict.ts';
 
 /** A host, with the CPUs that a mask can select. */
 export interface MaskHost {
@@ -67,4 +68,88 @@ export function maskHostOf({
   pinsVMs,
 }: Pick<PlacementHost, 'host' | 'reserved' | 'owned' | 'pinsVMs'>): MaskHost {
   return { online: host.online, usable: host.online.minus(reserved).minus(owned), pinsVMs };
+}
+
+/**
+ * The verdict for a node that lacks CPUs of the mask, if the user allows `all` instead: the VM may use all of its CPUs.
+ */
+export const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
+  ...UNCHECKED,
+  warnings: ['lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node can keep the mask'],
+});
+
+/** The verdict about a mask on a node with a current report. */
+export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict {
+  const fit = fitMask(maskRequest, host);
+  if (!fit.fits) return refuse('cpu-mask', fit.short, fit.text);
+  return fit.fellBack ? MASK_FALLS_BACK : UNCHECKED;
+}
+
+/**
+ * Changes the refusal of a node without a current report for VMs with a mask: without its agent, no component would pin
+ * the VM or end its pause at the start.
+ */
+export function maskUnheard({ kind, text }: Refused): Refused {
+  return refuse(kind, `CPU mask cannot be applied: ${text}`);
+}
+
+/** A VM with a mask. */
+export interface MaskedVm {
+  /** Undefined if the mask is invalid. */
+  readonly maskRequest: MaskRequest | undefined;
+  /** Why no node is checked: the mask cannot be parsed or does not match the VM. */
+  readonly fault: string | undefined;
+  /** The nodes that it may run on. */
+  readonly selection: SelectingSpec;
+}
+
+/** Characters of the selectors as JSON. They are compared with every node. */
+const MAX_SELECTION_CHARACTERS = 16 * 1024;
+
+/** A VM or VMI with a mask that pins something or that is invalid; undefined for any other. */
+export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
+  const { nodeSelector, affinity } = template.spec;
+  const selection = { nodeSelector, affinity };
+  const [fault] = maskRefusals(template);
+  const maskRequest = fault === undefined ? maskRequestOf(template.metadata) : undefined;
+  if (fault === undefined && maskRequest === undefined) return undefined;
+  if (selectionKey(selection).length <= MAX_SELECTION_CHARACTERS) return { maskRequest, fault, selection };
+  const text = `nodeSelector and affinity have more than ${MAX_SELECTION_CHARACTERS} characters`;
+  return { maskRequest: undefined, fault: text, selection: {} };
+}
+
+export interface SurveyedNode extends SelectableNode {
+  /** Undefined without a report. */
+  readonly host: MaskHost | undefined;
+}
+
+/** The result for a VM's mask on a node that the VM may run on. */
+export type MaskVerdict =
+  | MaskFit
+  | { readonly fits: false; readonly reason: 'no-report' | 'fault'; readonly short: string; readonly text: string };
+
+/** The verdicts of all nodes that a VM's selectors match. */
+export function surveyMask<N extends SurveyedNode>(
+  { maskRequest, fault = '', selection }: MaskedVm,
+  nodes: readonly N[],
+): readonly { readonly node: N; readonly verdict: MaskVerdict }[] {
+  return nodes
+    .filter((node) => selectsNode(selection, node))
+    .map((node) => ({ node, verdict: verdictOn(maskRequest, fault, node) }));
+}
+
+/** Whether some node that a VM may run on can apply its mask. */
+export function hasMaskHost({ maskRequest, selection }: MaskedVm, nodes: Iterable<SurveyedNode>): boolean {
+  if (maskRequest === undefined) return false;
+  for (const node of nodes) {
+    if (node.host !== undefined && fitMask(maskRequest, node.host).fits && selectsNode(selection, node)) return true;
+  }
+  return false;
+}
+
+function verdictOn(maskRequest: MaskRequest | undefined, fault: string, { host }: SurveyedNode): MaskVerdict {
+  if (maskRequest === undefined) return { fits: false, reason: 'fault', short: fault, text: fault };
+  if (host !== undefined) return fitMask(maskRequest, host);
+  const text = 'the node does not report its topology';
+  return { fits: false, reason: 'no-report', short: text, text };
 }

@@ -1,7 +1,7 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { type Host, MAX_CELL_ID } from '../host.ts';
-import { assertOnline, missingThreads } from '../host-cores.ts';
+import { assertOnline, type Host, MAX_CELL_ID } from '../host.ts';
+import { missingThreads } from '../host-cores.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {
@@ -16,6 +16,7 @@ import {
 import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
+import type { NodeNetworks } from '../networks/common-cell.ts';
 
 /** A network interface with an affinity. */
 export interface NetworkNeed {
@@ -51,37 +52,25 @@ export interface PlacementNeeds {
   readonly key?: string | undefined;
 }
 
-/** NUMA nodes of each network on one node. An empty set: the network exists and its NUMA node is unknown. */
-export interface NetworkCells {
-  readonly physnets: ReadonlyMap<string, CpuSet>;
-  readonly tunnel: CpuSet | undefined;
-}
-
-const keys = new WeakMap<PlacementNeeds, string>();
-
 /** A key that is equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
 export function needsKey(needs: PlacementNeeds): string {
-  let key = needs.key ?? keys.get(needs);
-  if (key === undefined) {
-    const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false } = needs;
-    const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
-      kind,
-      cpus,
-      [...devices],
-      [...memory],
-    ]);
-    const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
-    key = JSON.stringify([
-      containers,
-      wanted,
-      wholeCores,
-      spansCells,
-      mayShare,
-      ...(mask ? [maskRequestKey(mask)] : []),
-    ]);
-    keys.set(needs, key);
-  }
-  return key;
+  if (needs.key !== undefined) return needs.key;
+  const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false } = needs;
+  const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
+    kind,
+    cpus,
+    [...devices],
+    [...memory],
+  ]);
+  const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
+  return JSON.stringify([
+    containers,
+    wanted,
+    wholeCores,
+    spansCells,
+    mayShare,
+    ...(mask ? [maskRequestKey(mask)] : []),
+  ]);
 }
 
 /** A node prepared for placement, once for each report instead of once for each pod. */
@@ -107,7 +96,7 @@ export interface PlacementHost {
   readonly polled: CpuSet;
   /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
-  readonly networks: NetworkCells;
+  readonly networks: NodeNetworks;
   /** Those of the report. Undefined: not known, so pods that ask for one are not predicted. */
   readonly devices: readonly ReportedDevices[] | undefined;
   /** What else the report lacks: pods that ask for it are not predicted. */
@@ -253,7 +242,7 @@ function withState(node: PlacementHost, state: KubeletState): PlacementHost {
 }
 
 /** The NUMA nodes of a network; undefined if the node does not have the network. */
-export function cellsOfNetwork({ physnets, tunnel }: NetworkCells, need: NetworkNeed): CpuSet | undefined {
+export function cellsOfNetwork({ physnets, tunnel }: NodeNetworks, need: NetworkNeed): CpuSet | undefined {
   return need.kind === 'tunnel' ? tunnel : physnets.get(need.physnet ?? '');
 }
 

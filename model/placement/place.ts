@@ -1,5 +1,5 @@
 import { type CpuSet, unionOf } from '../cpu-set.ts';
-import { isWholeCores } from '../host-cores.ts';
+import { isWholeCores } from '../host.ts';
 import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';

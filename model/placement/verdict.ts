@@ -1,5 +1,5 @@
-import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
+import { few } from '../errors.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
 import {
@@ -10,7 +10,7 @@ import {
   sharesOn,
   unpredictableFor,
 } from './needs.ts';
-import { unfitForNetworks } from './network-reach.ts';
+import { unfitForNetworks } from './networks.ts';
 import { exclusiveCpus, placeOnFit } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';

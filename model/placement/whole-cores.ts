@@ -1,5 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
-import { splitCore, unevenCore } from '../host-cores.ts';
+import { unevenCore } from '../host.ts';
+import { splitCore } from '../host-cores.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import type { PlacementHost } from './needs.ts';
 import { type Refusal, refusal } from './refusal.ts';

@@ -1,4 +1,4 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
 import type { HostReport } from '../kubelet/report.ts';
 import { bytesText } from '../quantity.ts';
 

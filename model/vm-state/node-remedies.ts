@@ -1,5 +1,4 @@
-import { wantsWholeCores } from '../launcher/annotation.ts';
-import { asksForWholeCores } from '../launcher/ordinary.ts';
+import { asksForWholeCores, wantsWholeCores } from '../launcher/annotation.ts';
 import type { MetaShape } from '../launcher/shapes.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { addAnnotation, bringDpuBack, checkAgent, type Named, verifyMask } from './common-remedies.ts';

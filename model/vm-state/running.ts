@@ -1,5 +1,5 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { isWholeCores } from '../host-cores.ts';
+import { isWholeCores } from '../host.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,
@@ -8,7 +8,7 @@ import {
   type PlacementNeeds,
 } from '../placement/needs.ts';
 import { cellsTouched } from '../placement/networks.ts';
-import { isExclusive } from '../placement/pod-needs.ts';
+import { isExclusive } from '../placement/preferences.ts';
 import { bringDpuBack, checkAgent, correctMask, type Named, placeAgain } from './common-remedies.ts';
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
 import { plumbline, type Remedy, remedy, virtctl } from './remedy.ts';

@@ -1,4 +1,4 @@
-import { readableNeedsOf } from '../placement/pod-needs.ts';
+import { readableNeedsOf } from '../placement/preferences.ts';
 import { bypassesOf } from './bypasses.ts';
 import { bringWebhookBack, checkVirtController, readEvents } from './common-remedies.ts';
 import type { Cause, VmFacts } from './facts.ts';

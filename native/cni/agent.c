@@ -7,8 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "run-directory.h"
+#include "host.h"
 
 enum frame { FRAME_PARTIAL, FRAME_BAD, FRAME_WAIT, FRAME_VERDICT };
 

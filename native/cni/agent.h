@@ -2,7 +2,7 @@
 #define PLUMBLINE_AGENT_H
 
 #include "call.h"
-#include "verdict.h"
+#include "answer.h"
 
 /*
  * The protocol with the agent, over its unix socket:

@@ -32,4 +32,13 @@ int answer_error(struct text *answer, struct slice version, unsigned code, struc
 
 void answer_versions(struct text *answer);
 
+/* Whether a call may continue. */
+struct verdict {
+    enum { NO_VERDICT, ALLOW, DENY } kind;
+    /* Code and text of the CNI error, for a refusal. */
+    unsigned code;
+    char bytes[MESSAGE_MAX];
+    size_t length;
+};
+
 #endif

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "host.h"
 
 /* Milliseconds from SIGTERM to SIGKILL, and then until the delegate is abandoned. */
 #define GRACE 100

@@ -8,7 +8,7 @@
  */
 #include "gate.h"
 
-#include "clock.h"
+#include "host.h"
 #include "delegate.h"
 #include "state.h"
 

@@ -1,9 +1,7 @@
 #include "state.h"
 
-#include "clock.h"
-#include "file.h"
+#include "host.h"
 #include "json.h"
-#include "run-directory.h"
 
 /* An integer of at most fifteen digits; -1 if it is not one. */
 static long long number_of(struct slice value)

@@ -2,7 +2,7 @@
 #define PLUMBLINE_STATE_H
 
 #include "call.h"
-#include "verdict.h"
+#include "answer.h"
 
 /*
  * Judges an ADD or a STATUS by the agent's last state file, a JSON object:

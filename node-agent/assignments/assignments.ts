@@ -76,6 +76,7 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
           client,
           kubeletDir,
           socketPath,
+          podsWithCpus: () => new Set(inputs.checkpoint.value?.entries.map(({ podUID }) => podUID)),
           log,
           signal,
           onFailure,

@@ -14,9 +14,8 @@ export interface ListedDevices {
 
 /**
  * The healthy devices of each resource by NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA
- * nodes. Resources that DRA serves are not in its answer. Devices of init containers that ended are not in List; the
- * kubelet keeps them for the pod.
- * @param inUse devices that containers have
+ * nodes. Resources that DRA serves are not in its answer.
+ * @param inUse devices that the kubelet keeps for pods
  */
 export function countDevices(
   allocatable: readonly ListedDevices[],

@@ -68,13 +68,18 @@ class MemoryCheckpointError extends PlumblineError {
  * The state at the next admission, which begins with the release of pods that ended: their memory is free here. Any
  * contradiction, within the file or with the pods that the kubelet lists, is a problem: no number is better than a
  * wrong one.
+ * @param podsWithCpus uids of the pods that own CPUs
  */
-export function readMemoryState(text: string, pods: readonly PodWithMemory[]): MemoryReading {
+export function readMemoryState(
+  text: string,
+  pods: readonly PodWithMemory[],
+  podsWithCpus: ReadonlySet<string>,
+): MemoryReading {
   try {
     const file = parse(text);
     if (file.policyName !== 'Static') return { cells: new Map() };
     checkTables(file);
-    for (const blocks of endedPods(file, pods)) for (const ended of blocks) release(file, ended);
+    for (const blocks of endedPods(file, pods, podsWithCpus)) for (const ended of blocks) release(file, ended);
     const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
       const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
       return [Number(id), { blocks: numberOfAssignments, group: CpuSet.of(group).toString(), free }] as const;
@@ -148,9 +153,13 @@ const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Obj
 
 /**
  * The blocks of the pods that the kubelet no longer lists. PodResources has no uids, so a pod is recognized by its
- * containers and their memory; init containers that ended are only in the file.
+ * containers and their memory, and among equal ones by its CPUs; init containers that ended are only in the file.
  */
-function endedPods({ entries }: Checkpoint, pods: readonly PodWithMemory[]): (readonly Block[])[] {
+function endedPods(
+  { entries }: Checkpoint,
+  pods: readonly PodWithMemory[],
+  podsWithCpus: ReadonlySet<string>,
+): (readonly Block[])[] {
   const remaining = new Map(
     Object.entries(entries ?? {}).map(([uid, containers]) => {
       const keys = Object.entries(containers).map(([name, blocks]) =>
@@ -178,7 +187,9 @@ function endedPods({ entries }: Checkpoint, pods: readonly PodWithMemory[]): (re
         ),
       );
     if (keys.length === 0) continue;
-    const matches = [...remaining].filter(([, ofPod]) => keys.every((key) => ofPod.has(key)));
+    const equal = [...remaining].filter(([, ofPod]) => keys.every((key) => ofPod.has(key)));
+    const withCpus = equal.filter(([uid]) => podsWithCpus.has(uid));
+    const matches = withCpus.length > 0 ? withCpus : equal;
     const [match] = matches;
     if (match === undefined)
       throw new MemoryCheckpointError(`the kubelet lists other memory: ${keys[0]?.slice(0, 200)}`);

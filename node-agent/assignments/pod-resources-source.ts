@@ -1,15 +1,16 @@
 import { dirname, join } from 'node:path';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { MOST_ENTRIES } from './checkpoint.ts';
-import { countDevices } from './devices.ts';
+import { devicesOfPods, MAX_DEVICE_CHECKPOINT_BYTES, type PodWithDevices } from './device-checkpoint.ts';
+import { countDevices, type ListedDevices } from './devices.ts';
 import {
   MAX_MEMORY_CHECKPOINT_BYTES,
   MEMORY_CHECKPOINT_FILE,
@@ -51,6 +52,8 @@ export interface PodResourcesSourceDeps {
   /** The kubelet's root directory. */
   readonly kubeletDir: string;
   readonly socketPath: string;
+  /** Uids of the pods that own CPUs. */
+  readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: Logger;
   /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => AnswerVerdict;
@@ -59,14 +62,9 @@ export interface PodResourcesSourceDeps {
   readonly signal: AbortSignal;
 }
 
-export interface PodResourcesSource {
-  /** Requests a round soon. Several requests before it starts cause one round. */
-  refresh(): void;
-}
-
 /** Queries the kubelet after possible changes, and with increasing pauses while it does not answer. */
-export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSource {
-  const { client, kubeletDir, socketPath, log, signal } = deps;
+export function followPodResources(deps: PodResourcesSourceDeps) {
+  const { kubeletDir, socketPath, log, signal } = deps;
   const backoff = new Backoff({ first: 0.2, most: 10 });
   let last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
   let timer: NodeJS.Timeout | undefined;
@@ -95,7 +93,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     asked = performance.now();
     let verdict: AnswerVerdict = 'soon';
     try {
-      const answer = await ask(client, kubeletDir, signal);
+      const answer = await ask(deps);
       if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
       verdict = publish({ value: answer, problem: undefined });
       if (verdict !== 'soon') backoff.reset();
@@ -123,6 +121,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     publish({ value: last.value, problem });
   };
 
+  /** Requests a round soon. Several requests before it starts cause one round. */
   const refresh = () => {
     if (running) wanted = true;
     else schedule(0);
@@ -143,25 +142,44 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
 }
 
 /** One round: what can be allocated, then what the containers have. */
-async function ask(client: PodResourcesClient, kubeletDir: string, signal: AbortSignal): Promise<PodResourcesAnswer> {
+async function ask({ client, kubeletDir, podsWithCpus, signal }: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
   const limits = { signal, deadlineSeconds: DEADLINE };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);
+  const inUse = readDevices(kubeletDir, pods, podsWithCpus());
   return {
     allocatable: CpuSet.of(cpuIds),
     listed: listedContainers(pods, MOST_ENTRIES),
-    devices: countDevices(
-      devices,
-      pods.flatMap(({ containers }) => containers.flatMap((container) => container.devices)),
-    ),
-    memory: readMemory(kubeletDir, pods),
+    devices: inUse && countDevices(devices, inUse),
+    memory: readMemory(kubeletDir, pods, podsWithCpus()),
   };
 }
 
-function readMemory(kubeletDir: string, pods: readonly PodWithMemory[]): MemoryReading {
+/** The devices in use; undefined if the kubelet's file about them cannot be read. */
+function readDevices(
+  kubeletDir: string,
+  pods: readonly PodWithDevices[],
+  podsWithCpus: ReadonlySet<string>,
+): ListedDevices[] | undefined {
+  const listed = pods.flatMap(({ containers }) => containers.flatMap((container) => container.devices));
+  const file = join(kubeletDir, PLUGIN_DIRECTORY, DEVICE_CHECKPOINT_FILE);
+  try {
+    const text = readBounded(file, MAX_DEVICE_CHECKPOINT_BYTES);
+    return [...listed, ...devicesOfPods(text, pods, podsWithCpus)];
+  } catch (error) {
+    // The kubelet writes it when the first plugin registers.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? listed : undefined;
+  }
+}
+
+function readMemory(
+  kubeletDir: string,
+  pods: readonly PodWithMemory[],
+  podsWithCpus: ReadonlySet<string>,
+): MemoryReading {
   const file = join(kubeletDir, MEMORY_CHECKPOINT_FILE);
   try {
-    return readMemoryState(readBounded(file, MAX_MEMORY_CHECKPOINT_BYTES), pods);
+    return readMemoryState(readBounded(file, MAX_MEMORY_CHECKPOINT_BYTES), pods, podsWithCpus);
   } catch (error) {
     return { cells: new Map(), problem: `cannot read ${file}: ${(error as Error).message}` };
   }

@@ -19,7 +19,8 @@ export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
-  readonly devices: readonly DeviceResource[];
+  /** Undefined if the kubelet's file about devices in use cannot be read. */
+  readonly devices: readonly DeviceResource[] | undefined;
   readonly memory: MemoryReading;
 }
 
@@ -120,9 +121,7 @@ export function nextView(
     policy,
     reserved,
     isAnswerPending: !confirmed && podResources.problem === undefined,
-    ...(confirmed || podResources.problem === undefined
-      ? devicesAndMemory(previous, state, answer)
-      : { devices: undefined, memory: undefined }),
+    ...devicesAndMemory(previous, state, podResources, confirmed),
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),
@@ -134,14 +133,19 @@ export function nextView(
   };
 }
 
-/** After its start the kubelet lists no pods for a moment, so that all devices and all memory would look free. */
+/**
+ * Not known while the kubelet does not answer although its checkpoint has changed, and in the moment after its start
+ * when it lists no pods: all devices and all memory would look free.
+ */
 function devicesAndMemory(
   previous: AssignmentsView,
   state: Checkpoint | undefined,
-  answer: PodResourcesAnswer | undefined,
+  { value: answer, problem }: Inputs['podResources'],
+  confirmed: boolean,
 ): Pick<AssignmentsView, 'devices' | 'memory'> {
   const isStarting = answer?.listed.length === 0 && state?.owned.isEmpty === false;
-  if (isStarting) return { devices: undefined, memory: undefined };
+  const isOutdated = problem !== undefined && !confirmed;
+  if (isStarting || isOutdated) return { devices: undefined, memory: undefined };
   const { devices, memory } = answer ?? previous;
   return { devices, memory };
 }

@@ -1,7 +1,6 @@
-import { few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Host } from '../../model/host.ts';
-import { isWholeCores } from '../../model/host-cores.ts';
+import { few } from '../../model/errors.ts';
+import { type Host, isWholeCores } from '../../model/host.ts';
 import { physnetOfResource } from '../../model/names.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */

@@ -1,14 +1,44 @@
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Host } from '../../model/host.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { few } from '../../model/errors.ts';
+import type { Host, HostDescription } from '../../model/host.ts';
+import type { Logger, LogLevel } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { checkAllocation } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import { type DeviceHolder, holderOf } from './holder.ts';
-import type { FromPluginThread } from './messages.ts';
 import type { AdvertisedResource } from './resources.ts';
+
+/** The start parameters of the device plugin's thread. */
+export interface PluginThreadData {
+  readonly kubeletDir: string;
+  readonly host: HostDescription;
+  readonly policy: AllocationCheckPolicy;
+  readonly logLevel: LogLevel;
+  /** Maximum seconds that a container's start waits for the agent's main thread. */
+  readonly answerWithin: number;
+}
+
+export type ToPluginThread =
+  /** The resources to advertise from now on. */
+  | { readonly kind: 'resources'; readonly resources: readonly AdvertisedResource[]; readonly wholeCoresOnly: boolean }
+  /** The answer to `before-start`: the container may start, or the reason why not. */
+  | { readonly kind: 'answer'; readonly call: number; readonly refusal: string | undefined }
+  | { readonly kind: 'stop' };
+
+/** A DeviceHolder with its CPUs as a list. */
+type HolderMessage = Omit<DeviceHolder, 'cpus'> & { readonly cpus: string };
+
+export type FromPluginThread =
+  /** A container is about to be created. Without `holder` its owner is unknown. */
+  | {
+      readonly kind: 'before-start';
+      readonly call: number;
+      readonly resource: string;
+      readonly holder: HolderMessage | undefined;
+    }
+  | { readonly kind: 'registered'; readonly resource: string; readonly outcome: 'registered' | 'failed' }
+  | { readonly kind: 'pre-start'; readonly resource: string; readonly outcome: 'passed' | 'refused' | 'unanswered' };
 
 /**
  * Deadline in seconds for the kubelet to return the owner of the devices, number of attempts, and seconds between them.

@@ -5,7 +5,7 @@ import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-cl
 import { pod as podSchema } from '../../kube/resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { recognizeLauncher } from '../../model/launcher/recognize.ts';
+import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
@@ -13,6 +13,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkAllocation, networkText } from './allocation-check.ts';
+import type { DeviceHolder } from './holder.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const ASK = 2;
@@ -34,14 +35,6 @@ interface Move {
   readonly to: CpuSet | undefined;
 }
 
-/** A container with a network's device and exclusive CPUs. */
-interface Holder {
-  readonly namespace: string;
-  readonly podName: string;
-  readonly container: string;
-  readonly cpus: CpuSet;
-}
-
 type Pod = z.infer<typeof podSchema>;
 
 /**
@@ -51,7 +44,7 @@ type Pod = z.infer<typeof podSchema>;
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;
 
-  const readPod = async ({ namespace, podName }: Holder, signal: AbortSignal): Promise<Pod | undefined> => {
+  const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
     try {
       return podSchema.parse(
         await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
@@ -62,7 +55,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     }
   };
 
-  const announce = async (move: Move, holder: Holder, host: Host, signal: AbortSignal): Promise<void> => {
+  const announce = async (move: Move, holder: DeviceHolder, host: Host, signal: AbortSignal): Promise<void> => {
     const allocation = {
       host,
       resource: move.resource,
@@ -78,10 +71,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
     const launcher = pod && recognizeLauncher(pod);
-    if (launcher?.kind === 'launcher') {
-      const { vmi } = launcher;
-      targets.push({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, ...vmi });
-    }
+    if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
     for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
     log.warn(
       { namespace, pod: name, container, cpus, network: networkText(move.resource) },

@@ -3,9 +3,13 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { createHost } from '../../model/host.ts';
 import { createLogger } from '../../runtime/log.ts';
-import { createBeforeStart } from './before-start.ts';
+import {
+  createBeforeStart,
+  type FromPluginThread,
+  type PluginThreadData,
+  type ToPluginThread,
+} from './before-start.ts';
 import { createDevicePlugin } from './device-plugin.ts';
-import type { FromPluginThread, PluginThreadData, ToPluginThread } from './messages.ts';
 
 /**
  * The program of the device plugin's own thread. The kubelet calls Allocate during the admission of a pod, for every

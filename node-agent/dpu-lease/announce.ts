@@ -1,4 +1,4 @@
-import type { EventRecorder } from '../../kube/events.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
@@ -16,8 +16,7 @@ export interface AnnounceDeps {
  * even where the policy treats it as ready.
  */
 export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
-  // Events on a Node follow the kubelet's convention: the object's uid is its name.
-  const target = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
+  const target = nodeTarget(nodeName);
   let last: LeaseState | undefined;
   return (report) => {
     measure(metrics, report);

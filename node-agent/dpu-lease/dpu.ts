@@ -1,10 +1,8 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
-import { createRenewals } from '../kube-objects/renewals.ts';
+import { createRenewals, type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { Probe } from './probe.ts';
 

@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
 import { describeLease } from '../../model/lease/describe.ts';
 import {
@@ -12,8 +11,7 @@ import {
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
-import { underSignals } from '../../runtime/signals.ts';
-import { sleep } from '../../runtime/time.ts';
+import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
 
 export interface DpuHealthDeps {

@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, write
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { parseJson } from '../../model/json.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
@@ -157,7 +158,8 @@ const claims = z.object({
  * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
 export function readTokenClaims(token: string): TokenClaims {
-  const found = claims.safeParse(payloadOf(token));
+  const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
+  const found = claims.safeParse(parseJson(payload));
   if (!found.success) {
     throw new PlumblineError(
       'token',
@@ -167,12 +169,4 @@ export function readTokenClaims(token: string): TokenClaims {
   const { sub, iat, exp } = found.data;
   const [, , namespace = '', account = ''] = sub.split(':');
   return { namespace, account, issued: iat, expires: exp };
-}
-
-function payloadOf(token: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,17 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  type Stats,
+  writeFileSync,
+} from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
 /** A file that is larger than its content can need, or not a regular file. */
@@ -11,8 +23,8 @@ export class FileLimitError extends PlumblineError {
 
 /** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Bytes of the first read of a file that does not report its length, as in /proc and sysfs. */
-const UNSIZED = 4096;
+/** Bytes of one read. */
+const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Reads a file that other programs write. It checks the size before and while it reads, since the file may grow.
@@ -29,13 +41,15 @@ export function readBounded(path: string, most: number): string {
 export function readBoundedBytes(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
-    let buffer: Buffer = Buffer.allocUnsafe(sizeFor(path, fstatSync(file), most));
+    assertBounded(path, fstatSync(file), most);
+    const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
-      const count = readSync(file, buffer, length, buffer.length - length, null);
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      const count = readSync(file, chunk, 0, CHUNK_BYTES, null);
+      if (count === 0) return Buffer.concat(chunks);
       length += count;
       if (length > most) throw tooLarge(path, most);
-      if (count === 0) return buffer.subarray(0, length);
-      if (length === buffer.length) buffer = grown(buffer, most);
+      chunks.push(chunk.subarray(0, count));
     }
   } finally {
     closeSync(file);
@@ -61,55 +75,79 @@ export function readHead(path: string, most: number): string {
   }
 }
 
-/** Shared by all calls, since they are synchronous. */
-const RECORD = Buffer.allocUnsafe(UNSIZED);
-
-/**
- * Reads the first 4096 bytes of a file that the kernel returns as one record, such as comm and stat in /proc: one read
- * returns all of it.
- *
- * @throws a system error
- */
-export function readRecord(path: string): string {
-  const file = openSync(path, FLAGS);
-  try {
-    return RECORD.toString('utf8', 0, readSync(file, RECORD, 0, RECORD.length, null));
-  } finally {
-    closeSync(file);
-  }
-}
-
 /** `readBounded` without blocking the event loop. */
 export async function readBoundedAsync(path: string, most: number): Promise<string> {
   let file: FileHandle | undefined;
   try {
     file = await open(path, FLAGS);
-    let buffer: Buffer = Buffer.allocUnsafe(sizeFor(path, await file.stat(), most));
+    assertBounded(path, await file.stat(), most);
+    const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
-      const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
+      if (bytesRead === 0) return Buffer.concat(chunks).toString('utf8');
       length += bytesRead;
       if (length > most) throw tooLarge(path, most);
-      if (bytesRead === 0) return buffer.toString('utf8', 0, length);
-      if (length === buffer.length) buffer = grown(buffer, most);
+      chunks.push(buffer.subarray(0, bytesRead));
     }
   } finally {
     await file?.close();
   }
 }
 
-/** One byte more than the file has, so that the second read finds its end. */
-function sizeFor(path: string, stats: Stats, most: number): number {
+/** @throws FileLimitError */
+function assertBounded(path: string, stats: Stats, most: number): void {
   if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
   if (stats.size > most) throw tooLarge(path, most);
-  return (stats.size || Math.min(UNSIZED, most)) + 1;
-}
-
-function grown(buffer: Buffer, most: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.min(buffer.length * 2, most + 1));
-  buffer.copy(larger);
-  return larger;
 }
 
 function tooLarge(path: string, most: number): FileLimitError {
   return new FileLimitError(path, `larger than ${most} bytes`);
+}
+
+/** The format of the agent's own files that this build writes and reads. Additional fields do not change it. */
+const FORMAT = 1;
+const formatted = z.object({ format: z.number().default(FORMAT) });
+
+/** A file that another version of the agent wrote in an unknown format. */
+export class SavedFormatError extends PlumblineError {
+  constructor(format: number) {
+    super('saved-format', `it has format ${format}, this agent reads format ${FORMAT}: a later version has written it`);
+  }
+}
+
+/**
+ * Replaces one of the agent's own files in one step, and creates its directory if needed: a reader sees the old content
+ * or the new one, never a part. It does not flush to disk: the file must survive the process, not the machine.
+ *
+ * @throws a system error
+ */
+export function saveFile(path: string, text: string, mode = 0o600): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.tmp`, text, { mode });
+  renameSync(`${path}.tmp`, path);
+}
+
+/**
+ * Parses the content of one of the agent's own files.
+ *
+ * @throws SavedFormatError
+ * @throws Error if it is not such a file
+ */
+export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.output<S> {
+  const value: unknown = JSON.parse(text);
+  const { format } = formatted.parse(value);
+  if (format !== FORMAT) throw new SavedFormatError(format);
+  return schema.parse(value);
+}
+
+/**
+ * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that failed
+ */
+export function putAside(path: string): string | undefined {
+  try {
+    renameSync(path, `${path}.corrupt`);
+    return `${path}.corrupt`;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,5 @@
 import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
-import { cut } from '../../model/brief.ts';
-import { quote } from '../../model/errors.ts';
+import { cut, quote } from '../../model/errors.ts';
 
 /** The longest file that is read, in characters. Those of a node's administrator have a few thousand. */
 export const MOST_YAML = 64 * 1024;

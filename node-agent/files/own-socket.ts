@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { resultOrNone } from '../../model/json.ts';
 
 /** A unix socket that this process made, at its path. Another process's socket at that path is never removed. */
 export interface OwnSocket {
@@ -25,12 +26,8 @@ export async function placeSocket(path: string, listen: (temporary: string) => P
   const { dev, ino } = statSync(temporary);
   renameSync(temporary, path);
   const isInPlace = (): boolean => {
-    try {
-      const current = statSync(path);
-      return current.ino === ino && current.dev === dev;
-    } catch {
-      return false;
-    }
+    const current = resultOrNone(() => statSync(path));
+    return current?.ino === ino && current.dev === dev;
   };
   return {
     isInPlace,

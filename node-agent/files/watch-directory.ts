@@ -1,5 +1,6 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
+import { resultOrNone } from '../../model/json.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK = 10;
@@ -91,10 +92,6 @@ function absentCheck(since: number): number {
 }
 
 function directoryAt(path: string): Stats | undefined {
-  try {
-    const now = statSync(path);
-    return now.isDirectory() ? now : undefined;
-  } catch {
-    return undefined;
-  }
+  const now = resultOrNone(() => statSync(path));
+  return now?.isDirectory() === true ? now : undefined;
 }

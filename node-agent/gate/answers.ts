@@ -9,6 +9,7 @@ import {
 } from '../../model/cni/decide.ts';
 import { CNI_CODES, type CniError } from '../../model/cni/errors.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { isObject, parseJson } from '../../model/json.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { Asker } from './server.ts';
@@ -132,16 +133,9 @@ async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
 
 /** Whether the configuration, or what the runtime adds to it, contains a device: meta-plugins pass it as `deviceID`. */
 function deviceInConf(text: string): boolean {
-  try {
-    const conf = JSON.parse(text) as Record<string, unknown> | null;
-    const places = [conf, conf?.['runtimeConfig'], conf?.['delegate']] as (
-      | Record<string, unknown>
-      | null
-      | undefined
-    )[];
-    return places.some((place) => typeof place?.['deviceID'] === 'string' && place['deviceID'] !== '');
-  } catch {
-    // The shim has already accepted it as JSON. Text that only the shim's parser accepts contains no device.
-    return false;
-  }
+  // The shim has already accepted it as JSON. Text that only the shim's parser accepts contains no device.
+  const conf = parseJson(text);
+  if (!isObject(conf)) return false;
+  const places = [conf, conf['runtimeConfig'], conf['delegate']].filter(isObject);
+  return places.some(({ deviceID }) => typeof deviceID === 'string' && deviceID !== '');
 }

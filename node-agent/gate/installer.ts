@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writ
 import { dirname, join } from 'node:path';
 import { GATE_FILES, GATE_PLUGIN, MOST_CONF } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
+import { resultOrNone } from '../../model/json.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { readBoundedBytes } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
@@ -119,14 +120,9 @@ function ownFiles(confDir: string): string[] {
 
 /** Reads the primary's and the gate's own files. Other files do not matter. */
 function readConfFiles(directory: string): ConfFile[] {
-  let names: string[];
-  try {
-    const entries = readdirSync(directory, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
-    names = entries.map(({ name }) => name);
-  } catch {
-    // Without the directory there is no network.
-    return [];
-  }
+  // Without the directory there is no network.
+  const entries = resultOrNone(() => readdirSync(directory, { withFileTypes: true })) ?? [];
+  const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
   const own: readonly string[] = Object.values(GATE_FILES);
   return names
@@ -142,11 +138,7 @@ export function gateProgram(agentProgram: string): string {
 
 /** The content of a file; undefined if it cannot be read, is not a regular file or has more than `most` bytes. */
 export function contentOf(path: string, most: number): Buffer | undefined {
-  try {
-    return readBoundedBytes(path, most);
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => readBoundedBytes(path, most));
 }
 
 /**

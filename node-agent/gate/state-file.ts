@@ -1,27 +1,13 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
+import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
-import { readBounded } from '../files/bounded-file.ts';
+import { readBounded, saveFile } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
 
-/**
- * Replaces the state file in one step, and creates its directory if needed: a reader sees the old content or the new one, never a part.
- *
- * @throws a system error
- */
+/** Replaces the state file in one step: see saveFile. @throws a system error */
 export function writeGateState(path: string, state: GateState): void {
-  const temporary = `${path}.${process.pid}.tmp`;
-  const write = () => writeFileSync(temporary, formatGateState(state), { mode: 0o644 });
-  try {
-    write();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-    write();
-  }
-  renameSync(temporary, path);
+  saveFile(path, formatGateState(state), 0o644);
 }
 
 /** Bytes. The shim reads less than 16 KiB of it. */
@@ -48,13 +34,8 @@ export function readObservedLease(
   bootId: string | undefined,
   now = machineSeconds(),
 ): LeaseObservation | undefined {
-  let lease: ObservedLease;
-  try {
-    lease = stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease;
-  } catch {
-    return undefined;
-  }
-  if (lease.bootId !== bootId) return undefined;
+  const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease);
+  if (lease === undefined || lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
   // A time in the future would keep a dead DPU alive until then.
   if (changedAt > now * 1000 || readAt > now * 1000) return undefined;

@@ -1,6 +1,6 @@
 import { opendir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
 import { KUBELET_YAML, MOST_YAML, parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';

@@ -1,7 +1,6 @@
 import * as z from 'zod';
-import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import { UNPREDICTED_GATES } from '../../model/kubelet/kubelet.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 

@@ -3,8 +3,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import * as z from 'zod';
-import { cut } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 

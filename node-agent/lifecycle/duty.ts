@@ -1,6 +1,5 @@
 import type { Logger } from '../../runtime/log.ts';
-import { underSignals } from '../../runtime/signals.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
 
 /** One task of the agent. Duties run concurrently and do not affect each other when they fail. */
 export interface Duty {

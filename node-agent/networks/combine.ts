@@ -1,5 +1,5 @@
-import { cut, few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { cut, few } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';

@@ -1,5 +1,5 @@
-import { few } from '../../model/brief.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { few } from '../../model/errors.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { SwitchConfig } from './switch-config.ts';
 import { type Uplink, UplinkSearch } from './uplinks.ts';

@@ -4,8 +4,7 @@ import { MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { parseSaved, saveFile } from '../files/saved-file.ts';
+import { parseSaved, readBounded, saveFile } from '../files/bounded-file.ts';
 
 /** The last good map's entry for this node. */
 export interface LastMap {

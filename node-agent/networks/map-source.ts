@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
 import { sleep } from '../../runtime/time.ts';

@@ -1,5 +1,4 @@
-import { few } from '../../model/brief.ts';
-import { quote } from '../../model/errors.ts';
+import { few, quote } from '../../model/errors.ts';
 import { parseBridgeMappings } from '../../model/networks/context.ts';
 
 /** Limits of the options that are read. The rest is skipped, and a problem reports that. */

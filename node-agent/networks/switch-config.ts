@@ -1,5 +1,5 @@
-import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { cut } from '../../model/errors.ts';
 import { mapOf, type Row, rowsOf, setOf, type Tables, textOf } from '../open-vswitch/ovsdb/replica.ts';
 import { type OvnOptions, readOvnOptions } from './ovn-options.ts';
 

@@ -1,6 +1,7 @@
 import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { quote } from '../../model/errors.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, startOf, userOf } from '../processes/proc.ts';
@@ -188,11 +189,7 @@ function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): 
 const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
 
 function statOf(file: string): Stats | undefined {
-  try {
-    return statSync(file);
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => statSync(file));
 }
 
 interface Parent {

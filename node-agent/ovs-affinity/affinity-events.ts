@@ -1,5 +1,5 @@
-import type { EventRecorder, EventText } from '../../kube/events.ts';
-import { cut } from '../../model/brief.ts';
+import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
+import { cut } from '../../model/errors.ts';
 
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const SAME_WITHIN = 600;
@@ -21,8 +21,7 @@ export interface AffinityEventsDeps {
 /** Creates the reporter for one node. */
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
   const announced = new Map<string, number>();
-  // Events on nodes use the node's name as the uid, like the kubelet's: `kubectl describe node` searches for it.
-  const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
+  const node = nodeTarget(nodeName);
 
   const warn = (reason: string, whole: string) => {
     const message = cut(whole, LONGEST);

@@ -2,10 +2,8 @@ import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { parseSaved, putAside, SavedFormatError, saveFile } from '../files/saved-file.ts';
+import { parseSaved, putAside, readBounded, SavedFormatError, saveFile } from '../files/bounded-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
-import type { OriginalMasks } from './original-masks.ts';
 
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MOST_MASKS = 4 * 1024 * 1024;
@@ -91,4 +89,31 @@ function parse(path: string, text: string): z.infer<typeof schema> {
     const why = error instanceof SavedFormatError ? ` (${error.message})` : '';
     throw new MasksFileError(path, `cannot read the saved masks${why}; the original masks are lost`, { cause: error });
   }
+}
+
+/** The original mask of a thread whose mask differed from its main thread's. */
+interface OddThread {
+  readonly tid: number;
+  /** Clock ticks since the machine's start. */
+  readonly start: number;
+  readonly cpus: CpuSet;
+}
+
+/**
+ * The masks of a process's threads before the agent moved any. A thread that is not listed had the main thread's mask,
+ * or started later and would have inherited it.
+ */
+export interface OriginalMasks {
+  readonly main: CpuSet;
+  readonly odd: readonly OddThread[];
+}
+
+/** Returns the original mask of a thread. */
+export function originalMaskOf(
+  { main, odd }: OriginalMasks,
+  tid: number,
+  startOf: (tid: number) => number | undefined,
+): CpuSet {
+  const own = odd.find((thread) => thread.tid === tid);
+  return own !== undefined && startOf(tid) === own.start ? own.cpus : main;
 }

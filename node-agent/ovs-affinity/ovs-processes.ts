@@ -1,6 +1,5 @@
-import { few } from '../../model/brief.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { allowedOf } from '../processes/threads.ts';

@@ -2,7 +2,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/threads.ts';
-import { type OriginalMasks, originalMaskOf } from './original-masks.ts';
+import { type OriginalMasks, originalMaskOf } from './masks-file.ts';
 import { createPmdFinder } from './pmd-threads.ts';
 import { createThreadMover, type TargetOf } from './thread-mover.ts';
 

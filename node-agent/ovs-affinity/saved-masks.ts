@@ -1,7 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
-import type { MasksFile, SavedProcess } from './masks-file.ts';
-import type { OriginalMasks } from './original-masks.ts';
+import type { MasksFile, OriginalMasks, SavedProcess } from './masks-file.ts';
 import type { Problem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 

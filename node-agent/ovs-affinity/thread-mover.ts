@@ -1,6 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import { allowedOf } from '../processes/threads.ts';
 
 /**

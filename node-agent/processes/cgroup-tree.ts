@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { readHead } from '../files/bounded-file.ts';
 
 /**
@@ -168,13 +169,8 @@ function isOf(entry: string, containerId: string): boolean {
 }
 
 function directories(path: string): string[] {
-  try {
-    return readdirSync(path, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => name);
-  } catch {
-    return [];
-  }
+  const entries = resultOrNone(() => readdirSync(path, { withFileTypes: true })) ?? [];
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
 /** If the file exceeds the limit, the last id may be incomplete and is dropped. */
@@ -191,9 +187,5 @@ function cpus(file: string): CpuSet | undefined {
 }
 
 function read(file: string): string | undefined {
-  try {
-    return readHead(file, MOST_BYTES);
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => readHead(file, MOST_BYTES));
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { resultOrNone } from '../../model/json.ts';
 
 /**
  * Seconds of CLOCK_MONOTONIC since the machine started. All processes share it, so one can continue another's
@@ -10,9 +11,5 @@ export function machineSeconds(): number {
 
 /** Distinguishes one boot of the machine from the next; empty if the kernel does not report an id. */
 export function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return '';
-  }
+  return resultOrNone(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? '';
 }

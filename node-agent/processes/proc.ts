@@ -1,8 +1,11 @@
 import { statSync } from 'node:fs';
-import { readHead, readRecord } from '../files/bounded-file.ts';
+import { resultOrNone } from '../../model/json.ts';
+import { readHead } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a command line to read: a process can make it as long as it likes. */
 const LONGEST_COMMAND_LINE = 2048;
+/** The kernel returns comm, stat and status as one record, which is shorter. */
+const MAX_RECORD_BYTES = 4096;
 
 /** Facts about processes from /proc. All functions return undefined for a process that has ended. */
 
@@ -19,13 +22,13 @@ export function threadNameOf(pid: number, tid: number): string | undefined {
 
 /** The kernel appends one line end; everything before it belongs to the name. */
 function nameIn(file: string): string | undefined {
-  const text = unlessGone(() => readRecord(file));
+  const text = resultOrNone(() => readHead(file, MAX_RECORD_BYTES));
   return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
 }
 
 /** The beginning of the current command line, with the arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
-  return unlessGone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
+  return resultOrNone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
     ?.replaceAll('\0', ' ')
     .trim();
 }
@@ -55,22 +58,14 @@ export function identityOf(pid: number): number | undefined {
 
 /** The effective user of a process. The kernel escapes line ends in the name that precedes it. */
 export function userOf(pid: number): string | undefined {
-  return /^Uid:\t\d+\t(\d+)/m.exec(unlessGone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
+  return /^Uid:\t\d+\t(\d+)/m.exec(resultOrNone(() => readHead(`/proc/${pid}/status`, MAX_RECORD_BYTES)) ?? '')?.[1];
 }
 
 /** The fields starting with the third (the state). */
 function statFields(file: string): readonly number[] | undefined {
-  const text = unlessGone(() => readRecord(file));
+  const text = resultOrNone(() => readHead(file, MAX_RECORD_BYTES));
   return text
     ?.slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
-}
-
-function unlessGone(read: () => string): string | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

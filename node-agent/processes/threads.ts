@@ -1,7 +1,6 @@
 import { opendirSync, readdirSync, statSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import { isThreadOf } from '../../native/thread-group.ts';
 import { startOf, threadNameOf } from './proc.ts';
 

@@ -1,10 +1,8 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { underSignals } from '../../runtime/signals.ts';
-import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { type NodeIdentity, readNode } from '../kube-objects/node.ts';
+import { Backoff, monotonicSeconds, sleep, underSignals } from '../../runtime/time.ts';
+import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';

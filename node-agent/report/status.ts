@@ -1,8 +1,8 @@
 import type { HostMemory } from '../../hardware/memory.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
-import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { cut } from '../../model/errors.ts';
 import type { HostDescription } from '../../model/host.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';

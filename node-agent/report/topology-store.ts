@@ -1,8 +1,13 @@
-import type { KubeClient, PatchType, RequestOptions } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import {
+  isAlreadyExists,
+  isNotFound,
+  type KubeClient,
+  type PatchType,
+  type RequestOptions,
+} from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { AGENT } from '../../model/names.ts';
-import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
+import { type NodeIdentity, ownedBy } from '../kube-objects/lease.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
@@ -10,22 +15,7 @@ const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.pl
 const APPLY = { fieldManager: AGENT, force: true };
 
 /** The node's NodeTopology object on the API server. */
-export interface TopologyStore {
-  /** The published status as last seen; undefined before the first `sync`. */
-  readonly published: NodeTopologyStatus | undefined;
-  /** Reads the object from the API server's cache. @returns whether it exists @throws KubeError */
-  read(signal: AbortSignal): Promise<boolean>;
-  /** Reads the object, and creates it if missing. @returns whether it was missing @throws KubeError */
-  sync(node: NodeIdentity, signal: AbortSignal): Promise<boolean>;
-  /** Whether the status differs from the last one. */
-  differs(status: NodeTopologyStatus): boolean;
-  /** Fields of the last written status that the API server dropped because its definition lacks them. */
-  readonly dropped: readonly string[];
-  /** Applies the status by server-side apply. @throws KubeError */
-  write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void>;
-}
-
-export function createTopologyStore(client: KubeClient, nodeName: string): TopologyStore {
+export function createTopologyStore(client: KubeClient, nodeName: string) {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;
   /** The last status sent, and what the server kept of it: less if its schema is older. */
@@ -50,18 +40,22 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
     take(await client.patch(`${path}/status`, type, body, { signal, query }));
 
   return {
+    /** The published status as last seen; undefined before the first `sync`. */
     get published() {
       return published;
     },
 
-    get dropped() {
+    /** Fields of the last written status that the API server dropped because its definition lacks them. */
+    get dropped(): readonly string[] {
       const kept = new Set(Object.keys(last?.kept ?? {}));
       return last === undefined ? [] : Object.keys(last.sent).filter((field) => !kept.has(field));
     },
 
-    read: (signal) => read(signal, { resourceVersion: '0' }),
+    /** Reads the object from the API server's cache. @returns whether it exists @throws KubeError */
+    read: (signal: AbortSignal) => read(signal, { resourceVersion: '0' }),
 
-    async sync(node, signal) {
+    /** Reads the object, and creates it if missing. @returns whether it was missing @throws KubeError */
+    async sync(node: NodeIdentity, signal: AbortSignal): Promise<boolean> {
       if (await read(signal)) return false;
       const metadata = { name: nodeName, ownerReferences: [ownedBy(node)] };
       const { apiVersion, kind } = NODE_TOPOLOGY_API;
@@ -74,9 +68,12 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       return true;
     },
 
-    differs: (status) => createMergePatch(last === undefined ? published : last.sent, status) !== undefined,
+    /** Whether the status differs from the last one. */
+    differs: (status: NodeTopologyStatus) =>
+      createMergePatch(last === undefined ? published : last.sent, status) !== undefined,
 
-    async write(status, signal) {
+    /** Applies the status by server-side apply. @throws KubeError */
+    async write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void> {
       last = undefined;
       const { apiVersion, kind } = NODE_TOPOLOGY_API;
       const object = { apiVersion, kind, metadata: { name: nodeName }, status };

@@ -1,5 +1,4 @@
-import { collectDefaultMetrics } from 'prom-client';
-import { Counter, Gauge, Histogram, Registry, unreadableObjects } from '../../runtime/metrics.ts';
+import { type Gauge, metricsOf, type Registry } from '../../runtime/metrics.ts';
 
 /** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
@@ -8,15 +7,7 @@ const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1
  * Milliseconds between two measurements of the event loop's lag. The usual 10 would wake an idle agent a hundred times
  * a second, which would be most of its cost. Work that waits for the loop measures its own delay.
  */
-const LAG_PRECISION = 5000;
-
-/** A registry with the process's own metrics. */
-export function createAgentRegistry(): Registry {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PRECISION });
-  registry.registerMetric(unreadableObjects);
-  return registry;
-}
+export const LAG_PRECISION_MILLISECONDS = 5000;
 
 /** Removes a gauge's initial 0, which would look like a value. */
 function onceKnown(gauge: Gauge): Gauge {
@@ -28,11 +19,7 @@ function onceKnown(gauge: Gauge): Gauge {
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
 
 export function createAgentMetrics(registry: Registry) {
-  const registers = [registry];
-  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
-    new Counter({ name: `plumbline_${name}`, help, labelNames, registers });
-  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
-    new Gauge({ name: `plumbline_${name}`, help, labelNames, registers });
+  const { counter, gauge, histogram } = metricsOf(registry, 'plumbline');
   return {
     /** The label `resource`, derived from a physnet’s name. */
     resourceLabel: createBoundedLabel(),
@@ -63,24 +50,21 @@ export function createAgentMetrics(registry: Registry) {
       'cause',
     ]),
     ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', ['daemon']),
-    ovsMoveSeconds: new Histogram({
-      name: 'plumbline_ovs_move_seconds',
-      help: 'Time from the agent learning of a changed assignment to the last moved thread',
-      buckets: MOVE_BUCKETS,
-      registers,
-    }),
-    ovsVacatedSeconds: new Histogram({
-      name: 'plumbline_ovs_assigned_to_vacated_seconds',
-      help: 'Time from the kubelet’s write of an assignment (the file’s timestamp) to the last thread off its CPUs',
-      buckets: MOVE_BUCKETS,
-      registers,
-    }),
-    vacateSeconds: new Histogram({
-      name: 'plumbline_ovs_vacate_seconds',
-      help: 'Time a container’s start waited for Open vSwitch to leave its CPUs',
-      buckets: MOVE_BUCKETS,
-      registers,
-    }),
+    ovsMoveSeconds: histogram(
+      'ovs_move_seconds',
+      'Time from the agent learning of a changed assignment to the last moved thread',
+      MOVE_BUCKETS,
+    ),
+    ovsVacatedSeconds: histogram(
+      'ovs_assigned_to_vacated_seconds',
+      'Time from the kubelet’s write of an assignment (the file’s timestamp) to the last thread off its CPUs',
+      MOVE_BUCKETS,
+    ),
+    vacateSeconds: histogram(
+      'ovs_vacate_seconds',
+      'Time a container’s start waited for Open vSwitch to leave its CPUs',
+      MOVE_BUCKETS,
+    ),
     reportWrites: counter('report_writes_total', 'Writes of the NodeTopology status', ['outcome']),
     heartbeats: counter('heartbeats_total', 'Renewals of the agent’s Lease', ['outcome']),
     dpuRenewals: counter('dpu_lease_renewals_total', 'Renewals of the DPU’s Lease', ['outcome']),
@@ -95,13 +79,7 @@ export function createAgentMetrics(registry: Registry) {
       'Failed attempts to renew the token of the DPU’s agent',
     ),
     gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by outcome', ['verb', 'outcome']),
-    gateSeconds: new Histogram({
-      name: 'plumbline_gate_seconds',
-      help: 'Time the agent took to answer the CNI gate',
-      labelNames: ['verb'],
-      buckets: MOVE_BUCKETS,
-      registers,
-    }),
+    gateSeconds: histogram('gate_seconds', 'Time the agent took to answer the CNI gate', MOVE_BUCKETS, ['verb']),
     gateInstalled: onceKnown(gauge('gate_installed', 'Whether the gate is installed before the primary network')),
     registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', [
       'resource',

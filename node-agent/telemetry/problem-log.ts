@@ -1,4 +1,4 @@
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 
 /** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */

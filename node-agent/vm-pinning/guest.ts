@@ -1,7 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import { commOf, identityOf, startOf } from '../processes/proc.ts';
 import { allowedOf, type Threads } from '../processes/threads.ts';
 

@@ -2,8 +2,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { housekeeping } from '../../model/launcher/housekeeping.ts';
 import { ioThreadPins } from '../../model/launcher/io-pins.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';
 

@@ -1,9 +1,7 @@
-import { type HostPins, hostPins, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
-import type { VcpuPin } from '../../model/cpu-mask/plan.ts';
+import { type HostPins, hostPins, type VcpuPin, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';
+import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
 import type { GuestThread } from './guest.ts';
 import type { PinnedScope } from './pins-file.ts';
 import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './whole-vm.ts';

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../files/bounded-file.ts';
-import { parseSaved, putAside, saveFile } from '../files/saved-file.ts';
+import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
 
 /** The threads of a guest that a mask has moved: its vCPUs, or all of them. */
 export type PinnedScope = 'vcpus' | 'vm';

@@ -1,11 +1,12 @@
-import type { EventRecorder } from '../../kube/events.ts';
-import { cut } from '../../model/brief.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import type { Overlap } from '../../model/cpu-mask/overlap.ts';
+import { cut } from '../../model/errors.ts';
+import { vmiObject } from '../../model/launcher/recognize.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { pinsText } from './states.ts';
+import { pinsText } from './status.ts';
 
 export interface ReportingDeps {
   readonly events: EventRecorder;
@@ -44,10 +45,8 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
   };
 
   const record = ({ namespace, vmi }: Launcher, type: 'Normal' | 'Warning', reason: string, message: string) => {
-    const { name, uid } = vmi;
-    const target = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, namespace, uid };
-    events.record(target, { type, reason, message });
-    log[type === 'Normal' ? 'info' : 'warn']({ namespace, vmi: name, reason, message }, 'virtual machine');
+    events.record(vmiObject(namespace, vmi), { type, reason, message });
+    log[type === 'Normal' ? 'info' : 'warn']({ namespace, vmi: vmi.name, reason, message }, 'virtual machine');
   };
 
   const tellMask = (view: LauncherView) => {
@@ -100,8 +99,7 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
       if (text === overlapsTold) return;
       overlapsTold = text;
       if (text === '') return;
-      const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
-      events.record(node, {
+      events.record(nodeTarget(nodeName), {
         type: 'Warning',
         reason: 'CPUMasksOverlap',
         message: `virtual machines share CPUs: ${text}`,

@@ -9,8 +9,7 @@ import { createLauncherChecks } from './launcher-checks.ts';
 import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
-import { maskOverlaps, pinningStates } from './states.ts';
-import { statusOf } from './status.ts';
+import { maskOverlaps, pinningStates, statusOf } from './status.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;

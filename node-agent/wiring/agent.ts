@@ -5,6 +5,7 @@ import { AGENT } from '../../model/names.ts';
 import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
@@ -13,7 +14,7 @@ import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
 import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
 import { createFailures } from '../lifecycle/failures.ts';
-import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts';
+import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 
@@ -33,7 +34,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
   const events = createEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
-  const registry = createAgentRegistry();
+  const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = createFailures();
   const { token, tokenFile } = access;

@@ -4,7 +4,7 @@ import type { DeviceHolder } from '../device-plugin/holder.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
 import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
-import { readNode } from '../kube-objects/node.ts';
+import { readNode } from '../kube-objects/lease.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
 /** Maximum seconds that a container's start waits for the main thread: the check and a vacate take two at most. */

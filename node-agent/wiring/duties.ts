@@ -10,7 +10,7 @@ import { kubeletGeneration } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
 import { createKubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
-import { readNode } from '../kube-objects/node.ts';
+import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { createLastMapFile } from '../networks/map-in-use.ts';
 import { createNetworks } from '../networks/networks.ts';
@@ -20,9 +20,8 @@ import { createReport } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
-import { createOvsDuty } from './ovs-affinity.ts';
 import type { AgentParts, HostParts } from './parts.ts';
-import { createVmPinningDuty, type VmPinningDuty } from './vm-pinning.ts';
+import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
 
 /** The duties of a mode, and those that the readiness probe checks. */
 export interface AgentDuties {

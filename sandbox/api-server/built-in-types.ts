@@ -1,173 +1,106 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { at, type KubeObject, type Node, type Pod, type VirtualMachineInstance } from '../objects.ts';
+import type { KubeObject, Node, Pod, VirtualMachineInstance } from '../objects.ts';
 import * as columns from './columns.ts';
 import { collectionOf, type ResourceType } from './resource-types.ts';
 
-const text = (...path: string[]) => {
-  return (object: KubeObject) => {
-    const value = at(object, ...path);
-    return value === undefined || value === null ? '' : String(value);
-  };
-};
+type Given = Pick<ResourceType, 'kind' | 'plural'> & Partial<Omit<ResourceType, 'view'>>;
 
-const NAME = { 'metadata.name': text('metadata', 'name') };
-const NAME_AND_NAMESPACE = { ...NAME, 'metadata.namespace': text('metadata', 'namespace') };
-
-type Given = Pick<ResourceType, 'version' | 'kind' | 'plural'> & Partial<Omit<ResourceType, 'view'>>;
-
-function define<T extends KubeObject = KubeObject>(given: Given): ResourceType<T> {
-  const namespaced = given.namespaced ?? true;
+function define<T extends KubeObject = KubeObject>({
+  namespaced = true,
+  fields = [],
+  ...given
+}: Given): ResourceType<T> {
   return {
     group: '',
+    version: 'v1',
     shortNames: [],
     categories: [],
     namespaced,
     hasStatus: false,
     custom: false,
     names: 'subdomain',
-    fields: namespaced ? NAME_AND_NAMESPACE : NAME,
+    fields: ['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...fields],
     columns: columns.ANY,
     ...given,
   };
 }
 
 export const PODS = define<Pod>({
-  version: 'v1',
   kind: 'Pod',
   plural: 'pods',
   shortNames: ['po'],
   categories: ['all'],
   hasStatus: true,
-  fields: {
-    ...NAME_AND_NAMESPACE,
-    'spec.nodeName': text('spec', 'nodeName'),
-    'spec.schedulerName': text('spec', 'schedulerName'),
-    'spec.serviceAccountName': text('spec', 'serviceAccountName'),
-    'spec.restartPolicy': text('spec', 'restartPolicy'),
-    'status.phase': text('status', 'phase'),
-  },
+  fields: ['spec.nodeName', 'spec.schedulerName', 'spec.serviceAccountName', 'spec.restartPolicy', 'status.phase'],
   columns: columns.POD,
 });
-
 export const NODES = define<Node>({
-  version: 'v1',
   kind: 'Node',
   plural: 'nodes',
   shortNames: ['no'],
   namespaced: false,
   hasStatus: true,
-  fields: { ...NAME, 'spec.unschedulable': (object) => String(at(object, 'spec', 'unschedulable') === true) },
   columns: columns.NODE,
 });
-
 export const NAMESPACES = define({
-  version: 'v1',
   kind: 'Namespace',
   plural: 'namespaces',
   shortNames: ['ns'],
   namespaced: false,
   hasStatus: true,
   names: 'label',
-  fields: { ...NAME, 'status.phase': text('status', 'phase') },
+  fields: ['status.phase'],
   columns: columns.NAMESPACE,
 });
-
+const INVOLVED = ['kind', 'name', 'namespace', 'uid', 'apiVersion', 'fieldPath'].map(
+  (field) => `involvedObject.${field}`,
+);
 export const EVENTS = define({
-  version: 'v1',
   kind: 'Event',
   plural: 'events',
   shortNames: ['ev'],
-  fields: {
-    ...NAME_AND_NAMESPACE,
-    reason: text('reason'),
-    type: text('type'),
-    'involvedObject.kind': text('involvedObject', 'kind'),
-    'involvedObject.name': text('involvedObject', 'name'),
-    'involvedObject.namespace': text('involvedObject', 'namespace'),
-    'involvedObject.uid': text('involvedObject', 'uid'),
-    'involvedObject.apiVersion': text('involvedObject', 'apiVersion'),
-    'involvedObject.fieldPath': text('involvedObject', 'fieldPath'),
-    reportingComponent: text('reportingComponent'),
-    source: text('source', 'component'),
-  },
+  fields: ['reason', 'type', 'reportingComponent', ...INVOLVED],
   columns: columns.EVENT,
 });
-
-const CONFIG_MAPS = define({
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  shortNames: ['cm'],
-});
-export const SECRETS = define({ version: 'v1', kind: 'Secret', plural: 'secrets' });
-const SERVICE_ACCOUNTS = define({
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  shortNames: ['sa'],
-});
-const SERVICES = define({
-  version: 'v1',
-  kind: 'Service',
-  plural: 'services',
-  shortNames: ['svc'],
-  categories: ['all'],
-  hasStatus: true,
-  names: 'label',
-});
+export const SECRETS = define({ kind: 'Secret', plural: 'secrets' });
 export const LEASES = define({
   group: 'coordination.k8s.io',
-  version: 'v1',
   kind: 'Lease',
   plural: 'leases',
   columns: columns.LEASE,
 });
-const ENDPOINTS = define({ version: 'v1', kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] });
-export const ENDPOINT_SLICES = define({
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  kind: 'EndpointSlice',
-  plural: 'endpointslices',
-});
+
+const ADMISSION = { group: 'admissionregistration.k8s.io', namespaced: false };
 export const MUTATING_WEBHOOKS = define({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
+  ...ADMISSION,
   kind: 'MutatingWebhookConfiguration',
   plural: 'mutatingwebhookconfigurations',
-  namespaced: false,
 });
 export const VALIDATING_WEBHOOKS = define({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
+  ...ADMISSION,
   kind: 'ValidatingWebhookConfiguration',
   plural: 'validatingwebhookconfigurations',
-  namespaced: false,
 });
+
+const KUBEVIRT = { group: 'kubevirt.io', categories: ['all'], custom: true };
 export const VIRTUAL_MACHINES = define({
-  group: 'kubevirt.io',
-  version: 'v1',
+  ...KUBEVIRT,
   kind: 'VirtualMachine',
   plural: 'virtualmachines',
   shortNames: ['vm', 'vms'],
-  categories: ['all'],
   hasStatus: true,
-  custom: true,
   columns: columns.VIRTUAL_MACHINE,
 });
 /** KubeVirt's CRD of instances has no status subresource: virt-controller and virt-handler write whole objects. */
 export const VIRTUAL_MACHINE_INSTANCES = define<VirtualMachineInstance>({
-  group: 'kubevirt.io',
-  version: 'v1',
+  ...KUBEVIRT,
   kind: 'VirtualMachineInstance',
   plural: 'virtualmachineinstances',
   shortNames: ['vmi', 'vmis'],
-  categories: ['all'],
-  custom: true,
   columns: columns.VIRTUAL_MACHINE_INSTANCE,
 });
 export const NETWORK_ATTACHMENT_DEFINITIONS = define({
   group: 'k8s.cni.cncf.io',
-  version: 'v1',
   kind: 'NetworkAttachmentDefinition',
   plural: 'network-attachment-definitions',
   shortNames: ['net-attach-def'],
@@ -190,13 +123,20 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   NODES,
   NAMESPACES,
   EVENTS,
-  CONFIG_MAPS,
+  define({ kind: 'ConfigMap', plural: 'configmaps', shortNames: ['cm'] }),
   SECRETS,
-  SERVICE_ACCOUNTS,
-  SERVICES,
+  define({ kind: 'ServiceAccount', plural: 'serviceaccounts', shortNames: ['sa'] }),
+  define({
+    kind: 'Service',
+    plural: 'services',
+    shortNames: ['svc'],
+    categories: ['all'],
+    hasStatus: true,
+    names: 'label',
+  }),
   LEASES,
-  ENDPOINTS,
-  ENDPOINT_SLICES,
+  define({ kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] }),
+  define({ group: 'discovery.k8s.io', kind: 'EndpointSlice', plural: 'endpointslices' }),
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINES,

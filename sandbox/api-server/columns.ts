@@ -3,23 +3,25 @@ import type { Column, ResourceType } from './resource-types.ts';
 
 /** Columns of `kubectl get` for each resource: those of the real server, as far as the sandbox has the data. */
 
-const show = (value: Json | undefined, absent = '<none>'): Json =>
-  value === undefined || value === null || value === '' ? absent : value;
+const show = (value: Json | undefined): Json =>
+  value === undefined || value === null || value === '' ? '<none>' : value;
 
-const path = (name: string, keys: string[], priority = 0, absent?: string): Column => ({
+/** @param value a path such as `status.phase`, or what computes the cell */
+const column = (name: string, value: string | Column['cell'], priority = 0): Column => ({
   name,
   priority,
-  cell: (object) => show(at(object, ...keys), absent),
+  cell: typeof value === 'string' ? (object) => show(at(object, ...value.split('.'))) : value,
 });
 
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
 /** The status of a condition. */
-const conditionOf = (object: KubeObject, type: string) =>
-  at(
+const conditionOf = (object: KubeObject, type: string) => {
+  return at(
     list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type),
     'status',
   );
+};
 
 /** The age in kubectl's notation: 8s, 5m12s, 3h, 4d. */
 export function age(since: string | undefined, now: number): string {
@@ -33,26 +35,24 @@ export function age(since: string | undefined, now: number): string {
   return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
 }
 
-const NAME: Column = { name: 'Name', cell: ({ metadata }) => metadata.name };
-const AGE: Column = { name: 'Age', cell: ({ metadata }, now) => age(metadata.creationTimestamp, now) };
+const ageOf = (time: Json | undefined, now: number) => age(typeof time === 'string' ? time : undefined, now);
+
+const NAME = column('Name', 'metadata.name');
+const AGE = column('Age', ({ metadata }, now) => age(metadata.creationTimestamp, now));
 
 export const ANY: readonly Column[] = [NAME, AGE];
 
 export const POD: readonly Column[] = [
   NAME,
-  {
-    name: 'Ready',
-    cell: (pod) => {
-      const containers = list(at(pod, 'spec', 'containers')).length;
-      const ready = list(at(pod, 'status', 'containerStatuses')).filter((status) => at(status, 'ready') === true);
-      return `${ready.length}/${containers}`;
-    },
-  },
-  { name: 'Status', cell: podStatus },
-  { name: 'Restarts', type: 'integer', cell: () => 0 },
+  column('Ready', (pod) => {
+    const ready = list(at(pod, 'status', 'containerStatuses')).filter((status) => at(status, 'ready') === true);
+    return `${ready.length}/${list(at(pod, 'spec', 'containers')).length}`;
+  }),
+  column('Status', podStatus),
+  { ...column('Restarts', () => 0), type: 'integer' },
   AGE,
-  path('IP', ['status', 'podIP'], 1),
-  path('Node', ['spec', 'nodeName'], 1),
+  column('IP', 'status.podIP', 1),
+  column('Node', 'spec.nodeName', 1),
 ];
 
 function podStatus(pod: KubeObject): Json {
@@ -66,102 +66,75 @@ function podStatus(pod: KubeObject): Json {
 
 export const NODE: readonly Column[] = [
   NAME,
-  {
-    name: 'Status',
-    cell: (node) => {
-      const ready = conditionOf(node, 'Ready');
-      const readiness = ready === 'True' ? 'Ready' : 'NotReady';
-      const status = ready === undefined ? 'Unknown' : readiness;
-      return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
-    },
-  },
-  {
-    name: 'Roles',
-    cell: ({ metadata }) => {
-      const prefix = 'node-role.kubernetes.io/';
-      const roles = Object.keys(metadata.labels ?? {}).filter((key) => key.startsWith(prefix));
-      return roles.map((key) => key.slice(prefix.length)).join(',') || '<none>';
-    },
-  },
+  column('Status', nodeStatus),
+  column('Roles', ({ metadata }) => {
+    const prefix = 'node-role.kubernetes.io/';
+    const roles = Object.keys(metadata.labels ?? {}).filter((key) => key.startsWith(prefix));
+    return show(roles.map((key) => key.slice(prefix.length)).join(','));
+  }),
   AGE,
-  path('Version', ['status', 'nodeInfo', 'kubeletVersion']),
+  column('Version', 'status.nodeInfo.kubeletVersion'),
 ];
 
-export const NAMESPACE: readonly Column[] = [NAME, path('Status', ['status', 'phase']), AGE];
+function nodeStatus(node: KubeObject): Json {
+  const ready = conditionOf(node, 'Ready');
+  const readiness = ready === 'True' ? 'Ready' : 'NotReady';
+  const status = ready === undefined ? 'Unknown' : readiness;
+  return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
+}
+
+export const NAMESPACE: readonly Column[] = [NAME, column('Status', 'status.phase'), AGE];
 
 export const EVENT: readonly Column[] = [
-  {
-    name: 'Last Seen',
-    cell: (event, now) => {
-      const seen = [
-        at(event, 'series', 'lastObservedTime'),
-        event.lastTimestamp,
-        event.eventTime,
-        event.firstTimestamp,
-      ];
-      return age(
-        seen.find((time): time is string => typeof time === 'string'),
-        now,
-      );
-    },
-  },
-  path('Type', ['type']),
-  path('Reason', ['reason']),
-  {
-    name: 'Object',
-    cell: (event) =>
-      `${String(at(event, 'involvedObject', 'kind')).toLowerCase()}/${at(event, 'involvedObject', 'name')}`,
-  },
-  path('Message', ['message']),
-  { name: 'Name', priority: 1, cell: ({ metadata }) => metadata.name },
+  column('Last Seen', ({ series, lastTimestamp, eventTime, firstTimestamp }, now) => {
+    const times = [at(series, 'lastObservedTime'), lastTimestamp, eventTime, firstTimestamp];
+    return ageOf(
+      times.find((time) => typeof time === 'string'),
+      now,
+    );
+  }),
+  column('Type', 'type'),
+  column('Reason', 'reason'),
+  column('Object', ({ involvedObject: of }) => `${String(at(of, 'kind')).toLowerCase()}/${at(of, 'name')}`),
+  column('Message', 'message'),
+  column('Name', 'metadata.name', 1),
 ];
 
 export const LEASE: readonly Column[] = [
   NAME,
-  path('Holder', ['spec', 'holderIdentity']),
+  column('Holder', 'spec.holderIdentity'),
   AGE,
-  path('Renewed', ['spec', 'renewTime'], 1),
+  column('Renewed', 'spec.renewTime', 1),
 ];
 
 export const VIRTUAL_MACHINE: readonly Column[] = [
   NAME,
   AGE,
-  path('Status', ['status', 'printableStatus']),
-  path('Ready', ['status', 'ready'], 0, 'False'),
+  column('Status', 'status.printableStatus'),
+  column('Ready', (machine) => at(machine, 'status', 'ready') ?? 'False'),
 ];
 
 export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
   NAME,
   AGE,
-  path('Phase', ['status', 'phase']),
-  path('NodeName', ['status', 'nodeName']),
-  { name: 'Ready', cell: (vmi) => conditionOf(vmi, 'Ready') ?? 'False' },
+  column('Phase', 'status.phase'),
+  column('NodeName', 'status.nodeName'),
+  column('Ready', (vmi) => conditionOf(vmi, 'Ready') ?? 'False'),
 ];
-
-const condition = (name: string, type: string): Column => ({
-  name,
-  cell: (object) => show(conditionOf(object, type)),
-});
 
 /** As in Plumbline's own CRD. */
 export const NODE_TOPOLOGY: readonly Column[] = [
   NAME,
-  path('CPUs', ['status', 'summary', 'cpus']),
-  path('Free', ['status', 'summary', 'free']),
-  path('Networks', ['status', 'summary', 'networks']),
-  path('Policy', ['status', 'cpuManager', 'policy']),
-  path('Topology', ['status', 'topologyManager', 'policy']),
-  condition('Known', 'AssignmentsKnown'),
-  {
-    name: 'Last-Report',
-    cell: (object, now) => {
-      const reported = at(object, 'status', 'summary', 'reported');
-      return age(typeof reported === 'string' ? reported : undefined, now);
-    },
-  },
-  path('Full-PCPUs', ['status', 'cpuManager', 'options', 'full-pcpus-only'], 1),
-  path('Reserved', ['status', 'reserved'], 1),
-  path('Kubelet', ['status', 'kubeletVersion'], 1),
+  column('CPUs', 'status.summary.cpus'),
+  column('Free', 'status.summary.free'),
+  column('Networks', 'status.summary.networks'),
+  column('Policy', 'status.cpuManager.policy'),
+  column('Topology', 'status.topologyManager.policy'),
+  column('Known', (topology) => show(conditionOf(topology, 'AssignmentsKnown'))),
+  column('Last-Report', (topology, now) => ageOf(at(topology, 'status', 'summary', 'reported'), now)),
+  column('Full-PCPUs', 'status.cpuManager.options.full-pcpus-only', 1),
+  column('Reserved', 'status.reserved', 1),
+  column('Kubelet', 'status.kubeletVersion', 1),
   AGE,
 ];
 

@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'yaml';
+import { readText } from '../../kube/calls.ts';
+import { KubeError } from '../../kube/client.ts';
 import type { Json, JsonObject } from '../objects.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from './errors.ts';
 
 /** Limit of a request's body in bytes, as in the API server. */
-const MOST_BYTES = 3 * 1024 * 1024;
+const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 export const contentType = (request: IncomingMessage) =>
   (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
@@ -14,15 +16,10 @@ export const contentType = (request: IncomingMessage) =>
  * @throws ApiError 400 if it is not JSON (or YAML, if the client declares that), 413, 415 for protobuf
  */
 export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MOST_BYTES) throw tooLarge(MOST_BYTES);
-    chunks.push(chunk);
-  }
-  if (size === 0) return undefined;
-  const text = Buffer.concat(chunks).toString('utf8');
+  const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
+    throw error instanceof KubeError ? tooLarge(MAX_BODY_BYTES) : error;
+  });
+  if (text === '') return undefined;
   const type = contentType(request);
   if (type.includes('protobuf') || type.includes('cbor')) {
     throw unsupportedMediaType(type, ['application/json', 'application/yaml']);

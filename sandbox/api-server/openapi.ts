@@ -172,23 +172,19 @@ const referenceTo = (component: string): JsonObject => ({ $ref: `${REFERENCE}${c
  * Paths of fields that a schema does not have, in the API server's format: `spec.containers[0].imge`. A schema without
  * properties accepts any content.
  */
-export function unknownFields(object: Json, schema: JsonObject, components: Components): string[] {
-  return below(object, schema, '', components);
-}
-
-function below(value: Json | undefined, given: JsonObject, path: string, components: Components): string[] {
+function unknownFields(value: Json | undefined, given: JsonObject, components: Components, path = ''): string[] {
   const schema = components[referenceOf(given) ?? ''] ?? given;
   if (Array.isArray(value)) {
     const { items } = schema;
     if (!isObject(items)) return [];
-    return value.flatMap((item, index) => below(item, items, `${path}[${index}]`, components));
+    return value.flatMap((item, index) => unknownFields(item, items, components, `${path}[${index}]`));
   }
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, item]) => {
     const at = path === '' ? key : `${path}.${key}`;
     const declared = schemaOfField(schema, key);
     if (declared === 'none') return [at];
-    return declared === 'any' ? [] : below(item, declared, at, components);
+    return declared === 'any' ? [] : unknownFields(item, declared, components, at);
   });
 }
 

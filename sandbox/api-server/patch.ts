@@ -115,7 +115,10 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
  * @throws ApiError 400 for an unknown `$patch` directive or an item without its merge key
  */
 export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObject {
-  if (patch.$patch === 'replace') return without(patch, '$patch');
+  if (patch.$patch === 'replace') {
+    const { $patch: _, ...rest } = patch;
+    return rest;
+  }
   if (patch.$patch === 'delete') return {};
   if (patch.$patch !== undefined) throw badRequest(`unknown patch directive: ${String(patch.$patch)}`);
   const merged = { ...target };
@@ -157,8 +160,4 @@ function mergeItems(list: string, old: Json[], patches: JsonObject[]): Json[] {
 function keyOf(list: string, item: JsonObject): Json | undefined {
   for (const name of MERGE_KEYS[list] ?? []) if (item[name] !== undefined) return item[name];
   return undefined;
-}
-
-function without(object: JsonObject, key: string): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([name]) => name !== key));
 }

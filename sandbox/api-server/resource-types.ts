@@ -23,8 +23,8 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly custom: boolean;
   /** The format of names. */
   readonly names: 'subdomain' | 'label';
-  /** The fields that field selectors support. */
-  readonly fields: Readonly<Record<string, (object: KubeObject) => string>>;
+  /** Paths of the fields that field selectors support. */
+  readonly fields: readonly string[];
   readonly columns: readonly Column[];
   /** Never set; carries the type of the view. */
   readonly view?: T;

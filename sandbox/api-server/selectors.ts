@@ -1,4 +1,4 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import { at, type JsonObject, type KubeObject } from '../objects.ts';
 import { badRequest } from './errors.ts';
 import type { ResourceType } from './resource-types.ts';
 
@@ -47,9 +47,8 @@ export function fieldSelector(type: ResourceType, text: string): Predicate {
       const match = /^([^=!]+)(==|=|!=)(.*)$/.exec(part);
       if (!match) throw badRequest(`invalid selector: '${text}'; can't understand '${part}'`);
       const [, field = '', operator, wanted] = match;
-      const read = type.fields[field];
-      if (!read) throw badRequest(`field label not supported: ${field}`);
-      return (object) => (read(object) === wanted) === (operator !== '!=');
+      if (!type.fields.includes(field)) throw badRequest(`field label not supported: ${field}`);
+      return (object) => (String(at(object, ...field.split('.')) ?? '') === wanted) === (operator !== '!=');
     });
   return (object) => tests.every((test) => test(object));
 }

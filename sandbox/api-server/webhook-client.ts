@@ -1,6 +1,8 @@
-import { Agent, request } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { Agent, type RequestOptions, request } from 'node:https';
 import { isIP } from 'node:net';
 import * as z from 'zod';
+import { ACCEPT, readText } from '../../kube/calls.ts';
 import type { Json, JsonObject, KubeObject } from '../objects.ts';
 import type { Cause } from './errors.ts';
 
@@ -15,7 +17,7 @@ export type ServiceResolver = (namespace: string, name: string, port: number) =>
 
 export type WebhookClient = ReturnType<typeof createWebhookClient>;
 
-const MOST_BYTES = 8 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 /** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
 export function createWebhookClient(resolve: ServiceResolver) {
@@ -28,64 +30,50 @@ export function createWebhookClient(resolve: ServiceResolver) {
      */
     async call(webhook: Webhook, review: Json) {
       const { host, port, servername, path } = locate(webhook, resolve);
-      const body = Buffer.from(JSON.stringify(review));
       const { caBundle } = webhook.clientConfig;
-      return new Promise<Json>((resolvePromise, reject) => {
-        const outgoing = request(
-          {
-            agent,
-            host,
-            port,
-            // TLS verifies an IP address as an address; SNI only supports names.
-            ...(isIP(servername) === 0 && { servername }),
-            path: `${path}${path.includes('?') ? '&' : '?'}timeout=${webhook.timeoutSeconds}s`,
-            method: 'POST',
-            headers: {
-              host: port === 443 ? servername : `${servername}:${port}`,
-              'content-type': 'application/json',
-              accept: 'application/json, */*',
-              'content-length': body.length,
-            },
-            // Without a bundle the real server uses the system's CAs; neither of them skips verification.
-            ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
-            signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
-          },
-          (response) => {
-            const chunks: Buffer[] = [];
-            let size = 0;
-            response.on('data', (chunk: Buffer) => {
-              size += chunk.length;
-              if (size > MOST_BYTES) response.destroy(new Error(`the answer is longer than ${MOST_BYTES} bytes`));
-              else chunks.push(chunk);
-            });
-            response.on('error', reject);
-            response.on('end', () => {
-              const status = response.statusCode ?? 0;
-              const text = Buffer.concat(chunks).toString('utf8');
-              if (status < 200 || status > 299) {
-                reject(
-                  new Error(
-                    `an error on the server (${JSON.stringify(text.slice(0, 200))}) has prevented the request from succeeding (HTTP ${status})`,
-                  ),
-                );
-                return;
-              }
-              try {
-                resolvePromise(JSON.parse(text) as Json);
-              } catch (error) {
-                reject(new Error(`the answer is no JSON: ${JSON.stringify(text.slice(0, 200))}`, { cause: error }));
-              }
-            });
-          },
-        );
-        outgoing.on('error', (error) =>
-          reject(error.name === 'AbortError' ? new Error('context deadline exceeded', { cause: error }) : error),
-        );
-        outgoing.end(body);
+      const { status, text } = await post(JSON.stringify(review), {
+        agent,
+        host,
+        port,
+        // TLS verifies an IP address as an address; SNI only supports names.
+        ...(isIP(servername) === 0 && { servername }),
+        path: `${path}${path.includes('?') ? '&' : '?'}timeout=${webhook.timeoutSeconds}s`,
+        headers: {
+          host: port === 443 ? servername : `${servername}:${port}`,
+          'content-type': 'application/json',
+          accept: ACCEPT,
+        },
+        // Without a bundle the real server uses the system's CAs; neither of them skips verification.
+        ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
+        signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
       });
+      const shown = JSON.stringify(text.slice(0, 200));
+      if (status < 200 || status > 299) {
+        throw new Error(`an error on the server (${shown}) has prevented the request from succeeding (HTTP ${status})`);
+      }
+      try {
+        return JSON.parse(text) as Json;
+      } catch (error) {
+        throw new Error(`the answer is no JSON: ${shown}`, { cause: error });
+      }
     },
     close: () => agent.destroy(),
   };
+}
+
+async function post(body: string, options: RequestOptions): Promise<{ status: number; text: string }> {
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { ...options.headers, 'content-length': Buffer.byteLength(body) };
+      request({ ...options, method: 'POST', headers }, resolve)
+        .on('error', reject)
+        .end(body);
+    });
+    return { status: response.statusCode ?? 0, text: await readText(response, MAX_ANSWER_BYTES) };
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error;
+    throw new Error('context deadline exceeded', { cause: error });
+  }
 }
 
 function locate({ clientConfig: { url, service } }: Webhook, resolve: ServiceResolver) {

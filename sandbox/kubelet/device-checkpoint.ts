@@ -1,32 +1,13 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import * as z from 'zod';
+import { deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
-
-/** The device manager's checkpoint, next to the plugins' sockets. */
-export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
-
-const form = z.object({
-  Data: z.object({
-    PodDeviceEntries: z
-      .array(
-        z.object({
-          PodUID: z.string(),
-          ContainerName: z.string(),
-          ResourceName: z.string(),
-          /** Device ids by NUMA node; -1 if the plugin reported none. The sandbox stores all under -1. */
-          DeviceIDs: z.record(z.string(), z.array(z.string())),
-        }),
-      )
-      .nullable(),
-  }),
-});
 
 /** The devices of pods before the restart; empty without such a file. */
 export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
   if (text === undefined) return pods;
-  for (const entry of form.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
+  for (const entry of deviceCheckpoint.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
     const containers = pods.get(entry.PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
     const resources = containers.get(entry.ContainerName) ?? new Map<string, ReadonlySet<string>>();
     resources.set(entry.ResourceName, new Set(Object.values(entry.DeviceIDs).flat()));

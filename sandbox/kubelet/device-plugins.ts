@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
   DEVICE_PLUGIN_VERSION,
@@ -17,18 +18,6 @@ import {
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
-import { CHECKPOINT_FILE } from './device-checkpoint.ts';
-
-/** The device plugins of one node. */
-export interface DevicePlugins {
-  /** Removes old sockets from the directory and opens the registration socket, so that plugins register again. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Calls Allocate of a plugin for a container. As in the kubelet there is no deadline. @throws KubeletApiError */
-  allocate(resource: string, deviceIds: readonly string[]): Promise<void>;
-  /** Calls PreStartContainer of a plugin that requires it, for at most 30 s. @throws KubeletApiError */
-  preStart(resource: string, deviceIds: readonly string[]): Promise<void>;
-}
 
 export interface DevicePluginsDeps {
   /** The kubelet's device-plugins directory. */
@@ -50,7 +39,8 @@ interface Plugin {
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps): DevicePlugins {
+/** The device plugins of one node. */
+export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps) {
   const plugins = new Map<string, Plugin>();
   let server: Server | undefined;
 
@@ -99,10 +89,11 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
   };
 
   return {
+    /** Removes old sockets from the directory and opens the registration socket, so that plugins register again. */
     async start() {
       await mkdir(directory, { recursive: true });
       for (const name of await readdir(directory)) {
-        if (name !== CHECKPOINT_FILE) await rm(join(directory, name), { recursive: true, force: true });
+        if (name !== DEVICE_CHECKPOINT_FILE) await rm(join(directory, name), { recursive: true, force: true });
       }
       server = new Server(SERVER_OPTIONS);
       const registration: RegistrationServer = { register: unaryHandler(register) };
@@ -118,12 +109,14 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
       if (server) await closeServer(server, 0.1);
       await rm(join(directory, KUBELET_SOCKET), { force: true });
     },
-    async allocate(resource, deviceIds) {
+    /** Calls Allocate of a plugin for a container. As in the kubelet there is no deadline. @throws KubeletApiError */
+    async allocate(resource: string, deviceIds: readonly string[]) {
       const plugin = plugins.get(resource);
       if (!plugin) return;
       await plugin.client.allocate([deviceIds], { deadlineSeconds: NO_DEADLINE_SECONDS, signal: plugin.ended.signal });
     },
-    async preStart(resource, deviceIds) {
+    /** Calls PreStartContainer of a plugin that requires it, for at most 30 s. @throws KubeletApiError */
+    async preStart(resource: string, deviceIds: readonly string[]) {
       const plugin = plugins.get(resource);
       if (!plugin?.preStartRequired) return;
       const limits = { deadlineSeconds: PRE_START_DEADLINE_SECONDS, signal: plugin.ended.signal };

@@ -32,16 +32,6 @@ export interface KubeletOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export interface Kubelet {
-  readonly directory: string;
-  /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
-  start(): Promise<void>;
-  /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
-  exit(podUID: string): Promise<void>;
-  /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
-  stop(): Promise<void>;
-}
-
 /** The kubelet's defaults. */
 const LEASE_DURATION_SECONDS = 40;
 const LEASE_INTERVAL_SECONDS = 10;
@@ -58,7 +48,7 @@ const DEFAULT_RESOURCES = {
  * A kubelet stand-in for one emulated node. It admits its pods by the real rules (model/kubelet), writes the same files
  * as the real kubelet, serves the same two gRPC APIs, and runs its pods in `containers`.
  */
-export function createKubelet(options: KubeletOptions): Kubelet {
+export function createKubelet(options: KubeletOptions) {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
   const { containers = NO_CONTAINERS } = options;
   const facts: NodeFacts = {
@@ -87,7 +77,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
   });
   const podResources = createPodResources({
     directory: join(directory, 'pod-resources'),
-    pods: () => ledger?.pods ?? [],
+    pods: () => ledger?.pods() ?? [],
     state: () => managers.state,
     numaIds: () => managers.numaIds,
     allocatableCpus:
@@ -135,6 +125,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
 
   return {
     directory,
+    /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
     async start() {
       await mkdir(directory, { recursive: true });
       await writeFile(join(directory, 'config.yaml'), kubeletConfiguration(settings));
@@ -148,10 +139,12 @@ export function createKubelet(options: KubeletOptions): Kubelet {
       end = client.follow(PODS, onPod);
       await line;
     },
-    async exit(podUID) {
-      const pod = [...(ledger?.pods ?? [])].find(({ metadata }) => metadata.uid === podUID);
+    /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
+    async exit(podUID: string) {
+      const pod = ledger?.pods().find(({ metadata }) => metadata.uid === podUID);
       if (pod !== undefined) await worker.complete(pod);
     },
+    /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
     async stop() {
       end();
       await lease.stop();

@@ -1,14 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
-import type { Device, DevicePool } from '../../model/kubelet/devices.ts';
+import type { Device } from '../../model/kubelet/devices.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { RejectionReason } from '../../model/kubelet/rejection.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/state-check.ts';
 import type { Pod } from '../objects.ts';
-import { CHECKPOINT_FILE, readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
+import { readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
 import { MEMORY_STATE_FILE, writeMemoryState } from './memory-state-file.ts';
 import { rpcText } from './pod-worker.ts';
 import { type KubeletSettings, rulesOf } from './settings.ts';
@@ -22,15 +23,7 @@ type Outcome =
  * The kubelet's container managers. The model decides; this code writes and notifies. Calls must not overlap, as in the
  * kubelet, where one hung plugin blocks every pod.
  */
-export interface Managers {
-  readonly state: KubeletState;
-  /** The NUMA nodes, as in the masks of memory blocks. */
-  readonly numaIds: readonly number[];
-  setDevices(resource: string, devices: readonly Device[]): void;
-  /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
-  admit(pod: Pod): Promise<Outcome>;
-  release(uid: string): Promise<void>;
-}
+export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
 export interface ManagersDeps {
   readonly settings: KubeletSettings;
@@ -43,10 +36,10 @@ export interface ManagersDeps {
  * Opens the managers with their stored state.
  * @throws StateFileError if a kubelet would not start with the state file
  */
-export async function openManagers({ settings, directory, allocate }: ManagersDeps): Promise<Managers> {
+export async function openManagers({ settings, directory, allocate }: ManagersDeps) {
   const rules = rulesOf(settings);
   const statePath = join(directory, 'cpu_manager_state');
-  const devicePath = join(directory, 'device-plugins', CHECKPOINT_FILE);
+  const devicePath = join(directory, 'device-plugins', DEVICE_CHECKPOINT_FILE);
   await mkdir(join(directory, 'device-plugins'), { recursive: true });
   const remembered = await readStateFile(statePath, settings.cpuManagerPolicy);
   const devices = await readDeviceCheckpoint(devicePath);
@@ -77,12 +70,13 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     get state() {
       return state;
     },
+    /** The NUMA nodes, as in the masks of memory blocks. */
     numaIds: rules.topology.numaIds,
-    setDevices(resource, list) {
-      const pool: DevicePool = { devices: list };
-      state = { ...state, pools: new Map(state.pools).set(resource, pool) };
+    setDevices(resource: string, devices: readonly Device[]) {
+      state = { ...state, pools: new Map(state.pools).set(resource, { devices }) };
     },
-    async admit(pod) {
+    /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
+    async admit(pod: Pod): Promise<Outcome> {
       const uid = pod.metadata.uid ?? '';
       const admission = rules.admit(state, podRequestOf(pod, uid));
       if (!admission.admitted) return admission;
@@ -102,7 +96,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       await writeMemory();
       return { admitted: true, containers: admission.containers };
     },
-    async release(uid) {
+    async release(uid: string) {
       state = rules.remove(state, uid);
       await file.release(uid);
       await writeDeviceCheckpoint(devicePath, state.devices);

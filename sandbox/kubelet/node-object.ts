@@ -13,7 +13,6 @@ export interface NodeFacts {
    * Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated.
    */
   readonly resources: Readonly<Record<string, string>>;
-  readonly unschedulable?: boolean;
 }
 
 type Amounts = Record<string, string>;

@@ -6,20 +6,7 @@ import { shortage } from './node-fit.ts';
 import type { Containers, PodWorker } from './pod-worker.ts';
 
 /** The admitted and refused pods of one node. Calls that change it must not overlap. */
-export interface PodLedger {
-  /** The pods that have resources. */
-  readonly pods: Iterable<Pod>;
-  has(uid: string): boolean;
-  /** Stores the newest state of a pod. */
-  note(pod: Pod): void;
-  /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
-  admit(pod: Pod): Promise<void>;
-  release(uid: string): Promise<void>;
-  /** Releases the resources of pods that were deleted while no kubelet was running. */
-  releaseStale(): Promise<void>;
-  /** Aborts all starts in progress; pods keep their resources. */
-  abandon(): void;
-}
+export type PodLedger = ReturnType<typeof createPodLedger>;
 
 export interface PodLedgerDeps {
   readonly nodeName: string;
@@ -30,7 +17,7 @@ export interface PodLedgerDeps {
   readonly onFault: (error: unknown) => void;
 }
 
-export function createPodLedger(deps: PodLedgerDeps): PodLedger {
+export function createPodLedger(deps: PodLedgerDeps) {
   const { nodeName, client, managers, worker, containers, onFault } = deps;
   /** Each with the controller that aborts its start. */
   const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
@@ -55,15 +42,16 @@ export function createPodLedger(deps: PodLedgerDeps): PodLedger {
   };
 
   return {
-    get pods() {
-      return pods();
-    },
-    has: (uid) => admitted.has(uid),
-    note(pod) {
+    /** The pods that have resources. */
+    pods,
+    has: (uid: string) => admitted.has(uid),
+    /** Stores the newest state of a pod. */
+    note(pod: Pod) {
       const entry = admitted.get(pod.metadata.uid ?? '');
       if (entry) entry.pod = pod;
     },
-    async admit(pod) {
+    /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
+    async admit(pod: Pod) {
       const { uid = '', namespace, name } = pod.metadata;
       if (admitted.has(uid) || refused.has(uid)) return;
       const current = client.get(PODS, namespace, name);
@@ -80,11 +68,13 @@ export function createPodLedger(deps: PodLedgerDeps): PodLedger {
       if (pod.status?.phase !== 'Running') worker.start(pod, ending.signal).catch(onFault);
     },
     release,
+    /** Releases the resources of pods that were deleted while no kubelet was running. */
     async releaseStale() {
       const known = new Set(client.list(PODS).map(({ metadata }) => metadata.uid));
       const { assignments, devices } = managers.state;
       for (const uid of new Set([...assignments.keys(), ...devices.keys()])) if (!known.has(uid)) await release(uid);
     },
+    /** Aborts all starts in progress; pods keep their resources. */
     abandon() {
       for (const { ending } of admitted.values()) ending.abort();
     },

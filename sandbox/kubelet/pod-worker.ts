@@ -36,22 +36,11 @@ export interface PodWorkerDeps {
 }
 
 /** The steps of a pod on its node. Each writes what the user sees: the status, and Events about failures. */
-export interface PodWorker {
-  /** Fails the pod permanently, with a message for its owner. */
-  reject(pod: Pod, reason: string, message: string): Promise<void>;
-  /** Starts the containers of an admitted pod; retries while a plugin refuses. */
-  start(pod: Pod, signal: AbortSignal): Promise<void>;
-  /** Updates the Ready condition according to the readiness gates. */
-  refresh(pod: Pod): Promise<void>;
-  /** Reports that the pod's containers have ended without an error. */
-  complete(pod: Pod): Promise<void>;
-  /** Deletes the object of a pod that has ended on this node. */
-  finish(pod: Pod): Promise<void>;
-}
+export type PodWorker = ReturnType<typeof createPodWorker>;
 
 const COMPONENT = 'kubelet';
 
-export function createPodWorker(deps: PodWorkerDeps): PodWorker {
+export function createPodWorker(deps: PodWorkerDeps) {
   const { client, now, retrySeconds, preStart, containers, devicesOf } = deps;
   const time = () => timestamp(now());
   const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
@@ -81,12 +70,14 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
   };
 
   return {
-    async reject(pod, reason, message) {
+    /** Fails the pod permanently, with a message for its owner. */
+    async reject(pod: Pod, reason: string, message: string) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
       await tell(pod, { type: 'Warning', reason, message });
     },
 
-    async start(pod, signal) {
+    /** Starts the containers of an admitted pod; retries while a plugin refuses. */
+    async start(pod: Pod, signal: AbortSignal) {
       for (;;) {
         const obstacle = await tryStart(pod);
         if (signal.aborted) return;
@@ -105,13 +96,16 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
       }
     },
 
-    async refresh(pod) {
+    /** Updates the Ready condition according to the readiness gates. */
+    async refresh(pod: Pod) {
       if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
     },
 
-    complete: (pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
+    /** Reports that the pod's containers have ended without an error. */
+    complete: (pod: Pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
 
-    async finish(pod) {
+    /** Deletes the object of a pod that has ended on this node. */
+    async finish(pod: Pod) {
       const { uid } = pod.metadata;
       try {
         await client.delete(PODS, pod, { gracePeriodSeconds: 0, ...(uid && { preconditions: { uid } }) });

@@ -46,8 +46,7 @@ export async function readStateFile(path: string, policyName: string): Promise<C
   const parsed = form.safeParse(parseJson(path, text));
   if (!parsed.success) throw new StateFileError(path, 'not a CPU manager checkpoint', { cause: parsed.error });
   const { policyName: written, defaultCpuSet, entries = {}, checksum } = parsed.data;
-  const texts = new Map(Object.entries(entries).map(([uid, containers]) => [uid, new Map(Object.entries(containers))]));
-  if (checkpointChecksum(written, defaultCpuSet, texts) !== checksum) {
+  if (checkpointChecksum(written, defaultCpuSet, entries) !== checksum) {
     throw new StateFileError(path, 'checkpoint is corrupted');
   }
   if (written !== policyName) {
@@ -57,9 +56,9 @@ export async function readStateFile(path: string, policyName: string): Promise<C
     );
   }
   const assignments = new Map(
-    [...texts].map(([uid, containers]) => [
+    Object.entries(entries).map(([uid, containers]) => [
       uid,
-      new Map([...containers].map(([name, list]) => [name, CpuSet.parse(list)])),
+      new Map(Object.entries(containers).map(([name, list]) => [name, CpuSet.parse(list)])),
     ]),
   );
   return { defaultSet: CpuSet.parse(defaultCpuSet), assignments };
@@ -71,17 +70,13 @@ export async function createStateFile(path: string, policyName: string, initial:
   const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
 
   const write = async () => {
-    const entries = new Map(
-      [...assignments].map(([uid, containers]) => [
-        uid,
-        new Map([...containers].map(([name, cpus]) => [name, cpus.toString()])),
-      ]),
-    );
-    const plain = Object.fromEntries([...entries].map(([uid, containers]) => [uid, Object.fromEntries(containers)]));
+    const textsOf = (containers: ReadonlyMap<string, CpuSet>) =>
+      Object.fromEntries([...containers].map(([name, cpus]) => [name, cpus.toString()]));
+    const entries = Object.fromEntries([...assignments].map(([uid, containers]) => [uid, textsOf(containers)]));
     const text = JSON.stringify({
       policyName,
       defaultCpuSet: defaultSet.toString(),
-      ...(entries.size > 0 && { entries: plain }),
+      ...(assignments.size > 0 && { entries }),
       checksum: checkpointChecksum(policyName, defaultSet.toString(), entries),
     });
     await replaceFile(path, text);
@@ -139,27 +134,21 @@ function parseJson(path: string, text: string): unknown {
  * Source: pkg/kubelet/checkpointmanager/checksum; k8s.io/apimachinery/pkg/util/dump.
  */
 
-type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
+type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export function checkpointChecksum(policyName: string, defaultCpuSet: string, entries: Entries): number {
+  const pods = dump(entries, (containers) => `(map[string]string)${dump(containers, (cpus) => `(string)${cpus}`)}`);
   return fnv32a(
     `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} ` +
-      `Entries:(map[string]map[string]string)${dump(entries)} Checksum:(checksum.Checksum)0}`,
+      `Entries:(map[string]map[string]string)${pods} Checksum:(checksum.Checksum)0}`,
   );
 }
 
-function dump(entries: Entries): string {
-  return `map[${sorted(entries)
-    .map(([uid, containers]) => `(string)${uid}:(map[string]string)map[${dumpStrings(containers)}]`)
-    .join(' ')}]`;
+/** A map in Go's dump: its keys in order. */
+function dump<V>(map: Readonly<Record<string, V>>, value: (one: V) => string): string {
+  const sorted = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `map[${sorted.map(([key, one]) => `(string)${key}:${value(one)}`).join(' ')}]`;
 }
-
-const dumpStrings = (map: ReadonlyMap<string, string>) =>
-  sorted(map)
-    .map(([key, value]) => `(string)${key}:(string)${value}`)
-    .join(' ');
-
-const sorted = <V>(map: ReadonlyMap<string, V>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 
 function fnv32a(text: string): number {
   let hash = 0x811c9dc5;

@@ -6,7 +6,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { containerIdOf } from '../kubelet/pod-status.ts';
-import type { Containers } from '../kubelet/pod-worker.ts';
 import type { Pod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-containers.ts';
 
@@ -20,14 +19,6 @@ export interface GuestsDeps {
   readonly program: string | undefined;
 }
 
-export interface Guests extends Containers {
-  /** Process ids of a pod's QEMU. */
-  pidsOf(podUID: string): readonly number[];
-  /** Creates the root of the cgroups. */
-  open(): Promise<void>;
-  stopAll(): Promise<void>;
-}
-
 const COMPUTE = 'compute';
 
 /**
@@ -35,7 +26,7 @@ const COMPUTE = 'compute';
  * container: its processes and its CPUs. Those are the CPUs of the emulated node that this machine has as well, by
  * their ids, because the kernel does not support others.
  */
-export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps): Guests {
+export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps) {
   const running = new Map<string, ChildProcess>();
   const podDirectory = (uid: string) => join(cgroupRoot, 'kubepods/burstable', `pod${uid}`);
 
@@ -58,12 +49,13 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
   };
 
   return {
+    /** Creates the root of the cgroups. */
     async open() {
       await mkdir(join(cgroupRoot, 'kubepods'), { recursive: true });
       await writeFile(join(cgroupRoot, 'cgroup.controllers'), 'cpuset\n');
     },
 
-    async start(pod) {
+    async start(pod: Pod) {
       const { uid = '' } = pod.metadata;
       const vcpus = vcpusFor(pod);
       if (program === undefined || vcpus === 0 || running.has(uid)) return;
@@ -83,7 +75,8 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
     async stopAll() {
       await Promise.all([...running.keys()].map(stop));
     },
-    pidsOf: (uid) => [running.get(uid)?.pid].filter((pid) => pid !== undefined),
+    /** Process ids of a pod's QEMU. */
+    pidsOf: (uid: string) => [running.get(uid)?.pid].filter((pid) => pid !== undefined),
   };
 }
 

@@ -1,5 +1,4 @@
-import { selectsNode } from '../../model/launcher/node-selection.ts';
-import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
+import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../model/launcher/node-selection.ts';
 import type { Node, Pod } from '../objects.ts';
 import { type Amounts, amountsOf } from '../pod-requests.ts';
 

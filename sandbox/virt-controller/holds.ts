@@ -11,37 +11,30 @@ export const FINALIZERS = {
   VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
 } as const;
 
-export type Holds = ReturnType<typeof createHolds>;
+const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
 
-export function createHolds(client: LocalClient) {
-  const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
-  /** Resolves to the current object. */
-  const edit = async (type: Held, object: KubeObject, change: (draft: KubeObject) => void) => {
-    try {
-      return await client.edit<KubeObject>(type, object, change);
-    } catch (error) {
-      if (error instanceof ApiError && error.http === 404) return undefined;
-      throw error;
-    }
-  };
-  return {
-    /**
-     * Adds the finalizer, which keeps an object until `release`. Resolves to whether the object exists and is not being
-     * deleted.
-     */
-    async hold(type: Held, object: KubeObject) {
-      const present = await edit(type, object, ({ metadata }) => {
-        const { deletionTimestamp, finalizers = [] } = metadata;
-        // A real API server refuses to add a finalizer to an object that is being deleted.
-        if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
-        metadata.finalizers = [...finalizers, finalizerOf(type)];
-      });
-      return present !== undefined && !present.metadata.deletionTimestamp;
-    },
-    async release(type: Held, object: KubeObject) {
-      await edit(type, object, ({ metadata }) => {
-        metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
-      });
-    },
-  };
+/** Adds the finalizer, which keeps an object until `release`. Resolves to whether it exists and is not being deleted. */
+export async function hold(client: LocalClient, type: Held, object: KubeObject): Promise<boolean> {
+  const present = await edit(client, type, object, ({ metadata }) => {
+    const { deletionTimestamp, finalizers = [] } = metadata;
+    // A real API server refuses to add a finalizer to an object that is being deleted.
+    if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
+    metadata.finalizers = [...finalizers, finalizerOf(type)];
+  });
+  return present !== undefined && !present.metadata.deletionTimestamp;
+}
+
+export async function release(client: LocalClient, type: Held, object: KubeObject): Promise<void> {
+  await edit(client, type, object, ({ metadata }) => {
+    metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
+  });
+}
+
+async function edit(client: LocalClient, type: Held, object: KubeObject, change: (draft: KubeObject) => void) {
+  try {
+    return await client.edit<KubeObject>(type, object, change);
+  } catch (error) {
+    if (error instanceof ApiError && error.http === 404) return undefined;
+    throw error;
+  }
 }

@@ -10,7 +10,7 @@ import {
   setCondition,
   type VirtualMachineInstance,
 } from '../objects.ts';
-import { FINALIZERS, type Holds } from './holds.ts';
+import { FINALIZERS, hold, release } from './holds.ts';
 import type { Turns } from './turns.ts';
 
 /** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it running. */
@@ -165,13 +165,12 @@ export interface MachineSyncDeps {
   readonly turns: Pick<Turns, 'takeLater'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  readonly holds: Holds;
 }
 
 /** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
-export function createMachineSync({ client, turns, now, holds }: MachineSyncDeps) {
+export function createMachineSync({ client, turns, now }: MachineSyncDeps) {
   const end = async (machine: KubeObject, vmi: VirtualMachineInstance | undefined) => {
-    if (!vmi) await holds.release(VIRTUAL_MACHINES, machine);
+    if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
@@ -184,7 +183,7 @@ export function createMachineSync({ client, turns, now, holds }: MachineSyncDeps
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (!machine) return;
     if (machine.metadata.deletionTimestamp) return end(machine, vmi);
-    if (!(await holds.hold(VIRTUAL_MACHINES, machine))) return;
+    if (!(await hold(client, VIRTUAL_MACHINES, machine))) return;
     const startFailure = startFailureOf(machine, vmi, now());
     const pause = (Date.parse(startFailure?.retryAfterTimestamp ?? '') - now()) / 1000;
     if (isWanted(machine) && !vmi) await start(machine, pause);

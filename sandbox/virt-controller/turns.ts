@@ -1,6 +1,7 @@
 /**
  * Work by key: one task at a time for each key, and one more for all requests during the last one. A task that failed
- * is retried with a growing delay, because an API server or a webhook that was down recovers without another change.
+ * or resolved to `refused` is retried with a growing delay, because an API server or a webhook that was down recovers
+ * without another change.
  */
 export type Turns = ReturnType<typeof createTurns>;
 
@@ -8,15 +9,17 @@ export type Turns = ReturnType<typeof createTurns>;
 const FIRST_RETRY = 0.005;
 const LAST_RETRY = 1000;
 
+type Work = () => Promise<unknown>;
+
 export function createTurns(onFault: (error: unknown) => void) {
   const busy = new Set<string>();
-  const again = new Map<string, () => Promise<void>>();
+  const again = new Map<string, Work>();
   const running = new Set<Promise<void>>();
   const timers = new Set<NodeJS.Timeout>();
   const failures = new Map<string, number>();
   let stopped = false;
 
-  const take = (key: string, work: () => Promise<void>) => {
+  const take = (key: string, work: Work) => {
     if (stopped) return;
     if (busy.has(key)) {
       again.set(key, work);
@@ -24,10 +27,13 @@ export function createTurns(onFault: (error: unknown) => void) {
     }
     busy.add(key);
     const done = work()
-      .then(() => void failures.delete(key))
       .catch((error: unknown) => {
         onFault(error);
+        return 'refused' as const;
+      })
+      .then((outcome) => {
         const times = failures.get(key) ?? 0;
+        if (outcome !== 'refused') return void failures.delete(key);
         failures.set(key, times + 1);
         takeLater(key, Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY), work);
       })
@@ -40,7 +46,7 @@ export function createTurns(onFault: (error: unknown) => void) {
       });
     running.add(done);
   };
-  const takeLater = (key: string, seconds: number, work: () => Promise<void>) => {
+  const takeLater = (key: string, seconds: number, work: Work) => {
     if (stopped) return;
     const timer = setTimeout(() => {
       timers.delete(timer);

@@ -3,7 +3,7 @@ import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
-import { createHolds } from './holds.ts';
+import { hold, release } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { createMachineSync, instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
 import { createTurns } from './turns.ts';
@@ -16,9 +16,6 @@ export interface VirtControllerOptions {
 }
 
 const COMPONENT = 'virtualmachine-controller';
-/** Seconds before the first retry of a refused launcher, doubled each time; as in client-go. */
-const FIRST_RETRY = 0.005;
-const LAST_RETRY = 1000;
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
@@ -33,47 +30,46 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   /** Uids of instances that have had a launcher. */
   const launched = new Set<string>();
 
-  /** Number of consecutive refusals of an instance's launcher, by uid. */
-  const refusals = new Map<string, number>();
-
-  const { hold, release } = createHolds(client);
-
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = createMachineSync({ client, turns, now, holds: { hold, release } });
+  const syncMachine = createMachineSync({ client, turns, now });
 
   /** Removes an instance that is being deleted after its launcher is gone. */
   const end = async (vmi: VirtualMachineInstance) => {
     const pod = podOf(vmi);
-    if (!pod) await release(VIRTUAL_MACHINE_INSTANCES, vmi);
+    if (!pod) await release(client, VIRTUAL_MACHINE_INSTANCES, vmi);
     else if (!pod.metadata.deletionTimestamp) await client.delete(PODS, pod);
   };
 
-  const syncInstance = async (namespace: string, name: string) => {
+  const syncInstance = async (namespace: string, name: string): Promise<'refused' | undefined> => {
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    if (!vmi) return;
-    if (vmi.metadata.deletionTimestamp) return end(vmi);
+    if (vmi === undefined) return undefined;
+    if (vmi.metadata.deletionTimestamp) {
+      await end(vmi);
+      return undefined;
+    }
     let pod = podOf(vmi);
     const { uid = '' } = vmi.metadata;
-    if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
+    if (!(await hold(client, VIRTUAL_MACHINE_INSTANCES, vmi))) return undefined;
     const ended = isFinal(vmi.status?.phase);
     // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
     const lost = !pod && launched.has(uid);
-    if (!pod && !ended && !lost) pod = await createPod(vmi);
+    const isDue = !pod && !ended && !lost;
+    if (isDue) pod = await createPod(vmi);
     if (pod) launched.add(uid);
     if (pod?.spec.nodeName) await unpause(pod);
     const phase = lost && !ended ? 'Failed' : phaseOf(vmi, pod);
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       draft.status = instanceStatusOf(draft, phase, pod, timestamp(now()));
     });
+    // The webhook may recover, or the quota may be raised, without any change here.
+    return isDue && !pod ? 'refused' : undefined;
   };
 
   const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
     try {
-      const pod = await client.create(PODS, launcherPod(vmi));
-      refusals.delete(vmi.metadata.uid ?? '');
-      return pod;
+      return await client.create(PODS, launcherPod(vmi));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const message = `Error creating pod: ${error.message}`;
@@ -84,12 +80,6 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
         setCondition(conditions, failed, timestamp(now()));
         draft.status = { ...draft.status, conditions };
       });
-      // The webhook may recover, or the quota may be raised, without any change here.
-      const { namespace = 'default', name, uid = '' } = vmi.metadata;
-      const times = refusals.get(uid) ?? 0;
-      refusals.set(uid, times + 1);
-      const pause = Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY);
-      turns.takeLater(`vmi/${namespace}/${name}`, pause, () => syncInstance(namespace, name));
       return undefined;
     }
   };
@@ -113,10 +103,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   };
   const onInstance = ({ type, object: { metadata } }: { type: string; object: KubeObject }) => {
     const { namespace = 'default', name, uid = '' } = metadata;
-    if (type === 'DELETED') {
-      launched.delete(uid);
-      refusals.delete(uid);
-    }
+    if (type === 'DELETED') launched.delete(uid);
     turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };

@@ -4,8 +4,7 @@ import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { reportsPod, sharesCpusOn } from './cluster-node.ts';
-import { Fleet } from './fleet.ts';
+import { Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';

@@ -40,22 +40,7 @@ export interface WrittenFacts extends NodeFacts {
 }
 
 /** The watches that feed a ClusterState. */
-export interface Cluster {
-  run(signal: AbortSignal): Promise<void>;
-  /** Why no promise may be made from the watches: see cacheProblem. */
-  readonly missing: string | undefined;
-  readonly nodes: ReadonlyMap<string, WrittenFacts>;
-  /** The relevant pods, by namespace/name. */
-  readonly pods: ReadonlyMap<string, PodView | undefined>;
-  /** Monotonic seconds until which every binding of a pod is known here. */
-  readonly podsSeenUntil: number;
-  /**
-   * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another kube-scheduler
-   * bound a moment ago are known.
-   * @throws KubeError
-   */
-  catchUp(signal: AbortSignal): Promise<void>;
-}
+export type Cluster = ReturnType<typeof createCluster>;
 
 export interface ClusterOptions {
   readonly client: KubeClient;
@@ -88,7 +73,7 @@ const CATCH_UP_PAGE = 500;
 const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-export function createCluster(options: ClusterOptions): Cluster {
+export function createCluster(options: ClusterOptions) {
   const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
   const shared = { client, log, now };
   const agents = new AgentHealth();
@@ -172,20 +157,27 @@ export function createCluster(options: ClusterOptions): Cluster {
   };
 
   return {
-    async run(signal) {
+    async run(signal: AbortSignal): Promise<void> {
       await Promise.all([...Object.values(all).map((reflector) => reflector.run(signal)), sweep(signal)]);
     },
+    /** Why no promise may be made from the watches: see cacheProblem. */
     get missing() {
       return cacheProblem(all, now());
     },
-    nodes: nodes.items,
-    get pods() {
+    nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
+    /** The relevant pods, by namespace/name. */
+    get pods(): ReadonlyMap<string, PodView | undefined> {
       return pods.items;
     },
+    /** Monotonic seconds until which every binding of a pod is known here. */
     get podsSeenUntil() {
       return pods.lastHeard ?? Number.NEGATIVE_INFINITY;
     },
-    async catchUp(signal) {
+    /**
+     * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another
+     * kube-scheduler bound a moment ago are known. @throws KubeError
+     */
+    async catchUp(signal: AbortSignal): Promise<void> {
       const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
       const slices = createSlices();
       for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE, signal })) {

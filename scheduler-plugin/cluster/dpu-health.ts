@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import {
   isReady,
@@ -41,15 +40,7 @@ export interface DpuVerdict {
  * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
  * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
  */
-export interface DpuHealth {
-  changed(node: string, view: LeaseView | undefined): void;
-  /** The node was added or removed, or became or stopped being a DPU host. */
-  nodeChanged(node: string): void;
-  verdict(node: string): DpuVerdict;
-  /** Whether the node's host has turned the health check off. */
-  released(node: string): boolean;
-  stop(): void;
-}
+export type DpuHealth = ReturnType<typeof createDpuHealth>;
 
 export interface DpuHealthOptions {
   readonly client: KubeClient;
@@ -90,7 +81,7 @@ interface Watched {
 /** Seconds after which a read of a Lease counts as failed. */
 const TIMEOUT = 5;
 
-export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
+export function createDpuHealth(options: DpuHealthOptions) {
   const { client, namespace, whenUnknown, isDpuHost, recorded, onChange, onForgotten, log, now } = options;
   const watched = new Map<string, Watched>();
   const released = new Set<string>();
@@ -169,7 +160,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   };
 
   return {
-    changed(node, view) {
+    changed(node: string, view: LeaseView | undefined): void {
       if (view?.released === true) {
         release(node);
         return;
@@ -190,14 +181,15 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
       if (view !== undefined) dpu.duration = durationAfter(dpu, view);
       take(node, dpu, view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime });
     },
-    nodeChanged(node) {
+    /** The node was added or removed, or became or stopped being a DPU host. */
+    nodeChanged(node: string): void {
       const dpu = watched.get(node);
       if (dpu === undefined) return;
       meet(node, dpu);
       if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
       else settle(node, dpu);
     },
-    verdict(node) {
+    verdict(node: string): DpuVerdict {
       const dpu = watched.get(node);
       // Without a Lease, the feature is off for this node or its agent has not started: nothing proves that the DPU is
       // dead.
@@ -206,8 +198,9 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
       }
       return verdictOf(node, dpu);
     },
-    released: (node) => released.has(node),
-    stop() {
+    /** Whether the node's host has turned the health check off. */
+    released: (node: string) => released.has(node),
+    stop(): void {
       for (const { timer } of watched.values()) clearTimeout(timer);
       watched.clear();
     },

@@ -2,8 +2,7 @@ import { lostPlaces } from '../../model/placement/lost-places.ts';
 import { alignsOrRefuses } from '../../model/placement/needs.ts';
 import type { Reservation } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
-import { type ClusterNode, trustedShape } from './cluster-node.ts';
-import type { Fleet } from './fleet.ts';
+import { type ClusterNode, type Fleet, trustedShape } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 
 const NONE: ReadonlySet<string> = new Set();

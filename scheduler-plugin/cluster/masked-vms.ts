@@ -4,7 +4,7 @@ import { createReflector } from '../../kube/reflector.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
+import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 
@@ -23,12 +23,6 @@ export interface MaskedInstance extends StartingVmi {
 }
 
 /** The VMs of the cluster that have CPU masks; nothing is kept of the others. Without KubeVirt there are none. */
-export interface MaskedVms {
-  run(signal: AbortSignal): Promise<void>;
-  /** VMs, and VMIs that do not belong to a VM. */
-  all(): Generator<MaskedVm>;
-}
-
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
@@ -40,7 +34,7 @@ const API = '/apis/kubevirt.io/v1';
 /** Of VMs, and of VMIs: a mask and selectors of 16 KiB count 64 KiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
+export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions) {
   const shared = { client, optional: true, log, now };
   const machines = createReflector({
     ...shared,
@@ -59,10 +53,11 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
     onChange: ({ key, after }) => onInstance(key, after),
   });
   return {
-    async run(signal) {
+    async run(signal: AbortSignal): Promise<void> {
       await Promise.all([machines.run(signal), instances.run(signal)]);
     },
-    *all() {
+    /** VMs, and VMIs that do not belong to a VM. */
+    *all(): Generator<MaskedVm> {
       for (const machine of machines.items.values()) if (machine) yield machine;
       for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
     },

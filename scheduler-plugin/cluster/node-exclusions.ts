@@ -1,7 +1,6 @@
 import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { ClusterNode } from './cluster-node.ts';
-import type { Fleet } from './fleet.ts';
+import type { ClusterNode, Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
 

@@ -5,7 +5,7 @@ import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 
 /** Which pods count as needing the DPU of their node. */
 export type DpuScope = 'all' | 'attached';

@@ -1,11 +1,13 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
+import { placeLostText } from '../../model/vm-state/starting.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { FairQueue } from './fair-queue.ts';
 import { type Removal, type RemovalOutcome, removePod } from './removal.ts';
-import { createRetries } from './retries.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
@@ -121,6 +123,83 @@ export function createEvictions(options: EvictionsOptions) {
     stop() {
       retries.stop();
       queue.clear();
+    },
+  };
+}
+
+/** Milliseconds until the first retry; each later one waits twice as long, up to LONGEST. */
+const FIRST = 1000;
+const LONGEST = 60_000;
+/** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
+const MOST = 5000;
+
+/** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
+export function createRetries() {
+  const keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
+  const forget = (key: string): void => {
+    clearTimeout(keys.get(key)?.timer);
+    keys.delete(key);
+  };
+  return {
+    /** Schedules a retry of the key. @returns its number of consecutive failures */
+    failed(key: string, again: () => void) {
+      const failures = (keys.get(key)?.failures ?? 0) + 1;
+      forget(key);
+      const [oldest] = keys.keys();
+      if (keys.size >= MOST && oldest !== undefined) forget(oldest);
+      const wait = Math.min(LONGEST, FIRST * 2 ** (failures - 1));
+      const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
+      entry.timer = setTimeout(() => {
+        entry.timer = undefined;
+        again();
+      }, wait).unref();
+      keys.set(key, entry);
+      return failures;
+    },
+    /** Whether the key waits for its next retry. */
+    isWaiting: (key: string) => keys.get(key)?.timer !== undefined,
+    forget,
+    stop() {
+      for (const key of [...keys.keys()]) forget(key);
+    },
+  };
+}
+
+export interface StuckPodsOptions {
+  readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
+  readonly isDpuHost: (node: string) => boolean;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+}
+
+/** Determines whether a pod that is on a node and has not started can ever start. */
+export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOptions) {
+  /** Why a pod cannot start on the node that it is bound to, or undefined. */
+  const whyStuck = (pod: PodView): EvictionReason | undefined => {
+    const node = pod.node ?? '';
+    // A static pod has no owner that would create it elsewhere: its kubelet creates the mirror again.
+    if (pod.kubeletUid !== pod.uid) return undefined;
+    const refusal = state.hostRefusals.of(node, pod);
+    if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
+    if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: placeLostText(node) };
+    if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
+    const { state: lease, age } = dpuHealth.verdict(node);
+    if (lease !== 'dead') return undefined;
+    const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
+    const text = `the DPU of node ${node} has died before the pod started: ${seen}`;
+    return { reason: 'DPUNotReady', text };
+  };
+
+  return {
+    /** The current pod and why it cannot start; undefined if it has started, or can start. */
+    stuck(pod: PodView): StuckPod | undefined {
+      const newest = state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
+      const why = newest && whyStuck(newest);
+      return newest && why && { pod: newest, why };
+    },
+    /** Submits a pod for eviction if it is stuck. */
+    consider(pod: PodView, evictions: Evictions): void {
+      const why = whyStuck(pod);
+      if (why) evictions.consider(pod, why);
     },
   };
 }

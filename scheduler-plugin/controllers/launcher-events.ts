@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { parseJson } from '../../model/json.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
@@ -75,12 +76,4 @@ export function launcherEventsOf(text: string): EventText[] {
     events.push({ type: 'Normal', reason: 'HeldToItsCores', message });
   }
   return [...events, ...notes];
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

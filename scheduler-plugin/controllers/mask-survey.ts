@@ -1,11 +1,15 @@
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
-import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
-import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
+import {
+  hasMaskHost,
+  type MaskedVm,
+  type MaskHost,
+  maskHostOf,
+  type SurveyedNode,
+} from '../../model/placement/mask-fit.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
-import { ownedCpusOf, trustedShape } from '../cluster/cluster-node.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import { type Fleet, ownedCpusOf, trustedShape } from '../cluster/fleet.ts';
 
 /** Number of VMs with masks, and of those whose mask no node can satisfy. */
 export interface MaskCounts {

@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import {
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,

@@ -1,11 +1,12 @@
-import { isConflict, isNotFound } from '../../kube/errors.ts';
+import { isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
-import { nextStep } from '../../model/launcher/paused-start.ts';
+import { formatPausedStart, nextStep, type PausedStart } from '../../model/launcher/paused-start.ts';
+import { vmiObject } from '../../model/launcher/recognize.ts';
+import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
-import { createKeyedWork } from './keyed-work.ts';
-import type { StartWriter } from './start-writer.ts';
+import { createKeyedWork } from './fair-queue.ts';
 import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
 
 export interface PausedStartsOptions {
@@ -148,7 +149,31 @@ function announce(
   const text = `${event.reason} ${event.message}`;
   if (known.lastText === text) return;
   known.lastText = text;
-  const { namespace, name, uid, node } = vmi;
+  const { namespace, name, node } = vmi;
   log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'VM started paused');
-  events.record({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid }, event);
+  events.record(vmiObject(namespace, vmi), event);
+}
+
+/** Writes the progress of a paused start. @throws KubeError */
+export type StartWriter = ReturnType<typeof createStartWriter>;
+
+export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>) {
+  const path = (group: string, { namespace, name }: MaskedInstance) =>
+    `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
+  return {
+    /**
+     * Records the progress.
+     * @param seen `as seen` to write only if the VMI has not changed since it was read
+     */
+    async record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is') {
+      const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
+      // The uid protects a later VMI of the same name.
+      const metadata = { uid: vmi.uid, annotations, ...(seen === 'as seen' && { resourceVersion: vmi.version }) };
+      await client.patch(path('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
+    },
+    /** Unpauses through KubeVirt's subresource: conflict (409) while it is not Running, not Paused, or in a snapshot. */
+    async unpause(vmi: MaskedInstance) {
+      await client.replace(`${path('subresources.kubevirt.io', vmi)}/unpause`, {});
+    },
+  };
 }

@@ -8,8 +8,8 @@ import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { VERSION } from '../../runtime/version.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import type { ClusterNode } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { ClusterNode } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 

@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
+import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 
 /**

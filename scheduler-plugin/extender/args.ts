@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { list, listOrNone, MAX_NAME_CHARACTERS, map, name, qualifiedName, uid, word } from '../../kube/bounds.ts';
-import { affinity, nullToUndefined, pod } from '../../kube/resources.ts';
-import { issuesText } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { affinity, orUndefined, pod } from '../../kube/resources.ts';
+import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 
 /**
@@ -42,10 +41,7 @@ export const schedulingPod = pod
   .extend({
     spec: pod.shape.spec.extend({
       volumes: listOrNone(volume, MAX_ITEMS),
-      affinity: affinity
-        .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
-        .nullish()
-        .transform(nullToUndefined),
+      affinity: orUndefined(affinity.extend({ podAffinity: podTerms, podAntiAffinity: podTerms })),
       topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
       resourceClaims: listOrNone(z.object({}), MAX_ITEMS),
     }),

@@ -1,8 +1,7 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { Decisions } from '../filter/decisions.ts';

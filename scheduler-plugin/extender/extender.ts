@@ -5,9 +5,9 @@ import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
 import type { Place, PredictionBasis } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
-import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
+import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
@@ -22,28 +22,7 @@ import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 /** No verdict is possible now: the caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
 
-export interface Extender {
-  readonly state: ClusterState;
-  /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
-  filter(args: ExtenderArgs, waiting: number): FilterOutcome;
-  /**
-   * Called for the nodes that passed. Empty if no node is better than another, as for a pod without CPUs of its own:
-   * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
-   */
-  prioritize(args: ExtenderArgs): readonly HostPriority[];
-  /**
-   * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
-   * @throws NotNow, ParseError
-   */
-  explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation>;
-  needsOf(pod: Pod): PodNeeds;
-  /** Whether a node would accept a pod with these needs now. */
-  wouldFit(needs: PodNeeds, node: string): boolean;
-  /** @throws NotNow */
-  assertActive(): void;
-  /** Monotonic seconds. */
-  readonly now: () => number;
-}
+export type Extender = ReturnType<typeof createExtender>;
 
 export interface NodeExplanation {
   readonly node: string;
@@ -98,7 +77,7 @@ export interface HostPriority {
 }
 
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
-export function createExtender(options: ExtenderOptions): Extender {
+export function createExtender(options: ExtenderOptions) {
   const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
   const { fleet, reservations } = state;
 
@@ -138,13 +117,15 @@ export function createExtender(options: ExtenderOptions): Extender {
     state,
     now,
     assertActive,
-    needsOf: (pod) => reader.read(pod),
-    wouldFit: (needs, name) => {
+    needsOf: (pod: Pod) => reader.read(pod),
+    /** Whether a node would accept a pod with these needs now. */
+    wouldFit: (needs: PodNeeds, name: string): boolean => {
       const node = fleet.get(name);
       return node?.exists === true && verdicts.verdict(needs, node).fits;
     },
 
-    filter({ pod, names }, waiting) {
+    /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
+    filter({ pod, names }: ExtenderArgs, waiting: number): FilterOutcome {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
@@ -180,7 +161,11 @@ export function createExtender(options: ExtenderOptions): Extender {
       return outcome;
     },
 
-    prioritize({ pod, names }) {
+    /**
+     * Called for the nodes that passed. Empty if no node is better than another, as for a pod without CPUs of its own:
+     * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
+     */
+    prioritize({ pod, names }: ExtenderArgs): readonly HostPriority[] {
       assertActive();
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
@@ -195,7 +180,11 @@ export function createExtender(options: ExtenderOptions): Extender {
       return verdicts.withinTime(names.length, score).result;
     },
 
-    explain(pod, nodes) {
+    /**
+     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
+     * @throws NotNow, ParseError
+     */
+    explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation> {
       assertSynced();
       const needs = reader.read(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);

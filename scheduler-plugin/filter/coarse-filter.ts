@@ -1,7 +1,7 @@
 import { type CoarseNeed, coarseFit, coarseNeedOf } from '../../model/placement/coarse.ts';
 import { cellsOfNetwork, keepsWholeCores, sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
-import type { ClusterNode } from '../cluster/cluster-node.ts';
+import type { ClusterNode } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 

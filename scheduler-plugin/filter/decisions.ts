@@ -33,44 +33,23 @@ const MAX_NODES = 16;
  * @param wallClock milliseconds since 1970
  */
 export function createDecisions(wallClock: () => number) {
-  /** Without the names of the refused nodes. Formatted on request, which is rare. */
-  interface Entry extends Pick<FilterOutcome, 'offered' | 'answers'> {
-    readonly at: number;
-    readonly pod: string;
-    readonly uid: string;
-    readonly passed: number;
-    readonly texts: FilterOutcome['refusals']['texts'];
-  }
-  const ring: Entry[] = [];
-  let count = 0;
+  const decisions: Decision[] = [];
   return {
     add(pod: string, uid: string, { offered, answers, refusals }: FilterOutcome): void {
-      ring[count % MAX_DECISIONS] = {
-        at: wallClock(),
+      decisions.push({
+        time: new Date(wallClock()).toISOString(),
         pod: pod.slice(0, MAX_NAME_CHARACTERS),
         uid: uid.slice(0, MAX_UID_CHARACTERS),
         offered,
         passed: answers.length,
-        answers: answers.slice(0, MAX_NODES),
-        texts: refusals.texts,
-      };
-      count++;
+        answered: answers
+          .slice(0, MAX_NODES)
+          .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
+        refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
+      });
+      if (decisions.length > MAX_DECISIONS) decisions.shift();
     },
     /** The decisions on one pod, by namespace/name; or all. */
-    list(pod?: string): Decision[] {
-      const next = count % MAX_DECISIONS;
-      const inOrder = [...ring.slice(next), ...ring.slice(0, next)].filter(
-        (entry) => pod === undefined || entry.pod === pod,
-      );
-      return inOrder.map(({ at, answers, texts, ...entry }) => ({
-        time: new Date(at).toISOString(),
-        pod: entry.pod,
-        uid: entry.uid,
-        offered: entry.offered,
-        passed: entry.passed,
-        answered: answers.map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
-        refused: Object.fromEntries(texts.map(({ text, nodes }) => [text, nodes])),
-      }));
-    },
+    list: (pod?: string): Decision[] => decisions.filter((one) => pod === undefined || one.pod === pod),
   };
 }

@@ -1,7 +1,6 @@
 import { type Refused, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
-import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
 import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';

@@ -1,4 +1,4 @@
-import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
+import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-fit.ts';
 import {
   judgeByCount,
   NO_REPORT,
@@ -10,11 +10,10 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
-import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { createMaskVerdicts } from './mask-verdicts.ts';
+import { createMaskVerdicts } from './prediction-cache.ts';
 
 /** Data about single nodes that is not in the fleet. */
 export interface NodeKnowledge {

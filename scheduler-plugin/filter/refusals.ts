@@ -1,4 +1,4 @@
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */

@@ -1,5 +1,4 @@
-import type { ClusterNode } from '../cluster/cluster-node.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 
 /** Maximum domains of one key in an answer. */
 const MAX_DOMAINS = 16;

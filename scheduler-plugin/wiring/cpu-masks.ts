@@ -5,8 +5,7 @@ import type { Logger } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
-import { createPausedStarts } from '../controllers/paused-starts.ts';
-import { createStartWriter } from '../controllers/start-writer.ts';
+import { createPausedStarts, createStartWriter } from '../controllers/paused-starts.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface CpuMasksOptions {

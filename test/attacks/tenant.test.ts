@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { longestDelay, MALLORY, MERGE, peakMiB, processorMs, REAL_GROUND, type Stage, startStage } from './stage.ts';

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { type AskAgent, agentOf, type OpenPort } from '../../cli/agent/ask.ts';
+import { type AskAgent, agentOf } from '../../cli/agent/ask.ts';
 import { fetchOvsStatus } from '../../cli/agent/ovs-status.ts';
+import type { OpenPort } from '../../cli/extender/port-forward.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
 import { fetchVmStatus } from '../../cli/vm/status.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
@@ -53,7 +54,7 @@ describe('the agent of a node, reached through the API server', function () {
   });
 
   /** Replaces the API server and the kubelet, which the tests of the port-forward cover. */
-  const forwarded: OpenPort = (target, signal) => {
+  const forwarded: OpenPort = (_, target, signal) => {
     assert.equal(signal.aborted, false);
     targets.push(`${target.namespace}/${target.pod}:${target.port}`);
     return Promise.resolve(connect(server.port, '127.0.0.1'));

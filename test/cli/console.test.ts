@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { unreadableKinds } from '../../cli/console/permissions.ts';
 import { KINDS } from '../../console/server/kinds.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/events.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { startConsole } from './console-process.ts';

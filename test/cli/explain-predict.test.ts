@@ -5,7 +5,7 @@ import { predictOpinions } from '../../cli/explain/predict.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
-import { placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { placementNeedsOf } from '../../model/placement/preferences.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
 import { REPORT } from './cluster-fixture.ts';
 

@@ -14,7 +14,7 @@ import { createProgress } from '../../cli/support/progress.ts';
 import { watch } from '../../cli/top/watch.ts';
 import { machineLines } from '../../cli/topology/lines.ts';
 import { readMachine } from '../../cli/topology/read.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { root } from '../support/bundles.ts';
 import { HOSTILE, HOSTILE_IN_LINE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';

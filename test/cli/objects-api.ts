@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 
 export interface ApiObject {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly [key: string]: unknown };

@@ -10,7 +10,7 @@ import { readVerifyFacts } from '../../cli/verify/facts.ts';
 import { verifyMasks } from '../../cli/verify/survey.ts';
 import { maskReason } from '../../cli/vm/status.ts';
 import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
-import { podRecord } from '../../console/server/records.ts';
+import { podContent } from '../../console/server/records.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { commandText, type Remedy } from '../../model/vm-state/remedy.ts';
@@ -117,11 +117,7 @@ describe('the states of a VM in every output', () => {
           assert.ok(!['unscheduled', 'gated'].includes(one.state));
           return;
         }
-        const [, , record] = JSON.parse(podRecord(shown, refusal)) as [
-          string,
-          string,
-          { reason: Reason; text: string },
-        ];
+        const record = podContent(shown, refusal);
         // The page reports a missing leader separately, at its top; the list only knows the pod's own state.
         const byPod: Partial<Record<Reason, Reason>> = { SchedulerAway: 'NotTried', ExtenderNotAsked: 'NoNodeFits' };
         assert.equal(record.reason, byPod[coarse] ?? coarse);

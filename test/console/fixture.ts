@@ -6,7 +6,7 @@ import { buildConsole } from '../../build-console.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
-import type { KubeError } from '../../kube/errors.ts';
+import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
@@ -144,10 +144,9 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     // Over the network it is JSON.
     ask:
       fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
-    ...(fixture.askSwitch === undefined ? {} : { askSwitch: fixture.askSwitch }),
+    askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
     ...(fixture.without === undefined ? {} : { without: fixture.without }),
     log: silent,
-    interval: 0.02,
   });
   const running = new AbortController();
   await page.server.start();

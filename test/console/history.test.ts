@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHistories } from '../../console/server/history.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
 
 const event = (kind: string, name: string, reason: string, time: string, more: object = {}) => ({

@@ -1,6 +1,5 @@
 import { KINDS, type Kind } from '../../console/server/kinds.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { fieldSelector } from '../../sandbox/api-server/selectors.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';

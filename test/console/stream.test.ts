@@ -3,19 +3,17 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Feed } from '../../console/server/feed.ts';
-import { RecordLog } from '../../console/server/record-log.ts';
 import { streamEvents } from '../../console/server/stream.ts';
 import { type Listener, listen } from './events.ts';
 
 /** A feed with content from the test. */
-function feedOf(mostEnds?: number) {
-  const viewers = new Set<() => void>();
-  const records = new RecordLog(mostEnds);
+function feedOf() {
+  const viewers = new Set<(keys: Iterable<string>) => void>();
+  const records = new Map<string, string>();
   const feed = {
-    epoch: 'aaaa',
     records,
     complete: true,
-    watch(onNews: () => void) {
+    watch(onNews: (keys: Iterable<string>) => void) {
       viewers.add(onNews);
       return () => void viewers.delete(onNews);
     },
@@ -23,10 +21,18 @@ function feedOf(mostEnds?: number) {
       return viewers.size;
     },
   } satisfies Feed;
+  const tell = (...keys: string[]) => {
+    for (const viewer of viewers) viewer(keys);
+  };
   return {
     feed,
-    tell() {
-      for (const viewer of viewers) viewer();
+    put(key: string, record: unknown) {
+      records.set(key, JSON.stringify(record));
+      tell(key);
+    },
+    end(key: string) {
+      records.delete(key);
+      tell(key);
     },
   };
 }
@@ -41,7 +47,7 @@ describe('the stream to a page', () => {
     responses = [];
     server = createServer((_, response) => {
       responses.push(response);
-      streamEvents({ feed, response, gzip: false, lastId: undefined, ...options });
+      streamEvents({ feed, response, gzip: false, ...options });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const client = await listen(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
@@ -56,7 +62,7 @@ describe('the stream to a page', () => {
 
   for (const gzip of [false, true]) {
     it(`buffers nothing for a page that does not read${gzip ? ', with gzip, too' : ''}, and updates it when it reads again`, async () => {
-      const { feed, tell } = feedOf();
+      const { feed, put } = feedOf();
       const client = await serve(feed, { gzip });
       await client.until(({ event }) => event === 'ready');
       client.pause();
@@ -66,8 +72,7 @@ describe('the stream to a page', () => {
       const texts = Array.from({ length: 8 }, (_, k) => random(k));
       const changes = 600;
       for (let at = 1; at <= changes; at++) {
-        feed.records.put('a', JSON.stringify(['a', at, texts[at % texts.length]]));
-        tell();
+        put('a', ['a', at, texts[at % texts.length]]);
         most = Math.max(most, responses[0]!.writableLength);
         await turn();
       }
@@ -80,13 +85,12 @@ describe('the stream to a page', () => {
   }
 
   it('ends the connection to a page that reads nothing for too long', async () => {
-    const { feed, tell } = feedOf();
+    const { feed, put } = feedOf();
     const client = await serve(feed, { beat: 10, patience: 50 });
     await client.until(({ event }) => event === 'ready');
     client.pause();
     for (let at = 0; !responses[0]!.writableNeedDrain; at++) {
-      feed.records.put(`a${at}`, JSON.stringify([LARGE]));
-      tell();
+      put(`a${at}`, [LARGE]);
       await turn();
     }
     await new Promise<void>((resolve) => responses[0]!.once('close', resolve));
@@ -100,17 +104,27 @@ describe('the stream to a page', () => {
     await client.until((event) => event.event === 'beat' && event !== first);
   });
 
-  it('starts again for a page that is too far behind', async () => {
-    const { feed, tell } = feedOf(1);
-    for (const key of ['a', 'b', 'c']) feed.records.put(key, JSON.stringify([key, 1]));
+  it('has for each thing its newest record or its end, for a page that reads slowly and for a new one', async () => {
+    const { feed, put, end } = feedOf();
+    for (const key of ['na', 'nb', 'nc']) put(key, ['n', key.slice(1), 1]);
     const client = await serve(feed);
     await client.until(({ event }) => event === 'ready');
-    for (const key of ['a', 'b']) feed.records.end(key, JSON.stringify([key]));
-    tell();
-    const hello = await client.until(({ event }) => event === 'hello', 1);
-    assert.equal((JSON.parse(hello.data) as { resumed: boolean }).resumed, false);
-    const again = await client.until(({ event }) => event === 'message', client.events.indexOf(hello));
-    assert.deepEqual(JSON.parse(again.data), [['c', 1], ['b']]);
+    end('na');
+    put('nb', ['n', 'b', 2]);
+    end('nc');
+    put('nc', ['n', 'c', 2]);
+    await client.until(({ data }) => data === '[["n","c",2]]');
+    const records = client.events.filter(({ event }) => event === 'message').flatMap(({ data }) => JSON.parse(data));
+    const newest = new Map(records.map((record) => [record[1], record]));
+    assert.deepEqual(
+      [...newest.values()],
+      [
+        ['n', 'a'],
+        ['n', 'b', 2],
+        ['n', 'c', 2],
+      ],
+    );
+    assert.deepEqual([...feed.records.keys()], ['nb', 'nc']);
   });
 
   it('releases everything when the page disconnects', async () => {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import type { WorkCounter } from '../support/work-counter.ts';
 import { casesOf, targetsWithCases } from './cases.ts';

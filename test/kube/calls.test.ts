@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { callsOver, decode, queryString, readText, statusError, unreachable } from '../../kube/calls.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 
 const isKubeError = (status: number, reason: string) => (error: unknown) =>
   error instanceof KubeError && error.status === status && error.reason === reason;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mock } from 'node:test';
-import { createKubeClient, type KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
 import { eventually } from '../support/eventually.ts';
 
 const isKubeError = (status: number, reason: string) => (error: unknown) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isAlreadyExists, isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound, KubeError } from '../../kube/client.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
 const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '1' } });

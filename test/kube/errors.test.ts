@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isAlreadyExists, isConflict, isExpired, isNotFound, KubeError } from '../../kube/errors.ts';
+import { isAlreadyExists, isConflict, isExpired, isNotFound, KubeError } from '../../kube/client.ts';
 
 const QUESTIONS = { isNotFound, isAlreadyExists, isConflict, isExpired };
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RequestOptions } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError, type RequestOptions } from '../../kube/client.ts';
 import { type PagesOptions, pagesOf } from '../../kube/list-pages.ts';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
 import { virtualMachine } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../../model/brief.ts';
+import { issuesText } from '../../model/errors.ts';
 
 const containers = [{ name: 'compute' }];
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { KubeClient, RequestOptions } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { lines } from '../../kube/json-lines.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';

@@ -7,8 +7,11 @@ import type { Lab } from './lab.ts';
 import { reportOfStatus } from './report.ts';
 import { installUnit } from './scenarios/guest-agent.ts';
 
-/** Seconds until the agent has published a step: it queries the kubelet within half a second of a change. */
-const PUBLISHED_SECONDS = 60;
+/**
+ * Seconds until the agent has published a step: it queries the kubelet within half a second of a change, but on a busy
+ * machine it takes a minute to start.
+ */
+const PUBLISHED_SECONDS = 180;
 const POLL_SECONDS = 0.3;
 
 /** The report that the agent of this source tree publishes from the guest. */

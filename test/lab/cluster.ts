@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { createKubeClient, type KubeClient } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { createKubeClient, isAlreadyExists, isNotFound, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';

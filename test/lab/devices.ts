@@ -1,4 +1,6 @@
-/** The device plugin's resources in the guest. */
+import type { Round } from './rounds.ts';
+
+/** A resource of a device plugin in the guest. */
 export interface TestResource {
   readonly name: string;
   readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];
@@ -30,14 +32,35 @@ export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1', [named('both')]: '2' },
 ];
 
-/** The number of devices of each resource on a node with the test's device plugin. */
-export const TEST_COUNTS: ReadonlyMap<string, number> = new Map(
-  TEST_RESOURCES.map(({ name, devices }) => [name, devices.length]),
-);
+/** The prefix of the names of `SRIOV_RESOURCES`. */
+export const SRIOV_PREFIX = 'openshift.io';
+
+/** Resources of openshift/sriov-network-device-plugin, whose devices are NICs of the machine by PCI address. */
+export const SRIOV_RESOURCES: readonly TestResource[] = [
+  { name: `${SRIOV_PREFIX}/nic`, devices: [...nics(0, [0, 1, 2]), ...nics(1, [0, 1])] },
+  { name: `${SRIOV_PREFIX}/nic_node1`, devices: nics(1, [2, 3]) },
+];
+
+/** The resources in the guest in a round. */
+export function resourcesOf({ sriov }: Round): readonly TestResource[] {
+  return sriov ? [...TEST_RESOURCES, ...SRIOV_RESOURCES] : TEST_RESOURCES;
+}
+
+/** The number of devices of each resource on the node in a round. */
+export function deviceCounts(round: Round): ReadonlyMap<string, number> {
+  return new Map(resourcesOf(round).map(({ name, devices }) => [name, devices.length]));
+}
 
 /** The NUMA nodes of a device; undefined for one without topology. */
 export function nodesOfDevice(resource: string, id: string): readonly number[] | undefined {
-  return TEST_RESOURCES.find(({ name }) => name === resource)?.devices.find((device) => device.id === id)?.nodes;
+  const all = [...TEST_RESOURCES, ...SRIOV_RESOURCES];
+  return all.find(({ name }) => name === resource)?.devices.find((device) => device.id === id)?.nodes;
+}
+
+/** The NICs `pluginNics` of the machine: each NUMA node's are on the second bus behind its PCI root. */
+function nics(node: number, functions: readonly number[]): TestResource['devices'] {
+  const bus = (64 + 32 * node + 2).toString(16);
+  return functions.map((number) => ({ id: `0000:${bus}:00.${number}`, nodes: [node] }));
 }
 
 function named(short: string): string {

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { HostMemory } from '../../hardware/memory.ts';
 import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { TEST_RESOURCES } from './devices.ts';
+import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
@@ -18,6 +18,7 @@ import {
   registeredDevices,
   type Snapshot,
 } from './snapshot.ts';
+import { SRIOV_UNIT, STOP_SRIOV, startSriov } from './sriov.ts';
 
 /** The kubelet's root directory. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
@@ -66,6 +67,8 @@ export interface Guest {
 export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   /** The original configuration of the kubelet. */
   let original: string | undefined;
+  /** Those that a kubelet must have when it has started. */
+  let resources: readonly TestResource[] = TEST_RESOURCES;
   const checkpoints = async (): Promise<Checkpoints> => {
     const files = [CPU_CHECKPOINT, DEVICE_CHECKPOINT, MEMORY_CHECKPOINT];
     const commands = files.map((file) => `cat ${KUBELET_ROOT}/${file}`);
@@ -96,13 +99,13 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       const registered = registeredDevices(texts.device);
       const isNew = (await lab.run(`test ${CHECKPOINT} -nt ${STARTED_MARK} && echo new || true`)).trim() === 'new';
       return (
-        isNew &&
-        defaultSet !== '' &&
-        TEST_RESOURCES.every(({ name, devices }) => registered.get(name) === devices.length)
+        isNew && defaultSet !== '' && resources.every(({ name, devices }) => registered.get(name) === devices.length)
       );
     }, COMES_UP);
     if (ready) return;
-    const units = [PLUGIN_UNIT, 'kubelet'].map((unit) => `journalctl --no-pager --output=cat -n 12 -u ${unit}`);
+    const units = [PLUGIN_UNIT, SRIOV_UNIT, 'kubelet'].map(
+      (unit) => `journalctl --no-pager --output=cat -n 12 -u ${unit}`,
+    );
     const last = await lab.run(units.join('; '));
     throw new Error(`${what}: the kubelet or its device plugin did not come up in ${COMES_UP} s\n${last}`);
   };
@@ -123,13 +126,16 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
     },
     async configure(round, version) {
       original ??= await lab.run(`cat ${KUBELET_CONFIG}`);
+      if (round.sriov) await startSriov(lab, process.env);
+      else await lab.run(STOP_SRIOV);
+      resources = resourcesOf(round);
       await startKubelet(`round ${round.name}`, reconfigure, configured(original, round, version));
     },
     restart: () => startKubelet('restart', []),
     async restore() {
       if (original === undefined) return;
       await lab.run(
-        [stopPlugin, ...stopKubelet, backToOwn, ...reconfigure, 'systemctl start kubelet'].join(' && '),
+        [stopPlugin, STOP_SRIOV, ...stopKubelet, backToOwn, ...reconfigure, 'systemctl start kubelet'].join(' && '),
         original,
       );
     },

@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type AgentReport, startAgent } from './agent-report.ts';
 import { createCluster } from './cluster.ts';
-import { TEST_COUNTS } from './devices.ts';
+import { deviceCounts } from './devices.ts';
 import { createGuest } from './guest.ts';
 import type { KubeletProgram } from './kubelets.ts';
 import type { Lab } from './lab.ts';
@@ -17,6 +17,7 @@ import { createRandom } from './random.ts';
 import type { RecordedNode, RecordedRound } from './recording.ts';
 import { emptySnapshot, expectedReport } from './report.ts';
 import { ROUNDS, type Round } from './rounds.ts';
+import { missingSriov } from './sriov.ts';
 import type { Tally } from './tally.ts';
 
 /** The rounds for the running machine. */
@@ -59,14 +60,14 @@ export async function playRounds(
       for (const round of rounds) {
         const inGuest: RecordedNode = { round, version, ...hardware };
         const expected = expectedReport(inGuest, emptySnapshot(inGuest), new Map());
-        const unpredictable = whyUnpredictable(expected);
-        if (unpredictable !== '') {
-          console.log(`skipped: round ${round.name}: ${unpredictable}`);
+        const reason = (round.sriov && missingSriov(process.env)) || whyUnpredictable(expected);
+        if (reason !== '') {
+          console.log(`skipped: round ${round.name}: ${reason}`);
           tally.skip(version);
           continue;
         }
         await guest.configure(round, version);
-        const node = await cluster.readyNode(NODE_READY, TEST_COUNTS, version);
+        const node = await cluster.readyNode(NODE_READY, deviceCounts(round), version);
         if (agent === undefined) agent = await startAgent(lab, cluster, node, signal);
         else await agent.restart();
         const report = await agent.settled(new Map(), expected);

@@ -4,13 +4,13 @@ import { sleep } from '../../runtime/time.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import { sameCpus, sameMemory, type Verdict } from './compare.ts';
-import { TEST_COUNTS } from './devices.ts';
+import { deviceCounts } from './devices.ts';
 import type { Guest } from './guest.ts';
 import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
 import { type Comparison, compareStep, forecastOf, podsAfter } from './predict.ts';
 import type { Random } from './random.ts';
 import type { RecordedNode } from './recording.ts';
-import { emptySnapshot, expectedReport, type RunningPods } from './report.ts';
+import { expectedReport, type RunningPods } from './report.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
@@ -65,6 +65,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
     devices: round.devices ?? (startsPods(round) ? 'none' : 'some'),
+    nics: round.sriov === true,
     initContainers: !startsPods(round) || round.devices === undefined,
     memory: round.reservedMemory !== undefined,
     gigabytePages: round.layout === 'gigabyte-pages',
@@ -99,12 +100,10 @@ class World {
   readonly #names = new Map<string, string>();
   #pods: RunningPods = new Map();
   #report: HostReport;
-  #snapshot: Snapshot;
 
   constructor(game: Play) {
     this.#game = game;
     this.#report = game.report;
-    this.#snapshot = emptySnapshot(game.recorded);
   }
 
   get pods(): RunningPods {
@@ -144,14 +143,14 @@ class World {
 
   /** Restarts the kubelet, and the agent half of the time. */
   async restart(): Promise<Outcome> {
-    const { cluster, guest, agent, random } = this.#game;
+    const { cluster, guest, agent, random, recorded } = this.#game;
     const names = [...this.#pods.keys()];
     // Some versions do not know the requests of a container that has not started yet.
     for (const name of names) await cluster.running(name, STARTED);
     const expected = snapshotOf(forecastOf(this.#report).restart(this.#pods).state);
     await guest.restart();
     if (random.chance(0.5)) await agent.restart();
-    await cluster.readyNode(VERDICT, TEST_COUNTS);
+    await cluster.readyNode(VERDICT, deviceCounts(recorded.round));
     const actual = await guest.settled(this.#names, (snapshot) => sameCpus(expected, snapshot), CLEARED);
     await sleep(REFUSED_SECONDS);
     const verdicts: Record<string, Verdict> = {};
@@ -162,10 +161,9 @@ class World {
   /** Waits for the agent's report of the step, which the next prediction is made from. */
   async #after(step: Step): Promise<Outcome> {
     const before = this.#report;
-    const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods, this.#snapshot);
+    const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods);
     this.#pods = podsAfter(this.#pods, step);
     for (const [uid, name] of this.#names) if (!this.#pods.has(name)) this.#names.delete(uid);
-    this.#snapshot = step.actual;
     const expected = expectedReport(this.#game.recorded, step.actual, this.#pods);
     this.#report = await this.#game.agent.settled(this.#names, expected);
     const isOutdated = !isDeepStrictEqual(this.#report, expected);

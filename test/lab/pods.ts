@@ -1,6 +1,6 @@
 import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
-import { DEVICE_WISHES, TEST_RESOURCES } from './devices.ts';
+import { DEVICE_WISHES, SRIOV_RESOURCES, TEST_RESOURCES } from './devices.ts';
 import type { Random } from './random.ts';
 
 /** A drawn pod with only the fields that the kubelet's managers read. */
@@ -35,6 +35,8 @@ export interface Draw {
   readonly unit: 'cores' | 'threads';
   /** Whether some request devices, or every pod devices of two to four resources. */
   readonly devices: 'none' | 'some' | 'several';
+  /** Whether every pod also requests NICs of the SR-IOV device plugin. */
+  readonly nics: boolean;
   /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
   /**
@@ -47,7 +49,10 @@ export interface Draw {
 }
 
 /** A random Guaranteed pod with 1 to 6 CPUs per container. */
-export function drawPod(random: Random, { unit, devices, initContainers, memory, gigabytePages }: Draw): DrawnPod {
+export function drawPod(
+  random: Random,
+  { unit, devices, nics, initContainers, memory, gigabytePages }: Draw,
+): DrawnPod {
   const kind = random.oneOf(KINDS.filter((name) => initContainers || !name.startsWith('init')));
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
   const amounts = (): Record<string, string> => {
@@ -62,7 +67,8 @@ export function drawPod(random: Random, { unit, devices, initContainers, memory,
     const cpu = `${random.oneOf(cpus)}`;
     const isMain = name === 'main';
     const wishes = devices === 'several' && isMain ? severalDevices(random) : someDevices(share);
-    return { name, resources: { limits: { cpu, ...amounts(), ...wishes } } };
+    const ofNics = nics && isMain ? { [random.oneOf(SRIOV_RESOURCES).name]: random.oneOf(['1', '1', '2']) } : {};
+    return { name, resources: { limits: { cpu, ...amounts(), ...wishes, ...ofNics } } };
   };
   const main = container('main', 0.65);
   const second = () => container('second', 0.3);

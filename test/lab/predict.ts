@@ -6,8 +6,8 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { type PlacementHost, preparedHost, unpredictableFor } from '../../model/placement/needs.ts';
 import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import type { Step } from './play.ts';
-import { type RunningPods, unreportedResources } from './report.ts';
-import { type Snapshot, snapshotOf } from './snapshot.ts';
+import type { RunningPods } from './report.ts';
+import { snapshotOf } from './snapshot.ts';
 
 /** Predictions for the next step, from the node's report alone. */
 export interface Forecast {
@@ -72,18 +72,12 @@ export interface Comparison {
 /**
  * The differences between the forecast and a step of the kubelet.
  * @param pods the kubelet's pods before the step
- * @param before its files then
  */
-export function compareStep(forecast: Forecast, step: Step, pods: RunningPods, before: Snapshot): Comparison {
+export function compareStep(forecast: Forecast, step: Step, pods: RunningPods): Comparison {
   switch (step.action) {
     case 'create': {
       const predicted = forecast.admit(step.name, step.pod);
       if ('unpredictable' in predicted) return { differences: [], ...predicted };
-      const unreported = unreportedResources(before, pods);
-      const { containers } = podRequestOf(step.pod, step.name);
-      if (containers.some(({ devices }) => [...devices.keys()].some((resource) => unreported.has(resource)))) {
-        return { differences: [], unpredictable: 'an init container that ended has devices of a requested resource' };
-      }
       return { differences: differences(step.name, predicted, step.verdict, step.actual) };
     }
     case 'delete':

@@ -2,13 +2,14 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CellMemory, initialMemory } from '../../model/kubelet/memory-state.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
+import { devicesOfPods } from '../../node-agent/assignments/device-checkpoint.ts';
 import { countDevices, type ListedDevices } from '../../node-agent/assignments/devices.ts';
 import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
 import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
-import { TEST_COUNTS, TEST_RESOURCES } from './devices.ts';
+import { deviceCounts, resourcesOf } from './devices.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import type { DrawnPod } from './pods.ts';
 import type { RecordedNode } from './recording.ts';
@@ -20,11 +21,19 @@ export type RunningPods = ReadonlyMap<string, DrawnPod>;
 
 /** What a prediction reads of the agent's report, with the names of pods instead of their uids. */
 export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<string, string>): HostReport {
-  const { conditions: _, summary: _summary, ...report } = status;
+  const { conditions: _, summary: _summary, memoryManager, ...report } = status;
   const assignments = status.assignments.map(({ podUID, container, cpus }) => {
     return { podUID: names.get(podUID) ?? podUID, container, cpus };
   });
-  return { ...report, assignments: assignments.sort(byPodAndContainer) };
+  // The kubelet also has a table for huge pages of a size that the NUMA node has none of.
+  const cells = memoryManager?.cells?.map((cell) => {
+    const present = Object.entries(cell.state?.free ?? {}).filter(
+      ([type]) => type === 'memory' || cell.hugePages?.[type] !== undefined,
+    );
+    return { ...cell, ...(cell.state && { state: { ...cell.state, free: Object.fromEntries(present) } }) };
+  });
+  const memory = memoryManager && { memoryManager: { ...memoryManager, ...(cells && { cells }) } };
+  return { ...report, ...memory, assignments: assignments.sort(byPodAndContainer) };
 }
 
 /**
@@ -36,17 +45,12 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
   const owned = Object.entries(snapshot.cpus).flatMap(([podUID, containers]) =>
     Object.entries(containers).map(([container, cpus]) => ({ podUID, container, cpus: CpuSet.parse(cpus) })),
   );
-  const listed = [...pods].flatMap(([name, pod]) => listedContainers(pod).map((container) => ({ name, container })));
-  const inUse = listed.flatMap(({ name, container }) =>
-    Object.entries(snapshot.devices[name]?.[container] ?? {}).map(([resourceName, deviceIds]) => {
-      return { resourceName, deviceIds };
-    }),
-  );
+  const podsWithCpus = new Set(Object.keys(snapshot.cpus));
   const status = buildStatus(
     {
       host,
       kubeletVersion: node.behavesLike ?? version,
-      capacity: Object.fromEntries([...TEST_COUNTS].map(([resource, count]) => [resource, `${count}`])),
+      capacity: Object.fromEntries([...deviceCounts(round)].map(([resource, count]) => [resource, `${count}`])),
       kubeletConfig: kubeletConfigOf('the round', {
         kind: 'KubeletConfiguration',
         ...kubeletSettings(round, version),
@@ -58,8 +62,8 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         reserved: CpuSet.parse(round.reserved),
         free: CpuSet.parse(snapshot.defaultSet),
         assignments: owned.map((assignment) => ({ ...assignment, name: undefined })),
-        devices: countDevices(ALLOCATABLE, inUse),
-        memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods)),
+        devices: countDevices(allocatableDevices(round), devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
+        memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
       memory,
       isolated: CpuSet.EMPTY,
@@ -81,16 +85,30 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
 }
 
 /** The kubelet lists a device once for each of its NUMA nodes. */
-const ALLOCATABLE: readonly ListedDevices[] = TEST_RESOURCES.flatMap(({ name, devices }) =>
-  devices.flatMap(({ id, nodes }) => {
-    const device = { resourceName: name, deviceIds: [id] };
-    return nodes === undefined ? [device] : nodes.map((ID) => ({ ...device, topology: { nodes: [{ ID }] } }));
-  }),
-);
+function allocatableDevices(round: Round): ListedDevices[] {
+  return resourcesOf(round).flatMap(({ name, devices }) =>
+    devices.flatMap(({ id, nodes }) => {
+      const device = { resourceName: name, deviceIds: [id] };
+      return nodes === undefined ? [device] : nodes.map((ID) => ({ ...device, topology: { nodes: [{ ID }] } }));
+    }),
+  );
+}
 
 function listedContainers({ spec }: DrawnPod): string[] {
   const restartable = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...restartable, ...spec.containers].map(({ name }) => name);
+}
+
+/** The text of kubelet_internal_checkpoint. */
+function deviceCheckpoint({ devices }: Snapshot): string {
+  const entries = Object.entries(devices).flatMap(([PodUID, containers]) =>
+    Object.entries(containers).flatMap(([ContainerName, resources]) =>
+      Object.entries(resources).map(([ResourceName, ids]) => {
+        return { PodUID, ContainerName, ResourceName, DeviceIDs: { '-1': ids } };
+      }),
+    ),
+  );
+  return JSON.stringify({ Data: { PodDeviceEntries: entries } });
 }
 
 /** The text of memory_manager_state. */
@@ -149,28 +167,6 @@ function byPodAndContainer(a: Assignment, b: Assignment): number {
   const [left, right] = [`${a.podUID} ${a.container}`, `${b.podUID} ${b.container}`];
   if (left === right) return 0;
   return left < right ? -1 : 1;
-}
-
-/**
- * The resources of which init containers that ended have devices: the kubelet keeps these for the pod, and PodResources
- * does not list them.
- */
-export function unreportedResources({ devices }: Snapshot, pods: RunningPods): ReadonlySet<string> {
-  const resources = new Set<string>();
-  for (const [name, pod] of pods) {
-    const listed = listedContainers(pod);
-    const ofPod = Object.entries(devices[name] ?? {});
-    const reused = new Set(
-      ofPod.filter(([container]) => listed.includes(container)).flatMap(([, ids]) => Object.values(ids).flat()),
-    );
-    for (const [container, ofContainer] of ofPod) {
-      if (listed.includes(container)) continue;
-      for (const [resource, ids] of Object.entries(ofContainer)) {
-        if (ids.some((id) => !reused.has(id))) resources.add(resource);
-      }
-    }
-  }
-  return resources;
 }
 
 /** The kubelet's files before the first pod. */

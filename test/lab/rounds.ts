@@ -18,6 +18,8 @@ export interface Round {
   readonly restarts?: boolean;
   /** How many resources of devices the pods request. Absent: up to two for some pods, none for pods that run. */
   readonly devices?: 'several';
+  /** Whether openshift/sriov-network-device-plugin runs, too, and each pod also requests NICs of it. */
+  readonly sriov?: boolean;
 }
 
 /** Whether the pods' containers run, if that matters. Such a round takes long, and plays a third of the pods. */
@@ -80,6 +82,9 @@ export const ROUNDS: readonly Round[] = [
   pages('pages-single-numa-node-pod', 'single-numa-node', 'pod'),
   pages('pages-restarts', 'best-effort', 'container', { restarts: true }),
   pages('pages-restarts-pod', 'single-numa-node', 'pod', { restarts: true }),
+  pages('sriov', 'best-effort', 'container', { sriov: true }),
+  pages('sriov-pod', 'restricted', 'pod', { sriov: true }),
+  pages('sriov-restarts', 'single-numa-node', 'container', { sriov: true, restarts: true }),
 ];
 
 /** Huge pages of 1 GiB and several resources of devices, which is what DPDK VMs ask for. */

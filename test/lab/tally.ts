@@ -14,7 +14,7 @@ export interface Tally {
     version: string,
     outcome: Pick<Outcome, 'differences' | 'unpredictable'> & { readonly step: { readonly action: string } },
   ): void;
-  /** One round that is not predicted for this version. */
+  /** One round that is not predicted for this version, or lacks a part. */
   skip(version: string): void;
   readonly passed: number;
   readonly failed: number;

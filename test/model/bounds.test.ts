@@ -3,8 +3,7 @@ import { briefMask, formatMask, LONGEST_MASK, parseMask } from '../../model/cpu-
 import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
 import { ParseError, PlumblineError } from '../../model/errors.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
-import { maskRefusals } from '../../model/launcher/mask-check.ts';
-import { maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
+import { maskRefusals, maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
 import { createRandom } from '../lab/random.ts';

@@ -2,19 +2,22 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { checkCount, checkHost, cpusOf, maskForHost } from '../../model/cpu-mask/check.ts';
 import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
+import { planPins } from '../../model/cpu-mask/host-pins.ts';
 import {
   ALL,
   briefMask,
   type CpuMask,
+  checkCount,
+  checkHost,
+  cpusOf,
   entryOf,
   formatMask,
+  maskForHost,
   parseMask,
   pinsNothing,
 } from '../../model/cpu-mask/mask.ts';
 import { overlaps } from '../../model/cpu-mask/overlap.ts';
-import { planPins } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { processorTime } from '../support/processor-time.ts';

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, type HostDescription, HostError } from '../../model/host.ts';
-import { assertOnline, isWholeCores, missingThreads, unevenCore } from '../../model/host-cores.ts';
+import {
+  assertOnline,
+  createHost,
+  type HostDescription,
+  HostError,
+  isWholeCores,
+  unevenCore,
+} from '../../model/host.ts';
+import { missingThreads } from '../../model/host-cores.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
 import { describeHost } from '../support/describe-host.ts';
 

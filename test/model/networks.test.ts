@@ -7,7 +7,6 @@ import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { TUNNEL_RESOURCE } from '../../model/names.ts';
-import { type AffinityByInterface, parseAffinities } from '../../model/networks/affinity.ts';
 import {
   DEFAULT_NETWORK_ANNOTATION,
   NETWORKS_ANNOTATION,
@@ -17,10 +16,12 @@ import {
 import { type NodeReach, reachFinding } from '../../model/networks/common-cell.ts';
 import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
 import {
+  type AffinityByInterface,
   type InterfaceSources,
   interfacesOf,
   type NetworkedVmi,
   type NetworkInterface,
+  parseAffinities,
 } from '../../model/networks/interfaces.ts';
 import { classifyNad, type NadShape } from '../../model/networks/nad.ts';
 import { type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
-import { cut, few } from '../../model/brief.ts';
 import { toTaskset } from '../../model/cpu-mask/convert.ts';
 import { hostPins } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { ParseError } from '../../model/errors.ts';
+import { cut, few, ParseError } from '../../model/errors.ts';
 import { createHost, HostError, wholeCoresTouching, wholeCoresWithin } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-siblings.ts';
 import { AgentHealth } from '../../model/lease/agent-health.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type Affinity, createAffinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
+import { type Affinity, createAffinity, SyscallError } from '../../native/affinity.ts';
 
 const allowedMask = (pid: number): bigint => {
   const line = /Cpus_allowed:\s*(\S+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));

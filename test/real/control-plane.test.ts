@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound } from '../../kube/client.ts';
 import { root } from '../support/bundles.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from './control-plane.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { underSignals } from '../../runtime/signals.ts';
-import { sleep } from '../../runtime/time.ts';
+import { sleep, underSignals } from '../../runtime/time.ts';
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 const untilAborted = (signal: AbortSignal) => sleep(60, signal);

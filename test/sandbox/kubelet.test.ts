@@ -9,7 +9,7 @@ import { countDevices } from '../../node-agent/assignments/devices.ts';
 import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
+import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
@@ -30,7 +30,7 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
-  let kubelet: Kubelet;
+  let kubelet: ReturnType<typeof createKubelet>;
   const faults: unknown[] = [];
   const start = async () => {
     kubelet = createKubelet({
@@ -102,7 +102,7 @@ describe('kubelet stand-in: memory and devices as an agent reads them', () => {
     try {
       const pods = await client.list();
       const text = await readFile(join(at.directory, 'memory_manager_state'), 'utf8');
-      const { cells: states, problem } = readMemoryState(text, pods);
+      const { cells: states, problem } = readMemoryState(text, pods, new Set());
       assert.equal(problem, undefined);
       assert.deepEqual(states.get(0), { blocks: 1, group: '0', free: { memory: 5 * GI } });
       assert.deepEqual(states.get(1), { blocks: 0, group: '1', free: { memory: 7 * GI } });

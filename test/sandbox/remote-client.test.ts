@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { createKubeClient, type KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
+import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
 import { PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';

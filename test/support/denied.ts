@@ -1,4 +1,4 @@
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 
 /**
  * Matches the error of a request that a ValidatingAdmissionPolicy denied, by the policy's name: its sentences may change.

@@ -1,7 +1,6 @@
-import { checkCount, checkHost } from '../../model/cpu-mask/check.ts';
 import { MaskFormError, toLxc, toXen } from '../../model/cpu-mask/convert.ts';
-import { type MaskEntry, parseMask } from '../../model/cpu-mask/mask.ts';
-import { planPins } from '../../model/cpu-mask/plan.ts';
+import { planPins } from '../../model/cpu-mask/host-pins.ts';
+import { checkCount, checkHost, type MaskEntry, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';

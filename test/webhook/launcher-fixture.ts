@@ -8,8 +8,7 @@ import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
-import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
-import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
+import { createPodMutation, createPodValidation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import {
   type AdmissionRequest,
   decodeReview,

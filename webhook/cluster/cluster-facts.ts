@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import type { ClusterFacts, NetworkFacts, Settings } from '../../model/admission/facts.ts';
 import { doubtfulNetworks, type NetworkOwner } from '../../model/admission/networks.ts';
@@ -9,8 +8,7 @@ import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { ClusterView } from './cluster-view.ts';
-import { NAD_PATH } from './nad-cache.ts';
+import { type ClusterView, NAD_PATH } from './cluster-view.ts';
 
 /**
  * Reads one definition from the API server, for one that may be newer than the watch. Undefined if it cannot be read.

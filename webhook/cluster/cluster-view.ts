@@ -1,14 +1,153 @@
 import * as z from 'zod';
+import { name, qualifiedName } from '../../kube/bounds.ts';
 import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
-import { objectMeta } from '../../kube/resources.ts';
+import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
+import type { Plugin } from '../../model/networks/cni-config.ts';
+import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import type { ConfiguredContext } from '../../model/networks/context-file.ts';
-import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
+import { type NetworkedVmi, PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
+import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ReportFault } from '../../model/report/check.ts';
-import { createNadCache } from './nad-cache.ts';
-import { createNetworkContextCache } from './network-context-cache.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createNodeCache } from './node-cache.ts';
-import type { CacheOptions } from './options.ts';
-import { createVmiCache } from './vmi-cache.ts';
+import { type CacheOptions, LIST_PAGE } from './options.ts';
+
+/** The fields of a VMI that affect the decision about its launcher. */
+export type VmiView = VmiShape & NetworkedVmi;
+
+export const VMI_PATH = '/apis/kubevirt.io/v1';
+
+/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
+const MAX_VMI_BYTES = 48 * 1024 * 1024;
+
+/** VMIs from the watch. */
+export function createVmiCache({ client, log, now }: CacheOptions) {
+  const instances = createReflector({
+    client,
+    path: `${VMI_PATH}/virtualmachineinstances`,
+    schema: virtualMachineInstance,
+    page: LIST_PAGE,
+    project: vmiView,
+    budget: new TenantBudget(MAX_VMI_BYTES),
+    optional: true,
+    log,
+    now,
+  });
+  return {
+    watches: { VMIs: instances },
+    find: (namespace: string, name: string): VmiView | undefined => instances.items.get(`${namespace}/${name}`),
+  };
+}
+
+/** The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiView {
+  const { limits, requests } = spec.domain.resources ?? {};
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+  return {
+    metadata: {
+      uid: metadata.uid,
+      annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations),
+    },
+    spec: {
+      domain: { ...spec.domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } },
+      networks: spec.networks,
+    },
+  };
+}
+
+function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
+  return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
+}
+
+export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
+
+const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
+
+/** Network attachment definitions, reduced to the fields that classify them. */
+export function createNadCache({ client, log, now }: CacheOptions) {
+  const primaries = new Map<string, Set<string>>();
+  const definitions = createReflector({
+    client,
+    path: `${NAD_PATH}/network-attachment-definitions`,
+    schema: networkAttachmentDefinition,
+    page: LIST_PAGE,
+    project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
+    budget: new TenantBudget(MAX_DEFINITION_BYTES),
+    onChange: ({ key, after }) => {
+      const [namespace = '', name = ''] = key.split('/');
+      if (after !== undefined && isPrimaryNetwork(after)) {
+        primaries.set(namespace, (primaries.get(namespace) ?? new Set()).add(name));
+      } else if (primaries.get(namespace)?.delete(name) && primaries.get(namespace)?.size === 0) {
+        primaries.delete(namespace);
+      }
+    },
+    optional: true,
+    log,
+    now,
+  });
+  return {
+    watches: { 'network definitions': definitions },
+    find: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
+    /** The definition with the role primary in a namespace. */
+    primaryIn(namespace: string): NetworkRef | undefined {
+      const [name] = primaries.get(namespace) ?? [];
+      return name === undefined ? undefined : { namespace, name };
+    },
+  };
+}
+
+/** The facts without absent fields. */
+function compact({ main, ...facts }: NadFacts): NadFacts {
+  if (typeof main === 'string') return { ...facts, main };
+  const fields = Object.entries(main).filter(([, value]) => value !== undefined);
+  return { ...facts, main: Object.fromEntries(fields) as Plugin };
+}
+
+export const subnet = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
+});
+export const vlan = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: qualifiedName.default('') }),
+});
+
+/** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
+const OWN_PROVIDER = 'ovn';
+
+/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, now }: CacheOptions) {
+  let built: NetworkContext | undefined;
+  const onChange = () => {
+    built = undefined;
+  };
+  const shared = { client, optional: true, onChange, log, now } as const;
+  const subnets = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/subnets',
+    schema: subnet,
+    project: ({ metadata, spec }): KubeOvnSubnet => ({ name: metadata.name ?? '', ...spec }),
+  });
+  const vlans = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/vlans',
+    schema: vlan,
+    project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
+  });
+  return {
+    watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
+    current: (): NetworkContext =>
+      (built ??= {
+        ...configured,
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== OWN_PROVIDER),
+        kubeOvnVlans: [...vlans.items.values()],
+      }),
+  };
+}
 
 /** The watched copy of the cluster that the webhook decides by. */
 export type ClusterView = ReturnType<typeof createClusterView>;

@@ -7,7 +7,7 @@ import type { ReportedDevices } from '../../model/kubelet/usage.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
-import { roomsOf } from '../../model/placement/network-reach.ts';
+import { roomsOf } from '../../model/placement/networks.ts';
 import { faultOfError, type ReportFault } from '../../model/report/check.ts';
 
 /** The part of a report that determines the kind. Assignments, the largest part, are not parsed. */

@@ -7,8 +7,13 @@ import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
-import { type SelectingSpec, selectsNode } from '../../model/launcher/node-selection.ts';
-import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
+import {
+  filteringTaints,
+  type SelectingSpec,
+  selectsNode,
+  type Taint,
+  toleratesAll,
+} from '../../model/launcher/node-selection.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { list, name, text, word } from '../../kube/bounds.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { refused } from '../../model/admission/answer.ts';
 import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';

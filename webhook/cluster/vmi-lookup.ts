@@ -1,11 +1,9 @@
-import type { KubeClient, RequestOptions } from '../../kube/client.ts';
-import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../../model/brief.ts';
+import { issuesText } from '../../model/errors.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
-import { underSignals } from '../../runtime/signals.ts';
-import { sleep } from '../../runtime/time.ts';
-import { VMI_PATH, type VmiView } from './vmi-cache.ts';
+import { sleep, underSignals } from '../../runtime/time.ts';
+import { VMI_PATH, type VmiView } from './cluster-view.ts';
 
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =

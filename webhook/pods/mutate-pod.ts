@@ -1,9 +1,10 @@
+import { pod as podSchema } from '../../kube/resources.ts';
 import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
+import { resizeRefusal } from '../../model/admission/cpus.ts';
 import { decide } from '../../model/admission/decide.ts';
-import type { Decision } from '../../model/admission/decision.ts';
-import type { PodFacts } from '../../model/admission/facts.ts';
+import type { Decision, PodFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulingOf } from '../../model/admission/scheduling.ts';
-import { cut } from '../../model/brief.ts';
+import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdmissionRequest, Review } from '../review/admission-review.ts';
 import { type GatherOptions, gather, readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
@@ -73,4 +74,45 @@ export function createPodRouting(route: SchedulerRoute): Review {
     const patch = patchFor(request.object as RawPod, change);
     return { allowed: true, patch, warnings: findings.map(({ message }) => message) };
   };
+}
+
+/**
+ * Reviews pods before they are stored. A new pod is decided about again, after all mutating webhooks: any change that
+ * Plumbline would still make was reverted by another webhook. An aligned pod cannot be resized.
+ */
+export function createPodValidation(options: GatherOptions): Review {
+  return async (request) => {
+    if (request.kind.kind !== 'Pod') return { allowed: true };
+    if (request.operation === 'UPDATE' && request.subResource === 'resize') return validateResize(request, options);
+    return request.operation === 'CREATE' ? validateNew(request, options) : { allowed: true };
+  };
+}
+
+/** Returns no warnings, because the mutation of the pod already did. */
+async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
+  const decision = decide(await gather(request, options));
+  if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
+  if (decision.outcome === 'unchanged') return { allowed: true };
+  const { containers } = decision.changes;
+  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
+  if (first === undefined) return { allowed: true };
+  const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
+  return refused(422, `another webhook changed Plumbline’s decision: ${where}; retry, or configure it to run earlier`);
+}
+
+function validateResize(
+  { object, oldObject }: AdmissionRequest,
+  settings: Pick<Settings, 'gate' | 'policy'>,
+): AdmissionAnswer {
+  const [after, before] = [podSchema.safeParse(object), podSchema.safeParse(oldObject)];
+  const fault = after.error ?? before.error;
+  if (fault !== undefined)
+    return refused(400, `the ${after.success ? 'old' : 'new'} object is not a Pod: ${issuesText(fault)}`);
+  try {
+    const refusal = resizeRefusal(before.data!, after.data!, settings);
+    return refusal === undefined ? { allowed: true } : refused(422, refusal);
+  } catch (error) {
+    if (error instanceof PlumblineError) return refused(400, error.message);
+    throw error;
+  }
 }

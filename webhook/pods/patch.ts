@@ -1,15 +1,14 @@
 import jsonPatch from 'fast-json-patch';
 import type { PatchOperation } from '../../model/admission/answer.ts';
-import type { ContainerChange, PodChange } from '../../model/admission/decision.ts';
+import type { ContainerChange, PodChange } from '../../model/admission/facts.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
 import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
 import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
 
-type Json = Readonly<Record<string, unknown>>;
-
 /** An object as received. It is patched in this form, so that fields outside the schemas are not lost. */
 export interface RawPod {
-  readonly metadata: Json;
-  readonly spec: Json;
+  readonly metadata: JsonObject;
+  readonly spec: JsonObject;
 }
 
 /** The JSON patch from the pod as received to the pod with the change; empty if the pod already has it. */
@@ -21,7 +20,7 @@ export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperatio
 function desiredPod(pod: RawPod, change: PodChange): RawPod {
   const spec: Record<string, unknown> = { ...pod.spec };
   for (const container of change.containers) {
-    const list = [...(spec[container.list] as Json[])];
+    const list = [...(spec[container.list] as JsonObject[])];
     list[container.index] = desiredContainer(list[container.index]!, container);
     spec[container.list] = list;
   }
@@ -30,10 +29,10 @@ function desiredPod(pod: RawPod, change: PodChange): RawPod {
   return { ...pod, metadata: desiredMetadata(pod.metadata, change.annotations), spec };
 }
 
-function desiredContainer(container: Json, { cpus, resources }: ContainerChange): Json {
+function desiredContainer(container: JsonObject, { cpus, resources }: ContainerChange): JsonObject {
   if (cpus === undefined && resources.length === 0) return container;
   const before = asObject(container['resources']);
-  const amounts = (side: 'requests' | 'limits'): Json => {
+  const amounts = (side: 'requests' | 'limits'): JsonObject => {
     const after: Record<string, unknown> = { ...asObject(before[side]) };
     if (cpus !== undefined) after['cpu'] = String(cpus);
     for (const name of resources) after[name] = '1';
@@ -42,7 +41,7 @@ function desiredContainer(container: Json, { cpus, resources }: ContainerChange)
   return { ...container, resources: { ...before, requests: amounts('requests'), limits: amounts('limits') } };
 }
 
-function desiredMetadata(metadata: Json, changes: PodChange['annotations']): Json {
+function desiredMetadata(metadata: JsonObject, changes: PodChange['annotations']): JsonObject {
   const annotations: Record<string, unknown> = { ...asObject(metadata['annotations']) };
   let isChanged = false;
   for (const [name, value] of Object.entries(changes)) {
@@ -70,10 +69,6 @@ function desiredAffinity(affinity: unknown, nodes: readonly NodeRequirement[]): 
 }
 
 /** Go writes null for an absent object. */
-function asObject(value: unknown): Json {
+function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

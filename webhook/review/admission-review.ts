@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { MAX_NAME_CHARACTERS, name, truncated, word } from '../../kube/bounds.ts';
 import type { AdmissionAnswer, PatchOperation } from '../../model/admission/answer.ts';
-import { cut, issuesText } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 
 /**
  * The fields of an AdmissionReview v1 that are read and written here.

@@ -1,7 +1,6 @@
 import { startingInstance } from '../../kube/virtual-machines.ts';
 import { type PatchOperation, refused } from '../../model/admission/answer.ts';
-import { issuesText } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { formatPausedStart, pausesAtStart } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { Review } from '../review/admission-review.ts';

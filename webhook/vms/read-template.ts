@@ -7,7 +7,7 @@ import {
   virtualMachineInstanceReplicaSet,
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../../model/brief.ts';
+import { issuesText } from '../../model/errors.ts';
 
 /** The part of an object that VMIs are created from. */
 export interface ReadTemplate {

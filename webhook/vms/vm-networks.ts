@@ -1,5 +1,4 @@
-import { networksOf } from '../../model/admission/networks.ts';
-import { reachFindings } from '../../model/admission/reach.ts';
+import { networksOf, reachFindings } from '../../model/admission/networks.ts';
 import { launcherCpus } from '../../model/launcher/cpus.ts';
 import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
 import type { ReadTemplate } from './read-template.ts';

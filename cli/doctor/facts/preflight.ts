@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { objectMeta } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { readAll, readOne } from '../../support/lists.ts';

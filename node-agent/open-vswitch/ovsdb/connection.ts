@@ -1,7 +1,6 @@
 import { createConnection } from 'node:net';
 import * as z from 'zod';
-import { cut } from '../../../model/brief.ts';
-import { PlumblineError, quote } from '../../../model/errors.ts';
+import { cut, PlumblineError, quote } from '../../../model/errors.ts';
 import { createJsonStream } from './json-stream.ts';
 
 /** The database cannot be reached, does not answer, or answers with an error. */

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { underSignals } from '../../../runtime/signals.ts';
-import { Backoff, monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
 import { connectOvsdb } from './connection.ts';
 import { createReplica, type Tables } from './replica.ts';

@@ -1,5 +1,4 @@
-import { cut } from '../../../model/brief.ts';
-import { PlumblineError } from '../../../model/errors.ts';
+import { cut, PlumblineError } from '../../../model/errors.ts';
 
 /** The stream is not JSON, or one of its values is larger than any value that this side requested. */
 export class JsonStreamError extends PlumblineError {

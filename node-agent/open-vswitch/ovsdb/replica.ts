@@ -1,7 +1,8 @@
 import { PlumblineError } from '../../../model/errors.ts';
+import { isObject, type JsonObject } from '../../../model/json.ts';
 
 /** A row's monitored columns, as on the wire. */
-export type Row = Readonly<Record<string, unknown>>;
+export type Row = JsonObject;
 
 /** Rows by table and row id. */
 export type Tables = ReadonlyMap<string, ReadonlyMap<string, Row>>;
@@ -119,10 +120,6 @@ function changedSet(before: readonly unknown[], difference: readonly unknown[]):
 
 function pick(row: Row, columns: readonly string[]): Row {
   return Object.fromEntries(columns.flatMap((column) => (column in row ? [[column, row[column]]] : [])));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
-import { AFFINITIES, parseAffinities } from '../../../model/networks/affinity.ts';
+import { AFFINITIES, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
 import { almost, withLong } from '../mutation.ts';
 import { fedText, parsedOrRefused, type Target } from '../target.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isNotFound } from '../../../kube/errors.ts';
+import { isNotFound } from '../../../kube/client.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { VmiShape } from '../../../model/launcher/shapes.ts';
 import { NAMESPACE } from '../cluster.ts';

@@ -14,6 +14,8 @@ export interface Layout {
   readonly hugePages: number;
   /** Huge pages of 1 GiB per NUMA node; the kernel moves those that a memory hole splits. Default: none. */
   readonly gigabytePages?: number;
+  /** NICs of each of the first two NUMA nodes, for a device plugin. Default: none. */
+  readonly pluginNics?: number;
   /** Between NUMA nodes, row by row, as the firmware reports them. Absent: 20 between any two. */
   readonly distances?: readonly (readonly number[])[];
 }
@@ -50,7 +52,7 @@ const FOUR_NODES: Layout = {
   ],
 };
 
-const GIGABYTE_PAGES: Layout = { ...TWO_NODES, name: 'gigabyte-pages', memory: 4096, gigabytePages: 2 };
+const GIGABYTE_PAGES: Layout = { ...TWO_NODES, name: 'gigabyte-pages', memory: 4096, gigabytePages: 2, pluginNics: 4 };
 
 export const LAYOUTS = {
   'two-nodes': TWO_NODES,

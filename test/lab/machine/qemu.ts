@@ -49,7 +49,7 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
     ...Object.entries(disks).flatMap(([id, file]) => drive(id, file, 'readonly=on')),
     ...['-netdev', `user,id=mgmt,ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-10.0.2.15:22`],
     ...['-device', `virtio-net-pci,bus=pcie.0,netdev=mgmt,mac=${mac(0)}`, '-device', 'virtio-rng-pci,bus=pcie.0'],
-    ...numbers(NICS).flatMap(nic),
+    ...numbers(NICS).flatMap((node) => [...nic(node), ...pluginNics(layout, node)]),
     ...['-serial', `file:${places.serialLog}`],
   ];
 }
@@ -81,6 +81,16 @@ function nic(node: number): string[] {
     ...['-netdev', `hubport,id=phys${node},hubid=${node + 1}`],
     // sysfs does not show the NUMA node of virtio NICs.
     ...['-device', `e1000e,bus=port${node},netdev=phys${node},mac=${mac(node + 1)}`],
+  ];
+}
+
+/** Functions of one device on its own port: the bus after that of `nic`. */
+function pluginNics({ pluginNics: count = 0 }: Layout, node: number): string[] {
+  if (count === 0) return [];
+  const port = `plugin${node}`;
+  return [
+    ...['-device', `pcie-root-port,id=${port},bus=root${node},chassis=${NICS + node + 1}`],
+    ...numbers(count).flatMap((number) => ['-device', `e1000e,bus=${port},addr=0.${number},multifunction=on`]),
   ];
 }
 

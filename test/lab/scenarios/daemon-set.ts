@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
-import { isNotFound } from '../../../kube/errors.ts';
+import { isNotFound } from '../../../kube/client.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
 import { root } from '../../support/bundles.ts';

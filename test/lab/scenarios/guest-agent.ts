@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import { isNotFound } from '../../../kube/errors.ts';
+import { isNotFound } from '../../../kube/client.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
 import { agentObjects } from '../../real/node-agent/agent-objects.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';

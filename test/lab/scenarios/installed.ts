@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isNotFound } from '../../../kube/errors.ts';
+import { isNotFound } from '../../../kube/client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { startControlDaemons } from './control-daemons.ts';

@@ -1,6 +1,6 @@
-import { isAlreadyExists } from '../../../kube/errors.ts';
+import { isAlreadyExists } from '../../../kube/client.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
-import type { Affinity } from '../../../model/networks/affinity.ts';
+import type { Affinity } from '../../../model/networks/interfaces.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { SCHEDULER } from './control-daemons.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
+import { placementNeedsOf } from '../../../model/placement/preferences.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
 import { startControlDaemons } from './control-daemons.ts';
 import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { decide } from '../../../model/admission/decide.ts';
-import type { Decision } from '../../../model/admission/decision.ts';
-import type { PodFacts } from '../../../model/admission/facts.ts';
+import type { Decision, PodFacts } from '../../../model/admission/facts.ts';
 import {
   ALIGN_ANNOTATION,
   CPU_MASK_ANNOTATION,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { decide } from '../../../model/admission/decide.ts';
-import type { Decision } from '../../../model/admission/decision.ts';
-import type { LauncherFacts, PodFacts } from '../../../model/admission/facts.ts';
+import type { Decision, LauncherFacts, PodFacts } from '../../../model/admission/facts.ts';
 import { CPU_MASK_ANNOTATION, DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { ALIGNED, ANNOTATED, CPU, cluster, container, found, kind, launcher, ordinary } from './facts.ts';

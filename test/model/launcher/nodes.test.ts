@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { askedMultiples } from '../../../model/launcher/node-kind.ts';
 import {
+  filteringTaints,
   type NodeRequirement,
   type NodeTerm,
   requiredTerms,
   type SelectingSpec,
   selectionKey,
   selectsNode,
+  toleratesAll,
 } from '../../../model/launcher/node-selection.ts';
-import { rejectionWarning } from '../../../model/launcher/rejected-template.ts';
 import { beforeSmtAffinity, smtAffinity, withAlternatives } from '../../../model/launcher/smt-affinity.ts';
-import { filteringTaints, toleratesAll } from '../../../model/launcher/taints.ts';
+import { rejectionWarning } from '../../../model/launcher/template.ts';
 import { ANNOTATED, CPU, kind } from '../admission/facts.ts';
 
 const LABELS: Readonly<Record<string, string>> = { zone: 'a', size: '10', empty: '' };

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
-import { annotationFindings } from '../../../model/launcher/annotation.ts';
-import { fitsLauncher, READ_ANNOTATIONS } from '../../../model/launcher/fits.ts';
-import { maskRefusals, maskWithOwnCpus } from '../../../model/launcher/mask-check.ts';
-import { maskRequestKey, maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { asksForAlignment, asksForWholeCores, decideOrdinary } from '../../../model/launcher/ordinary.ts';
+import {
+  annotationFindings,
+  asksForAlignment,
+  asksForWholeCores,
+  decideOrdinary,
+} from '../../../model/launcher/annotation.ts';
+import { fitsLauncher, READ_ANNOTATIONS } from '../../../model/launcher/decide.ts';
+import { maskRefusals, maskRequestKey, maskRequestOf, maskWithOwnCpus } from '../../../model/launcher/mask-request.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../../model/launcher/recognize.ts';
 import { checkTemplate, misplacedAnnotations, type VmTemplate } from '../../../model/launcher/template.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';

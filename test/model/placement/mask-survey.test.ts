@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { fitMask, type MaskHost, maskHostOf } from '../../../model/placement/mask-fit.ts';
-import { hasMaskHost, maskedVmOf, type SurveyedNode, surveyMask } from '../../../model/placement/mask-survey.ts';
-import { judgeMask, MASK_FALLS_BACK, maskUnheard } from '../../../model/placement/mask-verdict.ts';
+import {
+  fitMask,
+  hasMaskHost,
+  judgeMask,
+  MASK_FALLS_BACK,
+  type MaskHost,
+  maskedVmOf,
+  maskHostOf,
+  maskUnheard,
+  type SurveyedNode,
+  surveyMask,
+} from '../../../model/placement/mask-fit.ts';
 import { NO_REPORT, UNCHECKED } from '../../../model/placement/verdict.ts';
 import { node } from './fixture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
-import { isExclusive, type NeedyPod, placementNeedsOf, readableNeedsOf } from '../../../model/placement/pod-needs.ts';
+import { isExclusive, type NeedyPod, placementNeedsOf, readableNeedsOf } from '../../../model/placement/preferences.ts';
 import { container } from '../kubelet/fixture.ts';
 
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };

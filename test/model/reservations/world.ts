@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isWholeCores } from '../../../model/host-cores.ts';
+import { isWholeCores } from '../../../model/host.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
 import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { KubeletState } from '../../../model/kubelet/state.ts';

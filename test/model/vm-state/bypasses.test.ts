@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
+import { placementNeedsOf } from '../../../model/placement/preferences.ts';
 import { bypassesOf, schedulerOf } from '../../../model/vm-state/bypasses.ts';
 import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
 import { ANNOTATED, DECIDED, launcher, shown, VM } from './fixture.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
-import { pauseOf } from '../../../model/vm-state/pause.ts';
+import { pauseOf, type StatePod, type VmFacts } from '../../../model/vm-state/facts.ts';
 import { type REASONS, worst } from '../../../model/vm-state/reasons.ts';
 import { runningState, vmState } from '../../../model/vm-state/state.ts';
 import { tooLargeFor } from '../../../model/vm-state/too-large.ts';

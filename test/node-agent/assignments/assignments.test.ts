@@ -235,10 +235,13 @@ describe('devices of plugins', () => {
     assignments.view().devices?.map(({ groups }) => groups.map(({ total, free }) => `${free}/${total}`));
   const are = (expected: unknown) =>
     eventually(() => JSON.stringify(counts()) === JSON.stringify(expected), JSON.stringify(expected));
-  const pluginsChange = () =>
-    writeFileSync(join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint'), '{}');
+  const pluginsChange = (data: unknown = {}) =>
+    writeFileSync(
+      join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint'),
+      JSON.stringify({ Data: data }),
+    );
 
-  it('are known with the first answer, and follow changes with the kubelet’s file: more devices, fewer, a plugin that died', async () => {
+  it('are known with the first answer, and follow changes with the kubelet’s file: more devices, those of an init container that ended, fewer, a plugin that died', async () => {
     run();
     await are([['3/4']]);
     const { calls } = kubelet;
@@ -247,10 +250,27 @@ describe('devices of plugins', () => {
     list(6);
     pluginsChange();
     await are([['5/6']]);
+    const ofInit = { ContainerName: 'init', ResourceName: 'a/vf' };
+    pluginsChange({
+      PodDeviceEntries: [
+        { ...ofInit, PodUID: 'u', DeviceIDs: { 1: ['vf0', 'vf1'] } },
+        { ...ofInit, PodUID: 'gone', DeviceIDs: { 1: ['vf2'] } },
+      ],
+    });
+    await are([['4/6']]);
     list(0);
     pluginsChange();
     await are([]);
     assert.deepEqual(codes, []);
+  });
+
+  it('are not known while the kubelet’s file about them is torn', async () => {
+    run();
+    await are([['3/4']]);
+    pluginsChange('torn');
+    await are(undefined);
+    pluginsChange();
+    await are([['3/4']]);
   });
 
   it('are read again after a pause without a change of a file', async () => {

@@ -43,8 +43,8 @@ const pod = (containers: Record<string, readonly Block[]>): PodWithMemory => ({
   })),
 });
 /** `blocks group memory pages` of each NUMA node. */
-const brief = (text: string, pods: readonly PodWithMemory[] = []) => {
-  const { cells, problem } = readMemoryState(text, pods);
+const brief = (text: string, pods: readonly PodWithMemory[], podsWithCpus: readonly string[] = []) => {
+  const { cells, problem } = readMemoryState(text, pods, new Set(podsWithCpus));
   return (
     problem ??
     [...cells].map(
@@ -108,6 +108,15 @@ describe('the state of the memory manager', () => {
   for (const [what, text, pods, expected] of states)
     it(`is read ${what}`, () => assert.deepEqual(brief(text, pods), expected));
 
+  it('is read with two VMs that only their CPUs distinguish', () => {
+    const text = file([node(0, 5, { memory: 5, 'hugepages-1Gi': 8 })], {
+      u: { compute: VM },
+      v: { compute: VM, init: [['memory', 1, 0]] },
+    });
+    assert.deepEqual(brief(text, [pod({ compute: VM })], ['u']), ['0: 2 0 14 4']);
+    assert.deepEqual(brief(text, [pod({ compute: VM })], ['v']), ['0: 3 0 13 4']);
+  });
+
   const whole = file(used, { u: { compute: VM } });
   const problems: [string, string, PodWithMemory[], RegExp][] = [
     ['torn', whole.slice(0, -20), [], /torn: its \d+ characters are not complete JSON/],
@@ -162,7 +171,7 @@ describe('the state of the memory manager', () => {
   ];
   for (const [what, text, pods, problem] of problems) {
     it(`is not known from a file ${what}`, () => {
-      const { cells, problem: message = '' } = readMemoryState(text, pods);
+      const { cells, problem: message = '' } = readMemoryState(text, pods, new Set());
       assert.match(message, problem);
       assert.ok(message.length < 600);
       assert.equal(cells.size, 0);

@@ -3,11 +3,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
-import {
-  type AnswerVerdict,
-  followPodResources,
-  type PodResourcesSource,
-} from '../../../node-agent/assignments/pod-resources-source.ts';
+import { type AnswerVerdict, followPodResources } from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
@@ -24,7 +20,7 @@ describe('queries of the kubelet, in virtual time', () => {
   let codes: string[];
   let logged: ReturnType<typeof recordingLogger>;
   let stop: AbortController;
-  let source: PodResourcesSource;
+  let source: ReturnType<typeof followPodResources>;
 
   const START = 1_000_000;
   const turns = async () => {
@@ -79,6 +75,7 @@ describe('queries of the kubelet, in virtual time', () => {
       client,
       kubeletDir,
       socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),
+      podsWithCpus: () => new Set(),
       log: logged.log,
       onReading: (reading, asked) => {
         readings.push({ reading, asked: asked - START });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
-import { KubeError } from '../../../kube/errors.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createOvsProbe } from '../../../node-agent/dpu-lease/probe.ts';
-import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
-import { createRenewals } from '../../../node-agent/kube-objects/renewals.ts';
+import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { eventually, recordingLogger, startStandIn, tempDirectories, testMetrics } from '../support.ts';

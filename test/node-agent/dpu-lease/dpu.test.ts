@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { KubeError } from '../../../kube/errors.ts';
-import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
-import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
+import { KubeError } from '../../../kube/client.ts';
+import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { recordingLogger } from '../support.ts';
 

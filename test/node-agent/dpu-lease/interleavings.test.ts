@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createRenewals } from '../../../node-agent/kube-objects/renewals.ts';
+import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
 import { createVirtualHost } from './virtual.ts';
 
 const DURATION = 40;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createTokenRenewal, readTokenClaims, TOKEN_LIFETIME } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 

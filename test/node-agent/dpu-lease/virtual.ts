@@ -1,5 +1,4 @@
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { LeaseObservation } from '../../../model/lease/observer.ts';
 import { createDpuHealth, type DpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cut, few } from '../../../model/brief.ts';
+import { cut, few } from '../../../model/errors.ts';
 import {
   FileLimitError,
   readBounded,
   readBoundedAsync,
   readBoundedBytes,
   readHead,
-  readRecord,
 } from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
@@ -82,13 +81,6 @@ describe('parts of files', () => {
     assert.equal(readHead('/proc/self/smaps', 16_384).length, 16_384);
   });
 
-  it('a record has at most 4096 bytes and nothing of the previous one', () => {
-    writeFileSync(path, 'x'.repeat(5000));
-    assert.equal(readRecord(path), 'x'.repeat(4096));
-    writeFileSync(path, 'ab');
-    assert.equal(readRecord(path), 'ab');
-  });
-
   it('bytes are returned unchanged', () => {
     writeFileSync(path, Buffer.from([0, 255, 128]));
     assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
@@ -104,8 +96,6 @@ describe('parts of files', () => {
       assert.throws(() => readBounded(path, 99));
       readHead(path, 10);
       assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
-      readRecord(path);
-      assert.throws(() => readRecord(`${path}.d`), { code: 'EISDIR' });
       await readBoundedAsync(path, 100);
       await assert.rejects(readBoundedAsync(path, 99));
     }

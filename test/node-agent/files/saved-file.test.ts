@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { parseSaved, putAside, SavedFormatError, saveFile } from '../../../node-agent/files/saved-file.ts';
+import { parseSaved, putAside, SavedFormatError, saveFile } from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
 describe('a file of the agent', () => {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createGrowDebounce } from '../../../node-agent/ovs-affinity/grow-debounce.ts';
-import { createTargets } from '../../../node-agent/ovs-affinity/targets.ts';
+import { createGrowDebounce, createTargets } from '../../../node-agent/ovs-affinity/targets.ts';
 import { cpus } from './stage.ts';
 
 /** In seconds; shorter than the default of five. */

@@ -1,6 +1,5 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { Affinity } from '../../../native/affinity.ts';
-import { SyscallError } from '../../../native/syscall-error.ts';
+import { type Affinity, SyscallError } from '../../../native/affinity.ts';
 import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 
 const set = (text: string) => CpuSet.parse(text);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
-import { SyscallError } from '../../../native/syscall-error.ts';
+import { SyscallError } from '../../../native/affinity.ts';
 import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { commOf, startOf } from '../../../node-agent/processes/proc.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import fc from 'fast-check';
-import { KubeError } from '../../../kube/errors.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { type NodeTopology, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
-import type { NodeIdentity } from '../../../node-agent/kube-objects/node.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';

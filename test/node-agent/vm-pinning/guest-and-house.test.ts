@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { SyscallError } from '../../../native/syscall-error.ts';
+import { SyscallError } from '../../../native/affinity.ts';
 import { allowedOf } from '../../../node-agent/processes/threads.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';

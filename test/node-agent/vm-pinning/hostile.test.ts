@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { SyscallError } from '../../../native/syscall-error.ts';
+import { SyscallError } from '../../../native/affinity.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
 import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';

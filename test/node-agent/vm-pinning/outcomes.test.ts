@@ -6,8 +6,7 @@ import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import type { LauncherView } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import { createReporting } from '../../../node-agent/vm-pinning/reporting.ts';
-import { maskOverlaps, pinningStates, pinsText } from '../../../node-agent/vm-pinning/states.ts';
-import { statusOf } from '../../../node-agent/vm-pinning/status.ts';
+import { maskOverlaps, pinningStates, pinsText, statusOf } from '../../../node-agent/vm-pinning/status.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createOvsDuty } from '../../../node-agent/wiring/ovs-affinity.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
+import { createOvsDuty } from '../../../node-agent/wiring/thread-affinity.ts';
 import { needs } from '../../support/parts.ts';
 import { settableView } from '../ovs-affinity/stage.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { isNotFound, type KubeError } from '../../../kube/errors.ts';
+import { isNotFound, type KubeError } from '../../../kube/client.ts';
 import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf } from '../../support/parts.ts';

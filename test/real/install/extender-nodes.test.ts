@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
-import type { KubeError } from '../../../kube/errors.ts';
+import type { KubeClient, KubeError } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import { installPolicies, type Policies } from '../webhook/policies-alone.ts';
 

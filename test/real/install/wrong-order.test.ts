@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
-import { isNotFound } from '../../../kube/errors.ts';
+import { isNotFound } from '../../../kube/client.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';

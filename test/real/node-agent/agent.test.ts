@@ -3,7 +3,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { createEventRecorder, nodeTarget } from '../../../kube/events.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { formatMask } from '../../../model/cpu-mask/mask.ts';
-import { readNode } from '../../../node-agent/kube-objects/node.ts';
+import { readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';

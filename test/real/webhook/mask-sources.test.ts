@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { renewalsBeyondRestarts } from '../../../model/lease/crash-loop.ts';
 import { createDpuHealth, type DpuHealth, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import {
+  Fleet,
   type NodeFlag,
   ownedCpusOf,
   reportsPod,
   trustedShape,
-} from '../../../scheduler-plugin/cluster/cluster-node.ts';
-import { Fleet } from '../../../scheduler-plugin/cluster/fleet.ts';
+} from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNodeShapes } from '../../../scheduler-plugin/cluster/node-shapes.ts';
 import { statusOf } from '../extender-fixture.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createKeyedWork } from '../../../scheduler-plugin/controllers/keyed-work.ts';
+import { createKeyedWork } from '../../../scheduler-plugin/controllers/fair-queue.ts';
 
 describe('work by key', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));

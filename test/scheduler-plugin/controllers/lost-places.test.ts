@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { createStuckPods } from '../../../scheduler-plugin/controllers/stuck-pods.ts';
+import { createStuckPods, type Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };

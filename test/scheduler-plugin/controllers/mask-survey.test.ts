@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
-import type { MaskedVm } from '../../../model/placement/mask-survey.ts';
+import type { MaskedVm } from '../../../model/placement/mask-fit.ts';
 import { createMaskSurvey, type MaskCounts } from '../../../scheduler-plugin/controllers/mask-survey.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 

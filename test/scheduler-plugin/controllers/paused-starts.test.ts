@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
-import { KubeError } from '../../../kube/errors.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createPausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import type { StartWriter } from '../../../scheduler-plugin/controllers/start-writer.ts';
+import { createPausedStarts, type StartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { silent } from '../../support/logger.ts';
 
 type PausedStarts = ReturnType<typeof createPausedStarts>;

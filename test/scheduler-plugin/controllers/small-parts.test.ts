@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createRetries } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { createStartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { createQuarantine } from '../../../scheduler-plugin/controllers/quarantine.ts';
+import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { removePod } from '../../../scheduler-plugin/controllers/removal.ts';
-import { createRetries } from '../../../scheduler-plugin/controllers/retries.ts';
-import { createStartWriter } from '../../../scheduler-plugin/controllers/start-writer.ts';
 import { createStartingVms } from '../../../scheduler-plugin/controllers/starting-vms.ts';
-import { createTakeover } from '../../../scheduler-plugin/controllers/takeover.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const instance = (name: string, more: Partial<MaskedInstance> = {}): MaskedInstance => ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createStuckPods } from '../../../scheduler-plugin/controllers/stuck-pods.ts';
+import { createStuckPods } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 

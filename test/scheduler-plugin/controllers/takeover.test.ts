@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createTakeover } from '../../../scheduler-plugin/controllers/takeover.ts';
+import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';

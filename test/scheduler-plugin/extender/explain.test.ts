@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { KubeError } from '../../../kube/errors.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { ArgsError, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
 import { createExplainer, readPod } from '../../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';

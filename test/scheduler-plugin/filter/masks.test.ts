@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { createMaskVerdicts } from '../../../scheduler-plugin/filter/mask-verdicts.ts';
+import { createMaskVerdicts } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';

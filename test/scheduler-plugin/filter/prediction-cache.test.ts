@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import type { ClusterNode } from '../../../scheduler-plugin/cluster/cluster-node.ts';
+import type { ClusterNode } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { createPredictions } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, type RequestListener, request } from 'node:http';
-import { KubeError } from '../../../kube/errors.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
 import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';

@@ -3,12 +3,10 @@ import { cacheProblem, type Watches } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { createNadCache } from '../../../webhook/cluster/nad-cache.ts';
-import { createNetworkContextCache } from '../../../webhook/cluster/network-context-cache.ts';
+import { createNadCache, createNetworkContextCache, createVmiCache } from '../../../webhook/cluster/cluster-view.ts';
 import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import type { CacheOptions } from '../../../webhook/cluster/options.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
-import { createVmiCache } from '../../../webhook/cluster/vmi-cache.ts';
 import { silent } from '../../support/logger.ts';
 import { type ScriptedLists, scriptedLists, settle } from './scripted-lists.ts';
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { parseNames } from '../../../runtime/client-admission.ts';
 import { createNadFetch, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement } from '../../../webhook/cluster/requirement.ts';
 import { recordingLogger, silent } from '../../support/logger.ts';
 import { settle } from './scripted-lists.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement, createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
 import { silent } from '../../support/logger.ts';

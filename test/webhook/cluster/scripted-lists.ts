@@ -1,5 +1,4 @@
-import type { KubeClient, RequestOptions } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError, type RequestOptions } from '../../../kube/client.ts';
 
 interface Item {
   readonly metadata: { readonly name: string; readonly namespace?: string };

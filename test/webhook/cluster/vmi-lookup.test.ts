@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { type Pod, pod as podSchema } from '../../../kube/resources.ts';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
-import { fitsLauncher } from '../../../model/launcher/fits.ts';
+import { fitsLauncher } from '../../../model/launcher/decide.ts';
 import { createVmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
 import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
-import type { ContainerChange, PodChange } from '../../../model/admission/decision.ts';
+import type { ContainerChange, PodChange } from '../../../model/admission/facts.ts';
 import type { NodeRequirement, NodeTerm } from '../../../model/launcher/node-selection.ts';
 import { patchFor } from '../../../webhook/pods/patch.ts';
 

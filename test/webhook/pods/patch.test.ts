@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
-import type { PodChange } from '../../../model/admission/decision.ts';
+import type { PodChange } from '../../../model/admission/facts.ts';
 import { patchFor, type RawPod } from '../../../webhook/pods/patch.ts';
 
 interface Container {

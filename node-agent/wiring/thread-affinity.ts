@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { cacheProblem } from '../../kube/reflector.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
@@ -9,7 +10,12 @@ import { createMasksFile } from '../ovs-affinity/masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { bootId } from '../processes/machine.ts';
+import { startOf } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
+import { procProcesses } from '../vm-pinning/guest.ts';
+import { watchLaunchers } from '../vm-pinning/launchers.ts';
+import { createPinsFile } from '../vm-pinning/pins-file.ts';
+import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
 /**
@@ -20,7 +26,7 @@ const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
 const GROWTH_DELAY_SECONDS = 5;
 /** Interval of checks of OVS's threads without an event; each checks a quarter of them. */
-const CHECK_INTERVAL_SECONDS = 12;
+const OVS_CHECK_INTERVAL_SECONDS = 12;
 
 /** Creates the duty for a host that runs its own Open vSwitch. */
 export function createOvsDuty(
@@ -39,7 +45,7 @@ export function createOvsDuty(
     masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
     enablerFile: config.ovsEnabler,
     growthDelay: GROWTH_DELAY_SECONDS,
-    checkInterval: CHECK_INTERVAL_SECONDS,
+    checkInterval: OVS_CHECK_INTERVAL_SECONDS,
     containers: createCgroupTree(config.cgroupRoot).containers,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus,
@@ -62,6 +68,53 @@ export function createOvsDuty(
     ...ovs,
     async run(signal) {
       await Promise.all([ovs.run(signal), checkConfig()]);
+    },
+  };
+}
+
+/** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
+const VM_CHECK_INTERVAL_SECONDS = 1;
+
+export interface VmPinningDuty extends VmPinning {
+  /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
+  problem(): string | undefined;
+}
+
+/** Creates the duty for a host with a kubelet. */
+export function createVmPinningDuty(
+  { client, config, events, metrics, log }: AgentParts,
+  { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
+): VmPinningDuty {
+  let launchers: ReturnType<typeof watchLaunchers> | undefined;
+  const { nodeName } = config;
+  // The name contains the node, since one machine may run an agent for each of several.
+  const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
+  const vms = createVmPinning({
+    affinity: createAffinity(),
+    threads: procThreads,
+    processes: procProcesses,
+    tree: createCgroupTree(config.cgroupRoot),
+    record: createPinsFile(file, { bootId: bootId(), startOf, log }),
+    now: () => performance.now(),
+    watch(onChange) {
+      launchers = watchLaunchers({ client, nodeName, onChange, log });
+      return launchers;
+    },
+    assignments,
+    host: () => facts.known()?.host,
+    checkInterval: VM_CHECK_INTERVAL_SECONDS,
+    events,
+    nodeName,
+    log,
+    metrics,
+  });
+  return {
+    ...vms,
+    problem: () => (launchers?.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
+    async run(signal) {
+      // The agent checks a mask against the CPUs of the host, which must be known first.
+      await facts.read();
+      await vms.run(signal);
     },
   };
 }

@@ -1,9 +1,30 @@
-#include "file.h"
+#include "host.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define RUN_DIRECTORY "/run/plumbline"
+
+long long now_ms(void)
+{
+    struct timespec now;
+    /* Cannot fail: the clock exists and the pointer is valid. */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+int left_ms(long long deadline)
+{
+    if (deadline == 0)
+        return -1;
+    long long left = deadline - now_ms();
+    return left < 0 ? 0 : (int)left;
+}
 
 static int is_trusted(int fd)
 {
@@ -33,4 +54,14 @@ struct slice read_file(const char *path, char *buffer, size_t size)
     }
     close(fd);
     return content;
+}
+
+void run_path(char path[RUN_PATH_MAX], const char *name)
+{
+    const char *directory = getenv("PLUMBLINE_RUN_DIR");
+    if (!directory || directory[0] != '/' || strlen(directory) + 1 + strlen(name) >= RUN_PATH_MAX)
+        directory = RUN_DIRECTORY;
+    strcpy(path, directory);
+    strcat(path, "/");
+    strcat(path, name);
 }

@@ -1,2 +1,0 @@
-/** Seconds between two drawings of a live map. */
-export const PACE = 2;
