@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import type * as z from 'zod';
 import { pod, tolerations } from '../../kube/resources.ts';
 import {
@@ -179,6 +180,8 @@ describe('reviews with a hostile field, generated from the schemas', () => {
     let milliseconds = Number.POSITIVE_INFINITY;
     let characters = 0;
     for (let i = 0; i < 3 && milliseconds > MAX_REVIEW_MILLISECONDS; i++) {
+      // Other threads collect the garbage of the attacks before, which counts as well, until they have ended.
+      if (i > 0) await delay(500);
       const { user, system } = process.cpuUsage();
       const answer = await answerReview(body, review);
       const used = process.cpuUsage({ user, system });
