@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import type * as z from 'zod';
 import { pod, tolerations } from '../../kube/resources.ts';
 import {
@@ -16,8 +15,9 @@ import { createPodMutation, createPodValidation } from '../../webhook/pods/mutat
 import type { Review } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { silent } from '../support/logger.ts';
-import { leastProcessorTime, processorTime } from '../support/processor-time.ts';
+import { leastProcessorTime, processorTime, processorTimeOf } from '../support/processor-time.ts';
 import { scriptedLists } from '../webhook/cluster/scripted-lists.ts';
 import { answerReview, optionsOf, podVector, requestFor, vmiVector } from '../webhook/launcher-fixture.ts';
 import { describeRestarts } from './generated.ts';
@@ -40,6 +40,7 @@ interface Cost {
 /** Milliseconds of processor time of some work. The first run compiles: only if it is too slow, others count. */
 function leastBelow(limit: number, work: () => unknown): number {
   const first = processorTime(work);
+  if (first > limit) collectGarbage();
   return first <= limit ? first : leastProcessorTime(work, 3);
 }
 
@@ -175,18 +176,16 @@ describe('reviews with a hostile field, generated from the schemas', () => {
     };
   });
 
-  /** Milliseconds of processor time of a review, if it is too slow the least of five, and the characters of its answer. */
+  /** Milliseconds of processor time of a review, if it is too slow the least of three, and the characters of its answer. */
   const costOf = async (label: string, review: Review, body: Buffer): Promise<Cost> => {
     let milliseconds = Number.POSITIVE_INFINITY;
     let characters = 0;
-    for (let i = 0; i < 5 && milliseconds > MAX_REVIEW_MILLISECONDS; i++) {
-      // Other threads collect the garbage of the attacks before, which counts as well, until they have ended.
-      if (i > 0) await delay(500);
-      const { user, system } = process.cpuUsage();
-      const answer = await answerReview(body, review);
-      const used = process.cpuUsage({ user, system });
-      milliseconds = Math.min(milliseconds, (used.user + used.system) / 1000);
-      characters = answer.body.length;
+    for (let i = 0; i < 3 && milliseconds > MAX_REVIEW_MILLISECONDS; i++) {
+      if (i > 0) collectGarbage();
+      const used = await processorTimeOf(async () => {
+        characters = (await answerReview(body, review)).body.length;
+      });
+      milliseconds = Math.min(milliseconds, used);
     }
     return { label, milliseconds, isTooSlow: isTooSlow(MAX_REVIEW_MILLISECONDS, milliseconds, `${body}`), characters };
   };
