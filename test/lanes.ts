@@ -50,6 +50,8 @@ export const LANES: readonly (readonly string[])[] = [
 export interface Tally {
   readonly passes: number;
   readonly failures: number;
+  /** A line for each test that failed: its file, title and message. */
+  readonly failed: readonly string[];
   readonly pending: number;
   /** Full titles of the tests that passed, by file below test/, less `.test.ts`. */
   readonly passed: readonly (readonly [string, readonly string[]])[];
@@ -72,6 +74,7 @@ export async function runLanes(script: string): Promise<Tally> {
     return {
       passes: sumOf(tallies, 'passes'),
       failures: sumOf(tallies, 'failures'),
+      failed: tallies.flatMap(({ failed }) => failed),
       pending: sumOf(tallies, 'pending'),
       passed: tallies.flatMap(({ passed }) => passed),
       seconds: tallies.flatMap(({ seconds }) => seconds).sort(([, a], [, b]) => b - a),

@@ -22,6 +22,9 @@ name. The last line is the count.
 
 Ends with 0 if every test passed, with 1 if one failed, there was none to run or a required part is missing, with 2 on an argument that names nothing.`;
 
+/** Characters of a failure's message that are repeated at the end. */
+const MAX_MESSAGE = 1000;
+
 /** Files that took less than so many seconds are not listed. */
 const LONG = 20;
 
@@ -55,11 +58,12 @@ if (flags.lanes) {
 
 /** Prints what the run came to, and ends with it. */
 function conclude(tally: Tally, everything: boolean): never {
-  const { passes, failures, pending, missing } = tally;
+  const { passes, failures, failed, pending, missing } = tally;
   const long = tally.seconds.filter(([, seconds]) => seconds >= LONG).slice(0, 20);
   for (const [file, seconds] of long) console.log(`${seconds.toFixed(0).padStart(5)} s  ${file}`);
   for (const line of missing) console.log(line);
   if (everything) for (const line of unshownPromises(tally)) console.log(line);
+  for (const line of failed) console.log(line);
   if (flags.result !== undefined) writeFileSync(flags.result, JSON.stringify(tally));
   console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
   process.exit(failures > 0 || passes + pending === 0 ? 1 : 0);
@@ -88,15 +92,20 @@ async function runHere(): Promise<Tally> {
   await mocha.loadFilesAsync();
   return new Promise((resolve) => {
     const passed = new Map<string, string[]>();
+    const failed: string[] = [];
     const seconds = new Map<string, number>();
     const runner = mocha.run((failures) => {
       const { passes = 0, pending = 0 } = runner.stats ?? {};
       const sorted = [...seconds].sort(([, a], [, b]) => b - a);
-      resolve({ passes, failures, pending, passed: [...passed], seconds: sorted, missing: missingParts() });
+      resolve({ passes, failures, failed, pending, passed: [...passed], seconds: sorted, missing: missingParts() });
     });
     runner.on('pass', (test) => {
       const file = relative(import.meta.dirname, test.file ?? '').replace(/\.test\.ts$/, '');
       passed.set(file, [...(passed.get(file) ?? []), test.fullTitle()]);
+    });
+    runner.on('fail', (test, error: Error) => {
+      const file = relative(import.meta.dirname, test.file ?? '');
+      failed.push(`failed: ${file}: ${test.fullTitle()}: ${error.message.slice(0, MAX_MESSAGE)}`);
     });
     let started = performance.now();
     runner.on('suite', ({ parent }) => {

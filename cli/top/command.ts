@@ -4,14 +4,14 @@ import { withOutput } from '../support/output.ts';
 import type { TopFlags } from './run.ts';
 
 /** Seconds between two drawings of a live map. */
-const PACE = 2;
+const REFRESH_SECONDS = 2;
 
 const EXAMPLES = `
 Examples:
   plumbline top                    # every node in a few lines; live on a terminal: Ctrl-C ends it
   plumbline top --once             # once, also on a terminal
   plumbline top worker-1           # one node, every CPU by number
-  plumbline top --watch 10         # refresh every 10 seconds instead of ${PACE}
+  plumbline top --watch 10         # refresh every 10 seconds instead of ${REFRESH_SECONDS}
   plumbline top -o json
 
 A live map is cut to the screen; --once prints all of it.
@@ -22,10 +22,12 @@ export function createCommand(): Command {
   const command = new Command('top')
     .description('Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.')
     .argument('[nodes...]', 'show these nodes, each CPU by number; default: all nodes, in short form')
-    .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${PACE}`, seconds)
+    .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${REFRESH_SECONDS}`, seconds)
     .option('--once', 'print once, also on a terminal')
     .addHelpText('after', EXAMPLES)
-    .action(async (nodes: readonly string[], flags: TopFlags) => (await import('./run.ts')).run(nodes, flags, PACE));
+    .action(async (nodes: readonly string[], flags: TopFlags) =>
+      (await import('./run.ts')).run(nodes, flags, REFRESH_SECONDS),
+    );
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
 }
 

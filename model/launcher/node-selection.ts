@@ -120,7 +120,7 @@ export interface Toleration {
 export const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 /** Largest number of a node's taints and of a pod's tolerations that are checked; further ones are ignored. */
-const MOST = 128;
+const MAX_TAINTS = 128;
 
 /** The taints that kube-scheduler filters by, including a cordon. */
 export function filteringTaints(spec: {
@@ -129,14 +129,14 @@ export function filteringTaints(spec: {
 }): readonly Taint[] {
   const taints = (spec.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
   const cordoned = spec.unschedulable === true && !taints.some(({ key }) => key === CORDON.key);
-  return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MOST);
+  return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MAX_TAINTS);
 }
 
 /**
  * Whether a pod with these tolerations can be scheduled to a node with these taints. Source: plugins/tainttoleration.
  */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
-  const some = (tolerations ?? []).slice(0, MOST);
+  const some = (tolerations ?? []).slice(0, MAX_TAINTS);
   return taints.every((taint) => some.some((one) => tolerates(one, taint)));
 }
 

@@ -141,7 +141,7 @@ export const PREFERRED_EFFECT =
   '"preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network';
 
 /** Characters of the annotation, and number of names in it: tenants write it, and messages may contain each name. */
-const LONGEST = 16 * 1024;
+const MAX_ANNOTATION_CHARACTERS = 16 * 1024;
 const MOST_WISHES = 256;
 
 /** Affinity by interface or network name, in the order of the annotation. */
@@ -156,7 +156,8 @@ const preferences = z.record(z.string(), z.unknown());
  * @throws ParseError if it is not JSON of that form, naming the wrong entry
  */
 export function parseAffinities(text: string): AffinityByInterface {
-  if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
+  if (text.length > MAX_ANNOTATION_CHARACTERS)
+    throw new ParseError(WHAT, text, `it has more than ${MAX_ANNOTATION_CHARACTERS} characters`);
   if (text.trim() === '') return new Map();
   let data: unknown;
   try {

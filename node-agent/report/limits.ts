@@ -119,13 +119,13 @@ function fitManager<One extends Manager>(what: string, manager: One, leftOut: st
   const entries = Object.entries(options);
   const fits = ([key, value]: [string, string]) =>
     key.length <= MAX_WORD_CHARACTERS && value.length <= MAX_WORD_CHARACTERS;
-  const kept = entries.filter(fits).slice(0, MAX_ENTRIES);
-  if (kept.length < entries.length) leftOut.push(`${entries.length - kept.length} of ${what}`);
+  const fitting = entries.filter(fits).slice(0, MAX_ENTRIES);
+  if (fitting.length < entries.length) leftOut.push(`${entries.length - fitting.length} of ${what}`);
   return {
     ...manager,
     policy: cut(manager.policy, MAX_WORD_CHARACTERS),
     ...(manager.scope !== undefined && { scope: cut(manager.scope, MAX_WORD_CHARACTERS) }),
-    ...(manager.options !== undefined && { options: Object.fromEntries(kept) }),
+    ...(manager.options !== undefined && { options: Object.fromEntries(fitting) }),
   };
 }
 

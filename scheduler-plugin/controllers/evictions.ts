@@ -127,11 +127,11 @@ export function createEvictions(options: EvictionsOptions) {
   };
 }
 
-/** Milliseconds until the first retry; each later one waits twice as long, up to LONGEST. */
+/** Milliseconds until the first retry; each later one waits twice as long, up to MAX_RETRY_MILLISECONDS. */
 const FIRST = 1000;
-const LONGEST = 60_000;
+const MAX_RETRY_MILLISECONDS = 60_000;
 /** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
-const MOST = 5000;
+const MAX_KEYS = 5000;
 
 /** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
 export function createRetries() {
@@ -146,8 +146,8 @@ export function createRetries() {
       const failures = (keys.get(key)?.failures ?? 0) + 1;
       forget(key);
       const [oldest] = keys.keys();
-      if (keys.size >= MOST && oldest !== undefined) forget(oldest);
-      const wait = Math.min(LONGEST, FIRST * 2 ** (failures - 1));
+      if (keys.size >= MAX_KEYS && oldest !== undefined) forget(oldest);
+      const wait = Math.min(MAX_RETRY_MILLISECONDS, FIRST * 2 ** (failures - 1));
       const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
       entry.timer = setTimeout(() => {
         entry.timer = undefined;

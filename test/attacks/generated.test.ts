@@ -15,8 +15,9 @@ import { createPodMutation, createPodValidation } from '../../webhook/pods/mutat
 import type { Review } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { silent } from '../support/logger.ts';
-import { leastProcessorTime, processorTime } from '../support/processor-time.ts';
+import { leastProcessorTime, processorTime, processorTimeOf } from '../support/processor-time.ts';
 import { scriptedLists } from '../webhook/cluster/scripted-lists.ts';
 import { answerReview, optionsOf, podVector, requestFor, vmiVector } from '../webhook/launcher-fixture.ts';
 import { describeRestarts } from './generated.ts';
@@ -39,6 +40,7 @@ interface Cost {
 /** Milliseconds of processor time of some work. The first run compiles: only if it is too slow, others count. */
 function leastBelow(limit: number, work: () => unknown): number {
   const first = processorTime(work);
+  if (first > limit) collectGarbage();
   return first <= limit ? first : leastProcessorTime(work, 3);
 }
 
@@ -179,11 +181,11 @@ describe('reviews with a hostile field, generated from the schemas', () => {
     let milliseconds = Number.POSITIVE_INFINITY;
     let characters = 0;
     for (let i = 0; i < 3 && milliseconds > MAX_REVIEW_MILLISECONDS; i++) {
-      const { user, system } = process.cpuUsage();
-      const answer = await answerReview(body, review);
-      const used = process.cpuUsage({ user, system });
-      milliseconds = Math.min(milliseconds, (used.user + used.system) / 1000);
-      characters = answer.body.length;
+      if (i > 0) collectGarbage();
+      const used = await processorTimeOf(async () => {
+        characters = (await answerReview(body, review)).body.length;
+      });
+      milliseconds = Math.min(milliseconds, used);
     }
     return { label, milliseconds, isTooSlow: isTooSlow(MAX_REVIEW_MILLISECONDS, milliseconds, `${body}`), characters };
   };

@@ -43,7 +43,7 @@ describe('plumbline console', function () {
       const page = await listen(`${url}events`);
       await page.until(({ event }) => event === 'ready');
       const text = page.events.map(({ data }) => data).join('\n');
-      assert.match(text, /"worker-1",0,1,"",\[\["u","compute","1,17",0\]\],\[\]\]/);
+      assert.match(text, /\["n","worker-1",\{.*"owners":\[\["u","compute","1,17",0\]\]/);
       assert.match(text, /"name":"waits".*"unscheduled":"0\/2 nodes are available: 2 too small\."/);
       await cluster.node(`new-${signal.toLowerCase()}`);
       await page.until(({ data }) => data.includes(`"new-${signal.toLowerCase()}"`));

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { processorTimeOf } from '../support/processor-time.ts';
 import type { WorkCounter } from '../support/work-counter.ts';
 import type { Target, Verdict } from './target.ts';
 import { countWork, holdToWork, type Worked, type WorkOptions } from './work.ts';
@@ -81,18 +82,15 @@ export async function judgeWithinBounds<I>(target: Target<I>, input: I): Promise
   const most = { time: MILLISECONDS.base + MILLISECONDS.each * size, memory: BYTES.base + BYTES.each * size };
   let least = { time: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
   for (let i = 0; i < TRIES; i++) {
-    const before = { time: processorMilliseconds(), memory: process.memoryUsage().heapUsed };
-    const verdict = await target.judge(input);
-    const time = processorMilliseconds() - before.time;
-    const memory = process.memoryUsage().heapUsed - before.memory;
+    const before = process.memoryUsage().heapUsed;
+    let verdict: Verdict = 'refused';
+    const time = await processorTimeOf(async () => {
+      verdict = await target.judge(input);
+    });
+    const memory = process.memoryUsage().heapUsed - before;
     least = { time: Math.min(least.time, time), memory: Math.min(least.memory, memory) };
     if (least.time <= most.time && least.memory <= most.memory) return verdict;
   }
   const used = `${least.time.toFixed(0)} ms and ${(least.memory / 2 ** 20).toFixed(0)} MiB`;
   throw new Error(`took ${used} for ${size} characters`);
-}
-
-function processorMilliseconds(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }

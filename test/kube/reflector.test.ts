@@ -6,6 +6,7 @@ import { node as nodeSchema } from '../../kube/resources.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';
+import { processorTimeOf } from '../support/processor-time.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
 const node = (name: string, labels: Record<string, string> = {}) => ({
@@ -210,10 +211,3 @@ describe('lines of a watch', () => {
     assert.ok(tenfold < 40 * Math.max(once, 5), `${once} ms and ${tenfold} ms`);
   });
 });
-
-async function processorTimeOf(work: () => Promise<unknown>): Promise<number> {
-  const before = process.cpuUsage();
-  await work();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
-}

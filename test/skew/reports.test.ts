@@ -70,7 +70,8 @@ describe('reports from agents of other versions', () => {
   it('of another format: the console shows the node without them', () => {
     const reports = createReports(() => undefined);
     reports.take('n1', OTHER);
-    assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, assignments: [], refusals: [], pinning: [] });
+    const nothing = { assignments: [], refusals: [], pinning: [], resources: [], usage: '' };
+    assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, ...nothing });
   });
 
   it('of another format: the command names the format and omits the node', () => {
