@@ -5,7 +5,7 @@ import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
-import { kubeletSettings } from './kubelet-settings.ts';
+import { kubeletFlags, kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
 import type { Lab } from './lab.ts';
 import type { Round } from './rounds.ts';
@@ -23,6 +23,9 @@ import { SRIOV_UNIT, STOP_SRIOV, startSriov } from './sriov.ts';
 /** The kubelet's root directory. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
+/** Another command line of the kubelet's unit, of the same kubelet with other sources of its settings. */
+const KUBELET_OVERRIDE = '/run/systemd/system/kubelet.service.d/round.conf';
+const DROP_INS = '/etc/lab/kubelet.conf.d';
 const KUBELET_PROGRAM = '/opt/lab/bin/kubelet';
 const OTHER_KUBELET = '/opt/plumbline-lab/kubelet';
 const PLUGIN_UNIT = 'plumbline-lab-devices';
@@ -109,6 +112,30 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
     const last = await lab.run(units.join('; '));
     throw new Error(`${what}: the kubelet or its device plugin did not come up in ${COMES_UP} s\n${last}`);
   };
+  /** The sources that the next kubelet takes its settings from. */
+  const useSource = async ({ settings }: Pick<Round, 'settings'>, configuration: Readonly<Record<string, unknown>>) => {
+    await lab.run(`rm -rf ${KUBELET_OVERRIDE} ${DROP_INS}`);
+    if (settings === 'drop-ins') {
+      const { apiVersion, kind, ...fields } = configuration;
+      const entries = Object.entries(fields);
+      const half = Math.ceil(entries.length / 2);
+      for (const [name, part] of [
+        ['10-first', entries.slice(0, half)],
+        ['20-second', entries.slice(half)],
+      ] as const) {
+        const text = stringify({ apiVersion, kind, ...Object.fromEntries(part) });
+        await lab.run(`mkdir -p ${DROP_INS} && cat >${DROP_INS}/${name}.conf`, text);
+      }
+    }
+    if (settings !== undefined) {
+      const flags = settings === 'flags' ? kubeletFlags(configuration) : [`--config-dir=${DROP_INS}`];
+      const unit = (await lab.run('cat /etc/systemd/system/kubelet.service')).match(/^ExecStart=.*$/m)?.[0] ?? '';
+      const command = unit.replace(`--config=${KUBELET_CONFIG}`, flags.map((flag) => `"${flag}"`).join(' '));
+      const text = `[Service]\nExecStart=\n${command}\n`;
+      await lab.run(`mkdir -p $(dirname ${KUBELET_OVERRIDE}) && cat >${KUBELET_OVERRIDE}`, text);
+    }
+    await lab.run('systemctl daemon-reload');
+  };
   return {
     hardware: () => readGuestHardware(lab),
     kubeletVersion: async () => versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM),
@@ -129,11 +156,14 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       if (round.sriov) await startSriov(lab, process.env);
       else await lab.run(STOP_SRIOV);
       resources = resourcesOf(round);
-      await startKubelet(`round ${round.name}`, reconfigure, configured(original, round, version));
+      const configuration = configured(original, round, version);
+      await useSource(round, configuration);
+      await startKubelet(`round ${round.name}`, reconfigure, stringify(configuration));
     },
     restart: () => startKubelet('restart', []),
     async restore() {
       if (original === undefined) return;
+      await useSource({}, {});
       await lab.run(
         [stopPlugin, STOP_SRIOV, ...stopKubelet, backToOwn, ...reconfigure, 'systemctl start kubelet'].join(' && '),
         original,
@@ -152,7 +182,8 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
 }
 
 const kubeletConfig = z.looseObject({ kind: z.literal('KubeletConfiguration') });
+type KubeletConfig = z.infer<typeof kubeletConfig>;
 
-function configured(text: string, round: Round, version: string): string {
-  return stringify({ ...kubeletConfig.parse(parse(text)), ...kubeletSettings(round, version) });
+function configured(text: string, round: Round, version: string): KubeletConfig {
+  return { ...kubeletConfig.parse(parse(text)), ...kubeletSettings(round, version) };
 }
