@@ -2,8 +2,8 @@ import { CpuSet, unionOf } from './cpu-set.ts';
 import type { Host } from './host.ts';
 
 /**
- * CPUs that are missing from cores with fewer threads than most: where the threads of the other cores are all the same
- * distances apart, the CPU at that distance is offline if the host does not have it. Empty on a hybrid processor.
+ * CPUs that are missing from cores with fewer threads than most: where the threads of the other cores have equal
+ * distances, the CPU at that distance is offline if the host does not have it. Empty on a hybrid processor.
  */
 export function missingThreads({ cores, online }: Host): CpuSet {
   const most = Math.max(...cores.map(({ size }) => size));

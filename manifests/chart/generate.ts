@@ -25,6 +25,12 @@ export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/network-map`]: '.Values.nodeAgent.networkMap',
   [`${AGENT}/selinux`]: '.Values.nodeAgent.selinux',
   [`${AGENT}/openshift`]: '.Values.nodeAgent.openshift',
+  ...Object.fromEntries(
+    ['k3s', 'rke2', 'k0s', 'microk8s'].map((name) => [
+      `${AGENT}/${name}`,
+      `eq .Values.nodeAgent.distribution "${name}"`,
+    ]),
+  ),
   'components/monitoring': '.Values.monitoring.enabled',
   'components/console': '.Values.console.enabled',
   'scheduler/loopback': 'eq .Values.scheduler.mode "loopback"',

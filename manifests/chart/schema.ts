@@ -4,6 +4,7 @@ import type { Json } from './tree.ts';
 const HANDED_ON = ['resources', 'nodeSelector', 'affinity', 'updateStrategy'];
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   'scheduler.mode': ['sidecar', 'loopback'],
+  'nodeAgent.distribution': ['', 'k3s', 'rke2', 'k0s', 'microk8s'],
   'dpu.lease': ['none', 'own', 'observe'],
   'webhook.alignment': ['annotated', 'always', 'auto'],
   'images.pullPolicy': ['', 'Always', 'IfNotPresent', 'Never'],

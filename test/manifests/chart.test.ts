@@ -19,6 +19,9 @@ const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/network-map`]: 'nodeAgent.networkMap=true',
   [`${AGENT}/selinux`]: 'nodeAgent.selinux=true',
   [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
+  ...Object.fromEntries(
+    ['k3s', 'rke2', 'k0s', 'microk8s'].map((name) => [`${AGENT}/${name}`, `nodeAgent.distribution=${name}`]),
+  ),
   'components/monitoring': 'monitoring.enabled=true',
   'components/console': 'console.enabled=true',
   'scheduler/loopback': 'scheduler.mode=loopback',

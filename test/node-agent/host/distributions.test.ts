@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, symlinkSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -10,6 +10,8 @@ import { buildStatus } from '../../../node-agent/report/status.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
+import { needs } from '../../support/parts.ts';
 import { inputs, known } from '../report/inputs-fixture.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
@@ -38,6 +40,8 @@ interface Layout {
   readonly configz?: object;
   /** Path of the certificate that the kubelet serves with. */
   readonly certificate?: string;
+  /** The components of the manifests with the agent's mounts. Absent: other mounts are needed. */
+  readonly components?: readonly ('k3s' | 'rke2' | 'k0s' | 'microk8s')[];
 }
 
 interface Expected {
@@ -70,6 +74,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'kubeadm: the file of the package’s unit',
     {
       source: 'github.com/kubernetes/release rpm/10-kubeadm.conf (ExecStart, KUBELET_CONFIG_ARGS)',
+      components: [],
       command: [
         '/usr/bin/kubelet',
         '--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf',
@@ -88,6 +93,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'kubeadm: flags in KUBELET_EXTRA_ARGS override the file',
     {
       source: 'github.com/kubernetes/release rpm/10-kubeadm.conf (KUBELET_EXTRA_ARGS)',
+      components: [],
       command: [
         '/usr/bin/kubelet',
         '--kubeconfig=/etc/kubernetes/kubelet.conf',
@@ -114,6 +120,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'RKE2: drop-ins without a file',
     {
       source: 'docs.rke2.io/advanced (kubelet configuration); github.com/rancher/rke2 pkg/executor/staticpod (Kubelet)',
+      components: ['rke2'],
       command: [
         'kubelet',
         '--volume-plugin-dir=/var/lib/kubelet/volumeplugins',
@@ -133,6 +140,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'Harvester: drop-ins of RKE2, and the CPU manager as a flag',
     {
       source: 'github.com/harvester/harvester-installer pkg/config/templates/rke2-99-z01-harvester-cpu-manager.yaml',
+      components: ['rke2'],
       command: [
         'kubelet',
         '--volume-plugin-dir=/var/lib/kubelet/volumeplugins',
@@ -186,6 +194,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'k0s: a kubelet of its own below the data directory',
     {
       source: 'github.com/k0sproject/k0s pkg/component/worker/kubelet.go (Start)',
+      components: ['k0s'],
       command: [
         '/var/lib/k0s/bin/kubelet',
         '--root-dir=/var/lib/k0s/kubelet',
@@ -204,6 +213,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'MicroK8s: kubelite with a file of arguments',
     {
       source: 'github.com/canonical/microk8s microk8s-resources/default-args/{kubelite,kubelet}',
+      components: ['microk8s'],
       command: KUBELITE,
       rootDir: '/var/snap/microk8s/common/var/lib/kubelet',
       files: { '/var/snap/microk8s/9044/args/kubelet': MICROK8S_ARGS },
@@ -215,6 +225,7 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'K3s: shows no flags; /configz with the certificate and port of its drop-ins',
     {
       source: 'docs.k3s.io/advanced; github.com/k3s-io/k3s pkg/daemons/agent/agent_linux.go (kubeletArgsAndConfig)',
+      components: ['k3s'],
       command: ['/usr/local/bin/k3s', 'server'],
       files: { [`${K3S_DIRECTORY}/20-numa.conf`]: STATIC },
       certificate: '/var/lib/rancher/k3s/agent/serving-kubelet.crt',
@@ -356,6 +367,26 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
   ],
 ];
 
+interface PodWithMounts {
+  readonly containers: readonly { readonly volumeMounts: readonly { name: string; mountPath: string }[] }[];
+  readonly volumes: readonly { name: string; hostPath?: { path: string } }[];
+}
+
+/** Paths on the host by where the agent sees them, with the DaemonSet of the manifests. */
+function mountsOf(components: readonly string[]): [mountPath: string, path: string | undefined][] {
+  const objects = objectsOf(
+    render(
+      'base',
+      components.map((name) => `base/node-agent/components/${name}`),
+    ),
+  );
+  const agent = objects.find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === 'plumbline-node-agent');
+  const { containers, volumes } = (agent as unknown as { spec: { template: { spec: PodWithMounts } } }).spec.template
+    .spec;
+  const hostPathOf = (volume: string) => volumes.find(({ name }) => name === volume)?.hostPath?.path;
+  return (containers[0]?.volumeMounts ?? []).map(({ name, mountPath }) => [mountPath, hostPathOf(name)]);
+}
+
 describe('the kubelet’s settings in a report', () => {
   const temp = tempDirectories();
   const authority = createCertificateAuthority('kubelet-ca');
@@ -421,6 +452,35 @@ describe('the kubelet’s settings in a report', () => {
       if (!isKnown) assert.ok('unpredictable' in kubeletOfReport(status));
     });
   }
+
+  describe('with the mounts of the manifests', () => {
+    needs('kubectl');
+    for (const [name, layout, expected] of LAYOUTS.filter(([, { components }]) => components !== undefined)) {
+      it(name, async () => {
+        const [root, container] = [temp(), temp()];
+        if (layout.configz !== undefined) await serve(root, layout);
+        await place(root, layout);
+        // The agent shares the host's process table.
+        const mounts = [['/proc', '/proc'] as const, ...mountsOf(layout.components ?? [])];
+        for (const [mountPath, path] of mounts.sort(([a], [b]) => a.length - b.length)) {
+          if (path === undefined || existsSync(join(container, mountPath))) continue;
+          mkdirSync(dirname(join(container, mountPath)), { recursive: true });
+          if (existsSync(join(root, path))) symlinkSync(join(root, path), join(container, mountPath));
+        }
+        const sources = sourcesOf(container, { ...layout, flags: [] });
+        const { cpuManager, topologyManager } = await published(
+          createKubeletConfigReader(sources, recordingLogger().log),
+        );
+        assert.deepEqual(
+          { cpuManager, topologyManager },
+          {
+            cpuManager: expected.cpuManager,
+            topologyManager: expected.topologyManager,
+          },
+        );
+      });
+    }
+  });
 
   it('stay the same until the kubelet starts again, whatever its files say', async () => {
     const root = temp();
