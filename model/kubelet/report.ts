@@ -1,6 +1,13 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
+import { cut } from '../errors.ts';
 import { createHost, type Host, type HostCounts, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
-import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
+import {
+  KUBELET_CONFIG_CONDITION,
+  PHYSNET_RESOURCE_PREFIX,
+  PLACED_RESOURCE,
+  physnetResource,
+  TUNNEL_RESOURCE,
+} from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
 import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
 import type { CellMemory } from './memory-state.ts';
@@ -47,7 +54,11 @@ export interface HostReport {
   readonly pmdCPUs?: string | undefined;
   /** Whether the agent sets CPU masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
+  readonly conditions?: readonly { readonly type: string; readonly message: string }[] | undefined;
 }
+
+/** An answer of the extender has the reason once for each node. */
+const MAX_REASON_CHARACTERS = 120;
 
 /**
  * The host of a report.
@@ -67,7 +78,11 @@ export function hostOfReport(report: HostReport): Host {
 export function kubeletOfReport(report: HostReport, host = hostOfReport(report)): Kubelet | Unpredictable {
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
   // An agent that could read the kubelet's configuration reports a policy, even if it is `none`.
-  if (!report.topologyManager) return { unpredictable: "the kubelet's configuration is not reported" };
+  if (!report.topologyManager) {
+    const condition = report.conditions?.find(({ type }) => type === KUBELET_CONFIG_CONDITION);
+    const reason = condition === undefined ? '' : `: ${cut(condition.message, MAX_REASON_CHARACTERS)}`;
+    return { unpredictable: `the kubelet's configuration is not reported${reason}` };
+  }
   return createKubelet({
     version: report.kubeletVersion,
     host,

@@ -4,6 +4,7 @@ import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { HostDescription } from '../../model/host.ts';
+import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
@@ -107,7 +108,7 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
   const [problem] = networks.problems;
   return [
     conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),
-    conditionOf('KubeletConfigKnown', 'NotFound', configProblems(inputs)),
+    conditionOf(KUBELET_CONFIG_CONDITION, 'NotFound', configProblems(inputs)),
     conditionOf(
       'NetworksKnown',
       problem?.reason ?? '',

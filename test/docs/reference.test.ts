@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GENERATED, pageOf } from '../../docs/generate-reference.ts';
 import * as names from '../../model/names.ts';
+import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
 import { root } from '../support/bundles.ts';
 
 const FOLDER = 'docs/reference';
@@ -62,7 +63,9 @@ describe(`${FOLDER}/names.md`, () => {
 describe(`${FOLDER}/conditions.md`, () => {
   it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
-    const reported = [...report.matchAll(/conditionOf\(\s*'(\w+)'/g)].map(([, type = '']) => type);
+    const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|KUBELET_CONFIG_CONDITION)/g)].map(
+      ([, type = KUBELET_CONFIG_CONDITION]) => type,
+    );
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
     const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];
     assert.ok(reported.length > 6);

@@ -1,6 +1,6 @@
 import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
+import { KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
@@ -19,7 +19,7 @@ const LOGS = fix(
 /** The effect of each condition of a NodeTopology that is False. */
 const CONDITIONS: Readonly<Record<string, string>> = {
   AssignmentsKnown: 'the owners of CPUs there are unknown; the last known owners stay in the report',
-  KubeletConfigKnown: 'the extender cannot predict that kubelet exactly',
+  [KUBELET_CONFIG_CONDITION]: 'the extender cannot predict that kubelet exactly',
   NetworksKnown: 'the extender places no VM that needs a network there',
   NetworkMapValid: 'the agent does not apply the current network map on that node',
   NetworkMapAgrees: 'the network map overrides what the agent finds; one of them is wrong',

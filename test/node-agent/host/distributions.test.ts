@@ -449,7 +449,10 @@ describe('the kubelet’s settings in a report', () => {
       assert.equal(condition?.status, isKnown ? 'True' : 'False');
       assert.match(condition?.message ?? '', expected.problem ?? /^$/);
       assert.ok((condition?.message.length ?? 0) < 600, condition?.message);
-      if (!isKnown) assert.ok('unpredictable' in kubeletOfReport(status));
+      const kubelet = kubeletOfReport(status);
+      const unpredictable = 'unpredictable' in kubelet ? kubelet.unpredictable : '';
+      const reason = `the kubelet's configuration is not reported: ${condition?.message.slice(0, 100)}`;
+      assert.equal(unpredictable.startsWith(reason), !isKnown, unpredictable);
     });
   }
 
