@@ -36,7 +36,12 @@ export function kubeletSettings(round: Round, version: string): Readonly<Record<
  */
 export function kubeletFlags(configuration: Readonly<Record<string, unknown>>): string[] {
   const { apiVersion: _, kind: _kind, ...fields } = configuration;
-  return Object.entries(fields).flatMap(([field, value]) => FLAGS[field]?.(value as never) ?? unknownField(field));
+  // Only a configuration file has default thresholds.
+  const eviction = `--eviction-hard=memory.available<${EVICTION}Mi`;
+  return [
+    eviction,
+    ...Object.entries(fields).flatMap(([field, value]) => FLAGS[field]?.(value as never) ?? unknownField(field)),
+  ];
 }
 
 function unknownField(field: string): never {
