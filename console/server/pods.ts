@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
-import { paddingOf } from '../../model/admission/decided.ts';
+import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';

@@ -6,6 +6,7 @@ import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
+import { decisionText, NOTHING_TO_DO, placementText } from './decision-annotation.ts';
 import type {
   AdmissionFinding,
   ClusterFacts,
@@ -19,7 +20,6 @@ import type {
 import { networksOf, reachFindings } from './networks.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
-import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
  * Decides about one pod, on each of its admission passes. It admits a pod unchanged if the pod is neither a launcher

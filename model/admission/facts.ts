@@ -1,9 +1,9 @@
-import type { Finding } from '../finding.ts';
-import type { NodeKind } from '../launcher/node-kind.ts';
+import type { Finding } from '../errors.ts';
+import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
-import type { AlignmentPolicy, OversizedPolicy } from '../launcher/policy.ts';
 import type { VmiReference } from '../launcher/recognize.ts';
 import type { PodShape, VmiShape } from '../launcher/shapes.ts';
+import type { NodeKind } from '../launcher/smt-affinity.ts';
 import type { NetworkContext } from '../networks/context.ts';
 import type { NetworkedVmi, PrimaryNetwork } from '../networks/interfaces.ts';
 import type { NadFacts } from '../networks/nad.ts';

@@ -1,12 +1,11 @@
-import type { Finding } from '../finding.ts';
-import type { OversizedPolicy } from '../launcher/policy.ts';
+import type { Finding } from '../errors.ts';
+import type { OversizedPolicy } from '../launcher/annotation.ts';
 import type { MetaShape, PodShape } from '../launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
-import { reachFinding } from '../networks/common-cell.ts';
 import { interfacesOf, type NetworkedVmi, type NetworkInterface, parseAffinities } from '../networks/interfaces.ts';
 import { classifyNad, type NadFacts } from '../networks/nad.ts';
-import type { Guest } from '../networks/reach.ts';
+import { type Guest, reachFinding } from '../networks/reach.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
 import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
 import { interfacesBy } from '../placement/preferences.ts';

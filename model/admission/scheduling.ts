@@ -1,5 +1,4 @@
-import { quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
+import { type Finding, quote } from '../errors.ts';
 import type { SchedulerFacts } from './facts.ts';
 
 /** The API server's default for a pod without a scheduler. */

@@ -1,6 +1,6 @@
-import { bitCount, type Hint, type ResourceHints, subMasks } from './hint.ts';
+import type { Behaviour } from './options.ts';
+import { bitCount, type Hint, type ResourceHints, subMasks } from './provider.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
-import type { Behaviour } from './versions.ts';
 
 /** One device of a device plugin. */
 export interface Device {

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, subMasks } from './hint.ts';
+import { bitCount, type Hint, isNarrower, subMasks } from './provider.ts';
 
 /** Bytes of one kind of memory (`memory`, `hugepages-2Mi`) in one NUMA node. */
 export interface MemoryTable {

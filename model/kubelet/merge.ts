@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, type ProviderHints } from './hint.ts';
+import { bitCount, type Hint, isNarrower, type ProviderHints } from './provider.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 

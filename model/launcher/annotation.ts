@@ -1,10 +1,16 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
-import { quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
+import { type Finding, quote } from '../errors.ts';
+import {
+  ALIGN_ANNOTATION,
+  ALIGN_WHOLE_CORES,
+  CPU_MASK_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  FULL_PCPUS_ONLY,
+  NUMA_AFFINITY_ANNOTATION,
+} from '../names.ts';
+import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qosObstacles } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
-import type { AlignmentPolicy } from './policy.ts';
 import type { GuestCpu, MetaShape, PodShape } from './shapes.ts';
 
 /** Information for the user about a launcher's CPUs. */
@@ -164,3 +170,32 @@ export function mixedFinding(candidates: readonly number[], threadsPerCore: numb
   const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
   return [{ severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message }];
 }
+
+/**
+ * The annotations that opt in. A launcher without any of them changes only if the policy aligns all launchers, if it
+ * has a required network or if it has a mask. The webhook configurations list the same names, so that no other launcher
+ * waits for this webhook.
+ */
+export const ASKING: readonly string[] = [
+  FULL_PCPUS_ANNOTATION,
+  EVEN_PARITY_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+];
+
+/** Whether a launcher, or the template it is rendered from, has one of these annotations. */
+export function hasAsked({ annotations }: Pick<MetaShape, 'annotations'>): boolean {
+  return ASKING.some((name) => annotations?.[name] !== undefined);
+}
+
+/**
+ * Which launchers are aligned. `annotated`: those that opt in, to at least an even number. `always`: all, to the same.
+ * `auto`: all, to the threads per core of the candidate nodes, so that no CPU is wasted without SMT.
+ */
+export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
+export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
+
+/** The reaction to a VM that is larger than the NUMA nodes of its networks on every node that it can run on. */
+export const OVERSIZED_POLICIES = ['refuse', 'warn'] as const;
+export type OversizedPolicy = (typeof OVERSIZED_POLICIES)[number];

@@ -5,6 +5,7 @@ import { NETWORKS_ANNOTATION, parseAttachments, parseRef, refText } from '../net
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { integralCpus } from '../quantity.ts';
 import {
+  type AlignmentPolicy,
   annotationFindings,
   type LauncherFinding,
   mixedFinding,
@@ -13,7 +14,6 @@ import {
 } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from './cpus.ts';
-import type { AlignmentPolicy } from './policy.ts';
 import { recognizeLauncher } from './recognize.ts';
 import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
 

@@ -1,9 +1,7 @@
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { few } from '../errors.ts';
-import { isReleased } from './released.ts';
-import { parseMicroTime } from './renew-time.ts';
-import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
-import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
+import { isReleased, type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
+import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS, parseMicroTime } from './timing.ts';
 
 /** One reading of a DPU's lease. */
 export interface LeaseLook extends WriterSample {

@@ -1,7 +1,6 @@
 import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
-import { mainPlugin, type Plugin } from './cni-config.ts';
+import { mainPlugin, type NadRefusal, type Plugin, refusalOf } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
-import { type NadRefusal, refusalOf } from './refusal.ts';
 
 export interface NadShape {
   readonly metadata: {

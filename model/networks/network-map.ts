@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { CpuSet } from '../cpu-set.ts';
 import { cut, PlumblineError } from '../errors.ts';
-import type { NodeNetworks } from './common-cell.ts';
+import type { NodeNetworks } from './reach.ts';
 
 /**
  * An administrator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA

@@ -1,11 +1,10 @@
-import { cut, few, quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
+import { cut, type Finding, few, quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { type NetworkRef, refText } from './attachments.ts';
+import type { NadRefusal } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 import { type Affinity, type AffinityByInterface, type NetworkInterface, PREFERRED_EFFECT } from './interfaces.ts';
 import { classifyNad, type NadFacts, type NadShape, type NetworkClass, nadFacts } from './nad.ts';
-import type { NadRefusal } from './refusal.ts';
 
 /** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */
 export type ResolvedNetwork = NetworkClass & {

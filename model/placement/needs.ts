@@ -1,7 +1,6 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { assertOnline, type Host, MAX_CELL_ID } from '../host.ts';
-import { missingThreads } from '../host-cores.ts';
+import { assertOnline, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {
@@ -16,7 +15,7 @@ import {
 import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
-import type { NodeNetworks } from '../networks/common-cell.ts';
+import type { NodeNetworks } from '../networks/reach.ts';
 
 /** A network interface with an affinity. */
 export interface NetworkNeed {

@@ -4,8 +4,7 @@ import { lastingCpus } from '../kubelet/pod-request.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import { type NodeRooms, outOfReach } from '../networks/reach.ts';
 import { cellsOfNetwork, type NetworkNeed, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
-import { type Refusal, refusal } from './refusal.ts';
-import { freeCores } from './whole-cores.ts';
+import { freeCores, type Refusal, refusal } from './refusal.ts';
 
 /** The ids of the NUMA nodes of the CPUs, ascending. */
 export function cellsTouched(host: Host, cpus: CpuSet): number[] {

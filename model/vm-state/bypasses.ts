@@ -1,13 +1,12 @@
-import { decidedOf } from '../admission/decided.ts';
+import { decidedOf } from '../admission/decision-annotation.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
 import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import type { PlacementNeeds } from '../placement/needs.ts';
 import { isExclusive } from '../placement/preferences.ts';
-import { type Named, startAgain } from './common-remedies.ts';
 import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { plumbline, remedy } from './remedy.ts';
+import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 

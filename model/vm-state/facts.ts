@@ -3,7 +3,7 @@ import type { ContainerShape, OwnerReference } from '../launcher/shapes.ts';
 import { PAUSED_START_ANNOTATION } from '../names.ts';
 import type { PlacementHost } from '../placement/needs.ts';
 import type { NeedyPod } from '../placement/preferences.ts';
-import type { NodeGroup } from './node-groups.ts';
+import type { RefusalKind } from '../placement/verdict.ts';
 import type { Reason } from './reasons.ts';
 import type { Remedy } from './remedy.ts';
 
@@ -180,4 +180,35 @@ export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['
   const [reason, since] = [found.reason ?? '', found.lastTransitionTime ?? ''];
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   return { atStart: isPausedAtStart(record, { reason, since }), text: reason };
+}
+
+/**
+ * Why a node is rejected independently of Plumbline's verdict: by kube-scheduler, or, `too-large`, because the node
+ * could not hold the pod even if it were empty.
+ */
+export type SchedulerRefusal =
+  | 'cordoned'
+  | 'cordoned-and-more'
+  | 'tainted'
+  | 'not-ready'
+  | 'not-selected'
+  | 'short-of'
+  | 'too-large';
+
+/** Nodes with the same verdict. */
+export interface NodeGroup {
+  /** 'fits', or the reason. */
+  readonly kind: 'fits' | RefusalKind | SchedulerRefusal;
+  readonly text: string;
+  readonly count: number;
+  /** All nodes of the group; the one that needs the least comes first. */
+  readonly nodes: readonly string[];
+  /** The detail of the first node, with its numbers. */
+  readonly detail: string;
+  readonly missing?: number | undefined;
+  /**
+   * If the pod fits: the CPUs that the first node would assign, and their NUMA nodes; absent if that is not predicted.
+   */
+  readonly cpus?: readonly number[] | undefined;
+  readonly numaNodes?: readonly number[] | undefined;
 }

@@ -1,7 +1,6 @@
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { addAnnotation, readEvents, startAgain } from './common-remedies.ts';
 import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
-import { plumbline, remedy } from './remedy.ts';
+import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
 
 /** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
 export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];

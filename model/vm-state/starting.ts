@@ -1,6 +1,5 @@
-import { bringDpuBack, readEvents } from './common-remedies.ts';
 import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } from './remedy.ts';
 
 /** The kubelet's message when the agent refuses a container before its start. */
 const BEFORE_START = 'PreStartContainer rpc failed';

@@ -1,10 +1,9 @@
 import { readableNeedsOf } from '../placement/preferences.ts';
 import { bypassesOf } from './bypasses.ts';
-import { bringWebhookBack, checkVirtController, readEvents } from './common-remedies.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod, rejectedBefore } from './rejected.ts';
-import { kubectl, type Remedy, remedy, virtctl } from './remedy.ts';
+import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
 import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';

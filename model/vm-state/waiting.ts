@@ -1,10 +1,8 @@
 import { SCHEDULER } from '../names.ts';
 import { schedulerOf } from './bypasses.ts';
-import { bringSchedulerBack } from './common-remedies.ts';
-import type { Cause, SearchFacts, StatePod, VmFacts } from './facts.ts';
-import type { NodeGroup } from './node-groups.ts';
+import type { Cause, NodeGroup, SearchFacts, StatePod, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
-import { kubectl, type Remedy, remedy } from './remedy.ts';
+import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
 /** Why a pod waits for a node. */
 export function waitingPod(facts: VmFacts, pod: StatePod): Cause {

@@ -1,4 +1,4 @@
-import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import { isLeaseEnabled } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';

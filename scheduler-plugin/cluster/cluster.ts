@@ -8,7 +8,7 @@ import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { isReleased } from '../../model/lease/released.ts';
+import { isReleased } from '../../model/lease/repair.ts';
 import {
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
@@ -24,9 +24,8 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { PodBudget } from './pod-budget.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, PodBudget, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {

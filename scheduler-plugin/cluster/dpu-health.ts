@@ -9,7 +9,7 @@ import {
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
-import { isReleased } from '../../model/lease/released.ts';
+import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';

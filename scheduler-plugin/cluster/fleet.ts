@@ -2,10 +2,15 @@ import { createHash } from 'node:crypto';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
-import { usageOf } from '../../model/kubelet/usage.ts';
+import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type FreeCpus, freeCpusOf } from '../../model/placement/coarse.ts';
-import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
-import { createNodeShapes, type NodeShape } from './node-shapes.ts';
+import {
+  type PlacementHost,
+  type PlacementNeeds,
+  preparedHost,
+  sharesOn,
+  withAssignments,
+} from '../../model/placement/needs.ts';
 
 /** The stored part of a report's assignment. */
 export interface Assignment {
@@ -202,4 +207,41 @@ export class Fleet {
 function loadOf({ id }: NodeShape, owned: CpuSet, usage: string): string {
   const text = `${id} ${owned}${usage}`;
   return text.length <= MAX_LOAD_CHARACTERS ? text : createHash('sha256').update(text).digest('base64');
+}
+
+/**
+ * The properties of a node that do not depend on its pods: hardware, kubelet, networks. Nodes of the same model share
+ * it, which keeps the memory for each node small: a host of 128 CPUs takes 20 KB of objects.
+ */
+export interface NodeShape {
+  readonly id: number;
+  readonly key: string;
+  /** The node without pods. */
+  readonly empty: PlacementHost;
+}
+
+export function createNodeShapes() {
+  const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
+  let lastId = 0;
+  return {
+    /**
+     * Returns the shape of a report. Return it with `release`.
+     * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
+     */
+    take(status: NodeTopologyStatus): NodeShape {
+      const withoutPods = reportWithoutPods(status);
+      const key = JSON.stringify(withoutPods);
+      let known = shapes.get(key);
+      if (known === undefined) {
+        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods) }, users: 0 };
+        shapes.set(key, known);
+      }
+      known.users++;
+      return known.shape;
+    },
+    release({ key }: NodeShape): void {
+      const known = shapes.get(key);
+      if (known !== undefined && --known.users === 0) shapes.delete(key);
+    },
+  };
 }

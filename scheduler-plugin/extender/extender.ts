@@ -1,9 +1,12 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { answerLimit } from '../../model/reservations/answer-limit.ts';
-import { reservationSeconds } from '../../model/reservations/duration.ts';
-import type { Place, PredictionBasis } from '../../model/reservations/reservation.ts';
+import {
+  answerLimit,
+  type Place,
+  type PredictionBasis,
+  reservationSeconds,
+} from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
@@ -12,9 +15,8 @@ import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { Decisions } from '../filter/decisions.ts';
-import { dpuRefusal } from '../filter/dpu-text.ts';
 import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
-import { NodeVerdicts } from '../filter/node-verdicts.ts';
+import { dpuRefusal, NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';

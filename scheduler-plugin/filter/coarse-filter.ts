@@ -1,8 +1,7 @@
 import { type CoarseNeed, coarseFit, coarseNeedOf } from '../../model/placement/coarse.ts';
 import { cellsOfNetwork, keepsWholeCores, sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
-import type { ClusterNode } from '../cluster/fleet.ts';
-import type { NodeShape } from '../cluster/node-shapes.ts';
+import type { ClusterNode, NodeShape } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /** A node that is not refused yet, with the facts that determine its position among the candidates. */

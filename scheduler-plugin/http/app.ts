@@ -5,11 +5,10 @@ import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { BodyError } from '../../runtime/body-error.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { parseExtenderArgs } from '../extender/args.ts';
+import { filterError, filterResult, parseExtenderArgs } from '../extender/args.ts';
 import type { Explainer } from '../extender/explain.ts';
 import { type Extender, NotNow } from '../extender/extender.ts';
 import { preempt } from '../extender/preempt.ts';
-import { filterError, filterResult } from '../extender/result.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';

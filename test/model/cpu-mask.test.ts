@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
-import { planPins } from '../../model/cpu-mask/host-pins.ts';
+import { overlaps, planPins } from '../../model/cpu-mask/host-pins.ts';
 import {
   ALL,
   briefMask,
@@ -17,7 +17,6 @@ import {
   parseMask,
   pinsNothing,
 } from '../../model/cpu-mask/mask.ts';
-import { overlaps } from '../../model/cpu-mask/overlap.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { processorTime } from '../support/processor-time.ts';

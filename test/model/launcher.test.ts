@@ -7,9 +7,9 @@ import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/
 import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
-import { askedMultiples, type NodeKind } from '../../model/launcher/node-kind.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
+import { askedMultiples, type NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { run as runCpuCases } from '../vectors/kubevirt-cpu.ts';
 

@@ -9,7 +9,6 @@ import {
   type ObserverOptions,
   observeLease,
 } from '../../model/lease/observer.ts';
-import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 import { type LeaseOwner, type LeaseShape, leaseForm, repairLease } from '../../model/lease/repair.ts';
 import {
   checkLeaseTiming,
@@ -18,7 +17,9 @@ import {
   LeaseTimingError,
   leaseSeconds,
   MOST_LEASE_SECONDS,
+  nextRenewTime,
   observationPeriod,
+  parseMicroTime,
 } from '../../model/lease/timing.ts';
 
 const D = 40;

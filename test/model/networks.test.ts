@@ -13,7 +13,6 @@ import {
   parseAttachments,
   refText,
 } from '../../model/networks/attachments.ts';
-import { type NodeReach, reachFinding } from '../../model/networks/common-cell.ts';
 import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
 import {
   type AffinityByInterface,
@@ -24,6 +23,7 @@ import {
   parseAffinities,
 } from '../../model/networks/interfaces.ts';
 import { classifyNad, type NadShape } from '../../model/networks/nad.ts';
+import { type NodeReach, reachFinding } from '../../model/networks/reach.ts';
 import { type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
 import { run as runNads } from '../vectors/nads.ts';

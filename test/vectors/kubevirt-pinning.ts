@@ -1,10 +1,11 @@
 import { EVEN_PARITY_ANNOTATION, type GuestTopology } from '../../model/launcher/cpus.ts';
-import { type LauncherCells, PinPool } from '../../model/launcher/pin-pool.ts';
 import {
+  type LauncherCells,
   LauncherPinError,
   type LauncherPinRequest,
   launcherPinRequest,
   launcherPins,
+  PinPool,
 } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';

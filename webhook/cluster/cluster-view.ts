@@ -7,14 +7,12 @@ import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
-import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
-import type { ConfiguredContext } from '../../model/networks/context-file.ts';
+import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import { type NetworkedVmi, PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { createNodeCache } from './node-cache.ts';
-import { type CacheOptions, LIST_PAGE } from './options.ts';
+import { type CacheOptions, createNodeCache, LIST_PAGE } from './node-cache.ts';
 
 /** The fields of a VMI that affect the decision about its launcher. */
 export type VmiView = VmiShape & NetworkedVmi;

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import {
   filteringTaints,
   type SelectingSpec,
@@ -14,6 +14,7 @@ import {
   type Taint,
   toleratesAll,
 } from '../../model/launcher/node-selection.ts';
+import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
@@ -25,8 +26,8 @@ import {
   type ReportFault,
 } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
-import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 export interface NodeCacheOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
@@ -219,3 +220,16 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
   }
   return { physnets, tunnel };
 }
+
+/** Options of every cache of the webhook. */
+export interface CacheOptions {
+  readonly client: KubeClient;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/**
+ * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
+ */
+export const LIST_PAGE = 100;

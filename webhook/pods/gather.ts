@@ -1,9 +1,8 @@
 import type * as z from 'zod';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
-import { hasAsked } from '../../model/admission/asking.ts';
 import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
-import { asksForAlignment, asksForWholeCores } from '../../model/launcher/annotation.ts';
+import { asksForAlignment, asksForWholeCores, hasAsked } from '../../model/launcher/annotation.ts';
 import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
 import { fitsLauncher } from '../../model/launcher/decide.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';

@@ -1,14 +1,12 @@
-import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
-import { hasAsked } from '../../model/admission/asking.ts';
 import type { SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulerWarnings } from '../../model/admission/scheduling.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { hasAsked } from '../../model/launcher/annotation.ts';
 import { checkTemplate, misplacedAnnotations, rejectionWarning } from '../../model/launcher/template.ts';
 import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
-import type { AdmissionRequest, Review } from '../review/admission-review.ts';
+import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
 import { type ReadTemplate, readTemplate } from './read-template.ts';
-import { maskWarnings } from './vm-masks.ts';
-import { reviewNetworks } from './vm-networks.ts';
+import { maskWarnings, reviewNetworks } from './vm-findings.ts';
 
 export interface VmValidationOptions extends Settings, ClusterFactsOptions {
   readonly route: Pick<SchedulerFacts, 'schedulerName'>;

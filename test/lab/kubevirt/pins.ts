@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { hostOfReport } from '../../../model/kubelet/report.ts';
-import { launcherCells } from '../../../model/launcher/io-pins.ts';
 import { type LauncherPins, launcherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import { launcherCells } from '../../../model/launcher/qemu-threads.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import type { Machine } from './virtual-machine.ts';
 

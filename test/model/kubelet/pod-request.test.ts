@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {
   type ContainerRequest,
   hasPodLevelResources,
+  isGuaranteed,
   lastingCpus,
   podCpus,
   podDevices,
@@ -10,7 +11,6 @@ import {
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
 import type { Pod, PodResources } from '../../../model/kubelet/pod-shape.ts';
-import { isGuaranteed } from '../../../model/kubelet/qos.ts';
 import { container, pod } from './fixture.ts';
 
 const GI = 2 ** 30;

@@ -11,9 +11,9 @@ import {
 } from '../../../model/launcher/containers.ts';
 import { launcherCpus, pinnedCpus } from '../../../model/launcher/cpus.ts';
 import { decideAlignment } from '../../../model/launcher/decide.ts';
-import { ioThreadPins, launcherCells } from '../../../model/launcher/io-pins.ts';
 import { formatPausedStart, nextStep, parsePausedStart, startsRunning } from '../../../model/launcher/paused-start.ts';
 import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import { ioThreadPins, launcherCells } from '../../../model/launcher/qemu-threads.ts';
 import type { VmiShape } from '../../../model/launcher/shapes.ts';
 import { integralCpus, isZeroAmount } from '../../../model/quantity.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';

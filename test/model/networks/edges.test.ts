@@ -3,13 +3,11 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { parseAttachments, parseRef } from '../../../model/networks/attachments.ts';
 import { mainPlugin } from '../../../model/networks/cni-config.ts';
-import { reachFinding } from '../../../model/networks/common-cell.ts';
-import { EMPTY_CONTEXT, parseBridgeMappings } from '../../../model/networks/context.ts';
-import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { EMPTY_CONTEXT, parseBridgeMappings, parseConfiguredContext } from '../../../model/networks/context.ts';
 import { parseAffinities } from '../../../model/networks/interfaces.ts';
 import { classifyNad, isPrimaryNetwork, nadFacts } from '../../../model/networks/nad.ts';
 import { overlayNetworkMap } from '../../../model/networks/network-map.ts';
-import { outOfReach } from '../../../model/networks/reach.ts';
+import { outOfReach, reachFinding } from '../../../model/networks/reach.ts';
 import { type ResolvedNetwork, resolveNetworks } from '../../../model/networks/resolve.ts';
 import {
   EVERY_NETWORK,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { tooLargeFor } from '../../../model/placement/verdict.ts';
 import { pauseOf, type StatePod, type VmFacts } from '../../../model/vm-state/facts.ts';
 import { type REASONS, worst } from '../../../model/vm-state/reasons.ts';
 import { runningState, vmState } from '../../../model/vm-state/state.ts';
-import { tooLargeFor } from '../../../model/vm-state/too-large.ts';
 import { needs, node, physnet } from '../placement/fixture.ts';
 import { ANNOTATED, launcher, VM } from './fixture.ts';
 

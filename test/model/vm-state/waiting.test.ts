@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
-import type { NodeGroup } from '../../../model/vm-state/node-groups.ts';
+import type { NodeGroup, StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
 import { waitingPod } from '../../../model/vm-state/waiting.ts';
 import { launcher, shown, VM } from './fixture.ts';
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import {
+  createNodeShapes,
   Fleet,
   type NodeFlag,
   ownedCpusOf,
   reportsPod,
   trustedShape,
 } from '../../../scheduler-plugin/cluster/fleet.ts';
-import { createNodeShapes } from '../../../scheduler-plugin/cluster/node-shapes.ts';
 import { statusOf } from '../extender-fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });

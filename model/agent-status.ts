@@ -1,5 +1,38 @@
 import * as z from 'zod';
 
+/** The node agent's response at /ovs. Unknown fields of a newer agent are ignored. */
+export const ovsStatus = z.object({
+  enabled: z.boolean(),
+  enablerFile: z.string(),
+  /** CPUs that ordinary threads should be on; null while no affinity is set. */
+  wanted: z.string().nullable(),
+  why: z.array(z.string()),
+  problems: z.array(z.string()),
+  /** The agent's sources for CPU owners, and the problem of each; none from an older agent. */
+  sources: z.array(z.object({ name: z.string(), problem: z.string().nullable() })).default([]),
+  processes: z.array(
+    z.object({
+      name: z.string(),
+      role: z.string(),
+      pid: z.number(),
+      threads: z.array(
+        z.object({
+          tid: z.number(),
+          name: z.string(),
+          /** CPUs on which the kernel allows it to run. */
+          allowed: z.string(),
+          /** CPUs of this machine that it should use; null for a thread that is not managed, and while no affinity is set. */
+          wanted: z.string().nullable(),
+          /** `pmd`, `clipped`, the name of the kernel's errno, or null. */
+          note: z.string().nullable(),
+        }),
+      ),
+    }),
+  ),
+});
+
+export type OvsStatus = z.infer<typeof ovsStatus>;
+
 /** The agent's response at /vms. Unknown fields of a newer agent are ignored. */
 export const vmStatus = z.object({
   vms: z.array(
