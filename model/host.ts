@@ -19,7 +19,7 @@ export interface HostCounts {
   readonly sockets: number;
 }
 
-/** A NUMA node and its online CPUs. */
+/** A NUMA node, or another group, and its online CPUs. */
 export interface Cell {
   readonly id: number;
   readonly cpus: CpuSet;
@@ -38,15 +38,20 @@ export interface Host {
   readonly counts: HostCounts;
 }
 
+interface CpuList {
+  readonly id: number;
+  readonly cpus: string;
+}
+
 /** A host on the wire and in fixtures: CPU lists, which stay short at 1,024 CPUs. */
 export interface HostDescription {
-  readonly cells: readonly { readonly id: number; readonly cpus: string }[];
+  readonly cells: readonly CpuList[];
   /** CPU lists of SMT siblings, one for each core: `0,8`. */
   readonly cores: readonly string[];
   /** Sockets and their CPU lists. Absent: each cell is a separate socket. */
-  readonly sockets?: readonly { readonly id: number; readonly cpus: string }[];
+  readonly sockets?: readonly CpuList[] | undefined;
   /** Uncore caches and their CPU lists. Absent: one for each socket. */
-  readonly uncores?: readonly { readonly id: number; readonly cpus: string }[];
+  readonly uncores?: readonly CpuList[] | undefined;
   /** Absent: as many as the description has. */
   readonly counts?: HostCounts | undefined;
 }
@@ -130,13 +135,8 @@ export function wholeCoresWithin(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.isSubsetOf(cpus)));
 }
 
-interface CpuGroup {
-  readonly id: number;
-  readonly cpus: CpuSet;
-}
-
 /** Parses the groups of one kind. If together they have more CPUs than a host can have, some CPU is in two of them. */
-function parsed(what: string, groups: HostDescription['cells']): CpuGroup[] {
+function parsed(what: string, groups: HostDescription['cells']): Cell[] {
   let named = 0;
   return groups.map(({ id, cpus: text }) => {
     const cpus = CpuSet.parse(text, MAX_CPU_ID);
@@ -166,19 +166,16 @@ function parseCores(texts: readonly string[]): CpuSet[] {
 }
 
 /** The group of each CPU, by id. @throws HostError if a CPU is in two groups */
-function ownerIndex(what: string, groups: readonly CpuGroup[]): (cpu: number) => number | undefined {
-  const owners = new Float64Array(MAX_CPU_ID).fill(-1);
+function ownerIndex(what: string, groups: readonly Cell[]): (cpu: number) => number | undefined {
+  const owners = new Map<number, number>();
   for (const { id, cpus } of groups) {
     for (const cpu of cpus) {
-      const other = owners[cpu]!;
-      if (other !== -1 && other !== id) throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
-      owners[cpu] = id;
+      const other = owners.get(cpu) ?? id;
+      if (other !== id) throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
+      owners.set(cpu, id);
     }
   }
-  return (cpu) => {
-    const owner = owners[cpu]!;
-    return owner === -1 ? undefined : owner;
-  };
+  return (cpu) => owners.get(cpu);
 }
 
 /**

@@ -4,10 +4,10 @@ import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '..
 import { launcherCpus } from '../launcher/cpus.ts';
 import { decideAlignment, type NoPadding } from '../launcher/decide.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
-import { COMPUTE, type PodShape, type VmiShape } from '../launcher/shapes.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
 import { PLACED_RESOURCE } from '../names.ts';
 import { integralCpus } from '../quantity.ts';
+import { COMPUTE, type PodShape, type VmiShape } from '../shapes.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, Place, Settings } from './facts.ts';
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */

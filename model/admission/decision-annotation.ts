@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { cut, type Finding } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import type { NodeRequirement } from '../launcher/node-selection.ts';
-import type { MetaShape } from '../launcher/shapes.ts';
 import { DECISION_ANNOTATION } from '../names.ts';
 import type { ResolvedNetwork } from '../networks/resolve.ts';
 import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
+import type { MetaShape } from '../shapes.ts';
 
 export interface DecisionText {
   /** Final CPUs by container; empty if Plumbline is responsible for none. */

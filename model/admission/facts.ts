@@ -2,16 +2,16 @@ import type { Finding } from '../errors.ts';
 import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
 import type { VmiReference } from '../launcher/recognize.ts';
-import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import type { NodeKind } from '../launcher/smt-affinity.ts';
 import type { NetworkContext } from '../networks/context.ts';
-import type { NetworkedVmi, PrimaryNetwork } from '../networks/interfaces.ts';
+import type { PrimaryNetwork } from '../networks/interfaces.ts';
 import type { NadFacts } from '../networks/nad.ts';
 import type { ReportedNetworks } from '../networks/resources.ts';
+import type { PodShape, VmiShape } from '../shapes.ts';
 
 /** A pod under review. */
 export interface AdmittedPod extends PodShape {
-  readonly spec: PodShape['spec'] & SelectingSpec & { readonly schedulerName?: string | undefined };
+  readonly spec: PodShape['spec'] & SelectingSpec;
 }
 
 /** Settings of this webhook. */
@@ -58,7 +58,7 @@ export interface ClusterFacts {
 export type OwnerFacts =
   /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
-  | { readonly kind: 'found'; readonly vmi: VmiShape & NetworkedVmi; readonly cluster: ClusterFacts }
+  | { readonly kind: 'found'; readonly vmi: VmiShape; readonly cluster: ClusterFacts }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
@@ -137,8 +137,6 @@ export type Decision =
   | {
       readonly outcome: 'changed';
       readonly changes: PodChange;
-      /** Text of the decision annotation, which distinguishes the decisions about one VMI. Every launcher has one. */
-      readonly text: string | undefined;
       /** Warnings and information, also about the scheduler. No errors. */
       readonly findings: readonly AdmissionFinding[];
     }
@@ -148,8 +146,6 @@ export type Decision =
       readonly code: number;
       /** The message of the first error. */
       readonly reason: string;
-      /** The text as if the pod were admitted. */
-      readonly text: string | undefined;
       /** All errors, then warnings and information as for an admitted pod. */
       readonly findings: readonly AdmissionFinding[];
     };

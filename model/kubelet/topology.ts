@@ -1,14 +1,5 @@
 import { CpuSet } from '../cpu-set.ts';
-import type { Host } from '../host.ts';
-
-/** One logical CPU and the groups that contain it. */
-export interface TopologyCpu {
-  readonly id: number;
-  readonly core: number;
-  readonly socket: number;
-  readonly cell: number;
-  readonly uncore: number;
-}
+import type { Host, HostCpu } from '../host.ts';
 
 /**
  * The counts that the kubelet stores in addition to the CPUs. They are independent values: its algorithms compare them
@@ -70,7 +61,7 @@ export interface CpuTopology {
  * @param extraCells NUMA nodes without CPUs
  */
 export function createTopology(
-  cpus: readonly TopologyCpu[],
+  cpus: readonly HostCpu[],
   counts: TopologyCounts,
   extraCells: Iterable<number> = [],
 ): CpuTopology {
@@ -80,29 +71,22 @@ export function createTopology(
   ids.forEach((id, position) => {
     positions[id] = position;
   });
-  const cells = level(
-    ids,
-    sorted.map((cpu) => cpu.cell),
-  );
+  const levelOf = (group: Exclude<keyof HostCpu, 'id'>) =>
+    level(
+      ids,
+      sorted.map((cpu) => cpu[group]),
+    );
+  const cells = levelOf('cell');
   const numaIds = [...new Set([...cells.ids, ...extraCells])].sort((a, b) => a - b);
   return Object.freeze({
     counts,
     cpus: CpuSet.of(ids),
     ids,
     positions,
-    cores: level(
-      ids,
-      sorted.map((cpu) => cpu.core),
-    ),
-    sockets: level(
-      ids,
-      sorted.map((cpu) => cpu.socket),
-    ),
+    cores: levelOf('core'),
+    sockets: levelOf('socket'),
     cells,
-    uncores: level(
-      ids,
-      sorted.map((cpu) => cpu.uncore),
-    ),
+    uncores: levelOf('uncore'),
     numaIds,
     bitOfCell: cells.ids.map((id) => numaIds.indexOf(id)),
     cpusPerCore: perGroup(counts.cpus, counts.cores),

@@ -9,27 +9,9 @@ import {
   NUMA_AFFINITY_ANNOTATION,
 } from '../names.ts';
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
+import type { GuestCpu, MetaShape, PodShape } from '../shapes.ts';
 import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qosObstacles } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
-import type { GuestCpu, MetaShape, PodShape } from './shapes.ts';
-
-/** Information for the user about a launcher's CPUs. */
-export interface LauncherFinding extends Finding {
-  readonly code: LauncherFindingCode;
-  /** The container that the finding is about. */
-  readonly container?: string;
-}
-
-type LauncherFindingCode =
-  | 'unknown-annotation-value'
-  | 'gate-off'
-  | 'no-effect-not-dedicated'
-  | 'no-effect-not-isolated'
-  | 'mixed-candidates'
-  | 'misaligned-container'
-  | 'not-guaranteed'
-  | 'no-exclusive-cpus'
-  | 'pod-level-resources';
 
 /**
  * Whether a VM asks for whole cores: by Plumbline's annotation, or by KubeVirt's, which KubeVirt sets on every VMI with
@@ -46,11 +28,7 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
  * or fully effective.
  * @param cpu undefined: unknown, because an instancetype sets it
  */
-export function annotationFindings(
-  meta: MetaShape,
-  cpu: GuestCpu | undefined,
-  gate: boolean,
-): readonly LauncherFinding[] {
+export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, gate: boolean): readonly Finding[] {
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
   if (value === undefined) return [];
   if (value !== FULL_PCPUS_ONLY) {
@@ -75,7 +53,7 @@ export function annotationFindings(
   return [];
 }
 
-function noEffect(code: LauncherFindingCode, why: string): LauncherFinding {
+function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
 }
 
@@ -89,7 +67,7 @@ export interface OrdinaryAlignment {
   readonly containers: readonly AlignedContainer[];
   readonly threadsPerCore: number;
   /** Errors say why the pod cannot have what it asks for. */
-  readonly findings: readonly LauncherFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /** Whether a pod has the annotation that asks for whole cores, with any value. */
@@ -115,7 +93,7 @@ export function decideOrdinary(
   const value = pod.metadata.annotations?.[ALIGN_ANNOTATION] ?? '';
   const threadsPerCore =
     policy === 'auto' && candidates.length > 0 ? Math.max(1, ...candidates) : annotatedThreadsPerCore(candidates);
-  const nothing = (code: LauncherFinding['code'], message: string): OrdinaryAlignment => ({
+  const nothing = (code: string, message: string): OrdinaryAlignment => ({
     containers: [],
     threadsPerCore,
     findings: [{ severity: 'warning', code, message }],
@@ -147,7 +125,7 @@ export function decideOrdinary(
  * Why a pod does not get exclusive CPUs, with the next step. These are errors: the pod would have a promise of whole
  * cores and run on shared CPUs.
  */
-export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
+export function obstacleFindings(pod: PodShape, what: string): readonly Finding[] {
   return qosObstacles(pod).map(({ container, why }) => ({
     severity: 'error',
     ...(container === undefined
@@ -157,14 +135,13 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
         }
       : {
           code: 'not-guaranteed',
-          container,
           message: `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`,
         }),
   }));
 }
 
 /** Information about differences between candidate nodes; it needs no correction. */
-export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
+export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly Finding[] {
   const kinds = [...new Set(candidates)].sort((a, b) => a - b);
   if (kinds.length < 2) return [];
   const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;

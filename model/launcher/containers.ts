@@ -1,6 +1,6 @@
 import { MAX_CPUS } from '../cpu-ranges.ts';
 import { integralCpus, isZeroAmount, parseQuantity } from '../quantity.ts';
-import type { ContainerShape, PodShape } from './shapes.ts';
+import type { ContainerShape, PodShape } from '../shapes.ts';
 
 /** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
 export interface IntegralContainer {

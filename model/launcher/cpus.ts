@@ -1,5 +1,5 @@
 import { parseQuantity, wholeValue } from '../quantity.ts';
-import type { VmiShape } from './shapes.ts';
+import type { VmiShape } from '../shapes.ts';
 
 /** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
 export const EVEN_PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';

@@ -1,7 +1,7 @@
 import { quote } from '../errors.ts';
 import { CPU_MASK_START_ANNOTATION } from '../names.ts';
+import type { MetaShape, VmiShape } from '../shapes.ts';
 import { maskRequestOf } from './mask-request.ts';
-import type { MetaShape, VmiShape } from './shapes.ts';
 
 /**
  * Pinning before the guest runs. The webhook makes a VMI with a CPU mask start paused and records that on the VMI. The

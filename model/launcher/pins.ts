@@ -1,6 +1,6 @@
 import { PlumblineError } from '../errors.ts';
+import type { VmiShape } from '../shapes.ts';
 import { type GuestTopology, guestTopology, pinnedCpus } from './cpus.ts';
-import type { VmiShape } from './shapes.ts';
 
 /**
  * The host CPUs that virt-launcher pins each vCPU, each IO thread and the emulator thread to.

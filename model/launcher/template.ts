@@ -10,11 +10,11 @@ import {
   NUMA_AFFINITY_ANNOTATION,
 } from '../names.ts';
 import { parseAffinities } from '../networks/interfaces.ts';
+import type { MetaShape, VmiShape } from '../shapes.ts';
 import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from './annotation.ts';
 import { guestVcpus, launcherCpus } from './cpus.ts';
 import { maskRefusals } from './mask-request.ts';
 import { pausesAtStart } from './paused-start.ts';
-import type { MetaShape, VmiShape } from './shapes.ts';
 import type { NodeKind } from './smt-affinity.ts';
 
 /** The description that VMIs are created from: a VMI itself, or the template in a VM, a replica set or a pool. */

@@ -63,16 +63,14 @@ function bounded(value: string | undefined): string | undefined {
  * Classifies the network of a definition by the way its traffic leaves the host, from the definition and the context
  * only. Never throws: a configuration that cannot be parsed is `none` with a warning, because multus refuses it anyway.
  */
-export function classifyNad(nad: NadShape | NadFacts, context: NetworkContext): NetworkClass {
-  const { physnet, resourceName, main } = 'main' in nad ? nad : nadFacts(nad);
+export function classifyNad({ physnet, resourceName, main }: NadFacts, context: NetworkContext): NetworkClass {
   if (physnet !== undefined) return { kind: 'physnet', physnet };
   if (typeof main === 'string') return { kind: 'none', warning: main };
   return classifyPlugin(main, resourceName, context);
 }
 
 /** Whether the definition is for a primary user-defined network, which replaces the pod network. */
-export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
-  const { main } = 'main' in nad ? nad : nadFacts(nad);
+export function isPrimaryNetwork({ main }: NadFacts): boolean {
   return typeof main !== 'string' && main.type === 'ovn-k8s-cni-overlay' && main.role === 'primary';
 }
 

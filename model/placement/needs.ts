@@ -1,13 +1,12 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { assertOnline, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
+import { assertOnline, createHost, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {
   assignedCpus,
   assignmentsOf,
   type HostReport,
-  hostOfReport,
   isReportedResource,
   kubeletOfReport,
   stateOfReport,
@@ -115,7 +114,7 @@ export interface NotReported {
  * @throws ParseError if a list is not a CPU list
  */
 export function preparedHost(report: HostReport): PlacementHost {
-  const host = hostOfReport(report);
+  const host = createHost(report);
   const reserved = CpuSet.parse(report.reserved);
   assertOnline(host, reserved, 'reserved CPUs');
   const kubelet = kubeletOfReport(report, host);

@@ -1,6 +1,6 @@
 import { asksForWholeCores, wantsWholeCores } from '../launcher/annotation.ts';
-import type { MetaShape } from '../launcher/shapes.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import type { MetaShape } from '../shapes.ts';
 import type { NodeGroup, VmFacts } from './facts.ts';
 import {
   addAnnotation,

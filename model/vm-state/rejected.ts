@@ -1,5 +1,6 @@
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
+import type { PodShape } from '../shapes.ts';
+import type { Cause, RejectionFacts, VmFacts } from './facts.ts';
 import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
 
 /** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
@@ -65,7 +66,7 @@ export function rejectedBefore(facts: VmFacts): Cause | undefined {
 }
 
 /** The state of a pod in phase Failed. */
-export function failedPod(facts: VmFacts, pod: StatePod): Cause {
+export function failedPod(facts: VmFacts, pod: PodShape): Cause {
   const { reason = '', message = '' } = pod.status ?? {};
   const where = of(pod.spec.nodeName);
   const judged = judge({ reason, message }, pod.metadata.annotations, facts);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
@@ -103,7 +104,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
   readonly #shapes = createNodeShapes();
-  readonly #prepared = new Map<string, PlacementHost>();
+  readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
 
   get size(): number {
     return this.#nodes.size;
@@ -177,14 +178,7 @@ export class Fleet {
   /** The node, prepared for an exact prediction; undefined if it has not reported. */
   host({ name, shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
     if (shape === undefined || (assignments.length === 0 && usage === '')) return shape?.empty;
-    let host = this.#prepared.get(name);
-    if (host === undefined) {
-      host = withAssignments(shape.empty, assignments, usage);
-      const [oldest] = this.#prepared.keys();
-      if (this.#prepared.size >= MAX_PREPARED_HOSTS && oldest !== undefined) this.#prepared.delete(oldest);
-      this.#prepared.set(name, host);
-    }
-    return host;
+    return this.#prepared.getOrCreate(name, () => withAssignments(shape.empty, assignments, usage));
   }
 
   #add(name: string): MutableNode {

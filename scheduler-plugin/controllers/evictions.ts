@@ -1,5 +1,6 @@
 import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import { placeLostText } from '../../model/vm-state/starting.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -49,7 +50,7 @@ export function createEvictions(options: EvictionsOptions) {
   const { client, events, policy, stuck, active, onAttempt, log } = options;
   const queue = new FairQueue<PodView>();
   const retries = createRetries();
-  const held = new Set<string>();
+  const held = new BoundedMap<string, true>(REMEMBERED);
   /** Whether a turn is scheduled or in progress. */
   let running = false;
   /** The uid of the pod that is being evicted. */
@@ -115,8 +116,7 @@ export function createEvictions(options: EvictionsOptions) {
     consider(pod: PodView, why: EvictionReason) {
       if (policy === 'evict') return enqueue(pod);
       if (!active() || held.has(pod.uid)) return;
-      if (held.size > REMEMBERED) held.clear();
-      held.add(pod.uid);
+      held.set(pod.uid, true);
       say(pod, 'CannotStartHere', why.text);
     },
     stop() {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { parseJson } from '../../model/json.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
@@ -35,7 +36,7 @@ const decision = z.object({
  */
 export function createLauncherEvents(options: LauncherEventsOptions) {
   const { events, active, wallClock = Date.now } = options;
-  const announced = new Set<string>();
+  const announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
   return {
     /** Called for each state of each pod in the watch. */
     seen(pod: ObservedPod) {
@@ -47,9 +48,7 @@ export function createLauncherEvents(options: LauncherEventsOptions) {
       if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
       const launcher = recognizeLauncher(pod);
       if (launcher.kind !== 'launcher') return;
-      const [oldest] = announced;
-      if (announced.size >= MAX_ANNOUNCED && oldest !== undefined) announced.delete(oldest);
-      announced.add(uid);
+      announced.set(uid, true);
       const vmi = vmiObject(namespace, launcher.vmi);
       for (const event of launcherEventsOf(text)) events.record(vmi, event);
     },

@@ -32,10 +32,8 @@ export interface RecheckChoiceOptions {
 const LONGEST = 300;
 /** Maximum kinds of waiting pods to check for one improved node. */
 const MAX_KINDS = 200;
-/** Predictions, and pairs of pods and nodes, to check without a pause: about ten milliseconds, which is also a limit. */
-const PREDICTIONS_AT_ONCE = 24;
+/** Seconds of checks without a pause. */
 const SECONDS_AT_ONCE = 0.01;
-const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -64,27 +62,6 @@ function firstDue(pods: Iterable<WaitingPod>, node: string, now: number): number
   return first;
 }
 
-/** What may be checked before a pause. A check makes at least one prediction. */
-class CheckBudget {
-  readonly #now: () => number;
-  predictions = PREDICTIONS_AT_ONCE;
-  pairs = PAIRS_AT_ONCE;
-  #pauseAt = NEVER;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  renew(): void {
-    [this.predictions, this.pairs, this.#pauseAt] = [PREDICTIONS_AT_ONCE, PAIRS_AT_ONCE, this.#now() + SECONDS_AT_ONCE];
-  }
-
-  get spent(): boolean {
-    const isLate = this.predictions < PREDICTIONS_AT_ONCE && this.#now() >= this.#pauseAt;
-    return this.predictions <= 0 || this.pairs <= 0 || isLate;
-  }
-}
-
 /** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
 export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   const improved = new Set<string>();
@@ -93,7 +70,9 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   /** The node that the scheduler did not offer, by pod. */
   const missed = new FairQueue<Missed>();
 
-  const budget = new CheckBudget(now);
+  /** When other work has to get a turn. */
+  let pauseAt = NEVER;
+  const mustPause = (): boolean => now() >= pauseAt;
   /** The improved node whose check continues in the next call, and its predictions by kind of pod. */
   let checking: { readonly node: string; readonly fits: Map<string, boolean> } | undefined;
 
@@ -102,17 +81,15 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
    * prediction. Undefined if the check has to continue in the next call.
    */
   const servedBy = (node: string): WaitingPod[] | undefined => {
-    if (budget.spent) return undefined;
+    if (mustPause()) return undefined;
     const fits = checking?.node === node ? checking.fits : new Map<string, boolean>();
     checking = { node, fits };
-    budget.pairs -= waiting.size;
     const pods: WaitingPod[] = [];
     for (const pod of waiting.all()) {
       if (dueAt(pod, node) > now()) continue;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
       if (!fits.has(kind) && fits.size < MAX_KINDS) {
-        if (budget.spent) return undefined;
-        budget.predictions--;
+        if (mustPause()) return undefined;
         fits.set(kind, wouldFit(pod.needs, node));
       }
       if (fits.get(kind) === true) pods.push(pod);
@@ -135,8 +112,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       const { pod, node, rounds } = next;
       if (dueAt(pod, node, rounds) <= now() && wouldFit(pod.needs, node))
         return { chosen: { node, pods: [pod] }, askAt };
-      budget.predictions--;
-      if (budget.spent) return { askAt, unfinished: true };
+      if (mustPause()) return { askAt, unfinished: true };
     }
   };
 
@@ -149,7 +125,6 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       improved.delete(node);
       deferred.delete(node);
       if (pods.length > 0) return { chosen: { node, pods }, askAt: NEVER };
-      budget.pairs -= waiting.size;
       const later = firstDue(waiting.all(), node, now());
       if (later < NEVER) deferred.set(node, later);
     }
@@ -199,7 +174,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
     /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
     next(): Choice {
       waiting.forgetOld();
-      budget.renew();
+      pauseAt = now() + SECONDS_AT_ONCE;
       const first = nextMissed();
       if (first.chosen || first.unfinished) return first;
       const second = nextImproved();

@@ -7,7 +7,7 @@ import {
   launcherPins,
   PinPool,
 } from '../../model/launcher/pins.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
 interface PinCase {
@@ -72,7 +72,7 @@ function vmiOf(one: PinCase): VmiShape {
           ...one.guest,
           dedicatedCpuPlacement: true,
           isolateEmulatorThread: one.isolateEmulatorThread ?? false,
-          numa: one.pool === 'strict' ? { guestMappingPassthrough: {} } : null,
+          numa: one.pool === 'strict' ? { guestMappingPassthrough: {} } : undefined,
         },
       },
     },

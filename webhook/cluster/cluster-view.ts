@@ -4,18 +4,15 @@ import { cacheProblem, createReflector, type Watches } from '../../kube/reflecto
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
-import { type NetworkedVmi, PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
+import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ReportFault } from '../../model/report/check.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { type CacheOptions, createNodeCache, LIST_PAGE } from './node-cache.ts';
-
-/** The fields of a VMI that affect the decision about its launcher. */
-export type VmiView = VmiShape & NetworkedVmi;
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
@@ -37,12 +34,12 @@ export function createVmiCache({ client, log, now }: CacheOptions) {
   });
   return {
     watches: { VMIs: instances },
-    find: (namespace: string, name: string): VmiView | undefined => instances.items.get(`${namespace}/${name}`),
+    find: (namespace: string, name: string): VmiShape | undefined => instances.items.get(`${namespace}/${name}`),
   };
 }
 
-/** The launcher itself has the node selectors. */
-function vmiView({ metadata, spec }: VirtualMachineInstance): VmiView {
+/** The fields of a VMI that affect the decision about its launcher. The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiShape {
   const { limits, requests } = spec.domain.resources ?? {};
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {

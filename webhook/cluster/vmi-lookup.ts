@@ -2,12 +2,13 @@ import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../
 import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { issuesText } from '../../model/errors.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
-import { VMI_PATH, type VmiView } from './cluster-view.ts';
+import { VMI_PATH } from './cluster-view.ts';
 
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =
-  | { readonly kind: 'found'; readonly vmi: VmiView }
+  | { readonly kind: 'found'; readonly vmi: VmiShape }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
@@ -21,7 +22,7 @@ export type VmiLookup =
 export type LookUpVmi = (
   namespace: string,
   reference: VmiReference,
-  fits: (vmi: VmiView) => boolean,
+  fits: (vmi: VmiShape) => boolean,
 ) => Promise<VmiLookup>;
 
 export interface VmiLookupOptions {
@@ -31,7 +32,7 @@ export interface VmiLookupOptions {
   /** Monotonic seconds. */
   readonly now: () => number;
   /** Finds a VMI in the watched copy. */
-  readonly find: (namespace: string, name: string) => VmiView | undefined;
+  readonly find: (namespace: string, name: string) => VmiShape | undefined;
 }
 
 /** Seconds between two checks of the watched copy during a request, and before a request is retried. */

@@ -15,10 +15,10 @@ import { schedulerWarnings, schedulingOf } from '../../../model/admission/schedu
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { issuesText } from '../../../model/errors.ts';
 import { ASKING, hasAsked } from '../../../model/launcher/annotation.ts';
-import type { PodShape } from '../../../model/launcher/shapes.ts';
 import { DECISION_ANNOTATION, NUMA_AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
+import type { PodShape } from '../../../model/shapes.ts';
 import { refused } from '../../../webhook/review/admission-review.ts';
 import { ANNOTATED, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
 

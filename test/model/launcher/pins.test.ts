@@ -14,8 +14,8 @@ import { decideAlignment } from '../../../model/launcher/decide.ts';
 import { formatPausedStart, nextStep, parsePausedStart, startsRunning } from '../../../model/launcher/paused-start.ts';
 import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
 import { ioThreadPins, launcherCells } from '../../../model/launcher/qemu-threads.ts';
-import type { VmiShape } from '../../../model/launcher/shapes.ts';
 import { integralCpus, isZeroAmount } from '../../../model/quantity.ts';
+import type { VmiShape } from '../../../model/shapes.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
 
 /** 4 cores of 2 threads in each of two NUMA nodes: CPUs n and n + 8 form a core. */
