@@ -5,7 +5,6 @@ import type { Logger } from '../runtime/log.ts';
 import { metricsOf, type Registry } from '../runtime/metrics.ts';
 import { decodeReview, encodeReview, outcomeOf, type Review, ReviewError } from './review/admission-review.ts';
 
-/** The path of each kind of review. */
 export const PATHS = {
   mutatePods: '/mutate-pods',
   routePods: '/route-pods',

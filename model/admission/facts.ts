@@ -1,7 +1,7 @@
 import type { Finding } from '../errors.ts';
 import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
-import type { VmiReference } from '../launcher/recognize.ts';
+import type { Recognition } from '../launcher/recognize.ts';
 import type { NodeKind } from '../launcher/smt-affinity.ts';
 import type { NetworkContext } from '../networks/context.ts';
 import type { PrimaryNetwork } from '../networks/interfaces.ts';
@@ -67,28 +67,22 @@ export type OwnerFacts =
   /** An amount or annotation of the launcher is malformed, so it cannot be compared with its VMI. */
   | { readonly kind: 'malformed'; readonly why: string };
 
-export interface LauncherFacts {
-  readonly kind: 'launcher';
+/** A pod that gets a decision. */
+interface ReviewedPod {
   readonly pod: AdmittedPod;
   readonly namespace: string;
-  /** From the owner reference. */
-  readonly vmi: VmiReference;
-  /** Index of `compute` in spec.containers. */
-  readonly compute: number;
-  readonly purpose: 'run' | 'migration-target' | 'provisioning';
-  readonly owner: OwnerFacts;
   readonly settings: Settings;
   readonly scheduler: SchedulerFacts;
 }
 
+export interface LauncherFacts extends ReviewedPod, Extract<Recognition, { kind: 'launcher' }> {
+  readonly owner: OwnerFacts;
+}
+
 /** Facts about an ordinary pod that asks for whole cores by annotation. */
-export interface OrdinaryFacts {
+export interface OrdinaryFacts extends ReviewedPod {
   readonly kind: 'ordinary';
-  readonly pod: AdmittedPod;
-  readonly namespace: string;
   readonly cluster: ClusterFacts;
-  readonly settings: Settings;
-  readonly scheduler: SchedulerFacts;
 }
 
 /** All input of the decision about one pod. It is read before the decision; the decision itself reads nothing. */

@@ -1,19 +1,3 @@
-/** The policy options of the static CPU manager, parsed. */
-export interface CpuOptions {
-  readonly fullPcpusOnly: boolean;
-  readonly distributeAcrossNuma: boolean;
-  readonly alignBySocket: boolean;
-  readonly distributeAcrossCores: boolean;
-  readonly strictReservation: boolean;
-  readonly preferAlignByUncore: boolean;
-}
-
-/** The policy options of the topology manager, parsed. */
-export interface TopologyOptions {
-  readonly preferClosest: boolean;
-  readonly maxCells: number;
-}
-
 const DEFAULT_MAX_CELLS = 8;
 
 const CPU_OPTION = {
@@ -23,7 +7,10 @@ const CPU_OPTION = {
   'distribute-cpus-across-cores': 'distributeAcrossCores',
   'strict-cpu-reservation': 'strictReservation',
   'prefer-align-cpus-by-uncorecache': 'preferAlignByUncore',
-} as const satisfies Record<string, keyof CpuOptions>;
+} as const;
+
+/** The policy options of the static CPU manager, parsed. */
+export type CpuOptions = Readonly<Record<(typeof CPU_OPTION)[keyof typeof CPU_OPTION], boolean>>;
 
 const CONFLICTS = [
   ['full-pcpus-only', 'distribute-cpus-across-cores'],
@@ -32,14 +19,9 @@ const CONFLICTS = [
   ['prefer-align-cpus-by-uncorecache', 'distribute-cpus-across-numa'],
 ] as const;
 
-export const NO_CPU_OPTIONS: CpuOptions = Object.freeze({
-  fullPcpusOnly: false,
-  distributeAcrossNuma: false,
-  alignBySocket: false,
-  distributeAcrossCores: false,
-  strictReservation: false,
-  preferAlignByUncore: false,
-});
+export const NO_CPU_OPTIONS: CpuOptions = Object.freeze(
+  Object.fromEntries(Object.values(CPU_OPTION).map((option) => [option, false])) as CpuOptions,
+);
 
 /** Options with which the kubelet refuses to start. */
 export class OptionError extends Error {}
@@ -68,7 +50,7 @@ export function readCpuOptions(given: Readonly<Record<string, string>> = {}): Cp
  * @throws OptionError if one is unknown or has an invalid value
  * Source: pkg/kubelet/cm/topologymanager/policy_options.go.
  */
-export function readTopologyOptions(given: Readonly<Record<string, string>> = {}): TopologyOptions {
+export function readTopologyOptions(given: Readonly<Record<string, string>> = {}) {
   let preferClosest = false;
   let maxCells = DEFAULT_MAX_CELLS;
   for (const [name, value] of Object.entries(given)) {
@@ -76,7 +58,7 @@ export function readTopologyOptions(given: Readonly<Record<string, string>> = {}
     else if (name === 'max-allowable-numa-nodes') maxCells = readMaxCells(value);
     else throw new OptionError(`unknown topology manager policy option ${name}`);
   }
-  return Object.freeze({ preferClosest, maxCells });
+  return { preferClosest, maxCells };
 }
 
 function readMaxCells(value: string): number {

@@ -5,13 +5,7 @@ import type { Host, HostCpu } from '../host.ts';
  * The counts that the kubelet stores in addition to the CPUs. They are independent values: its algorithms compare them
  * (sockets with NUMA nodes) and divide by them without looking at the CPUs.
  */
-export interface TopologyCounts {
-  readonly cpus: number;
-  readonly cores: number;
-  readonly sockets: number;
-  readonly cells: number;
-  readonly uncores: number;
-}
+export type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
 
 /**
  * One level of the hierarchy (cores, sockets, cells, uncore caches). Groups have consecutive numbers in ascending order

@@ -40,9 +40,9 @@ export interface StartingVmi {
 
 export interface PinningReport {
   readonly state: 'pinned' | 'unpinned' | 'refused';
-  /** CamelCase; '' if there is nothing to report. */
-  readonly reason: string;
-  readonly message: string;
+  /** CamelCase. */
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
 }
 
 export type StartStep =
@@ -86,7 +86,7 @@ export function nextStep({ record, phase, paused }: StartingVmi, pinning: Pinnin
   if (!ours) return { do: 'record', record: { state: 'resumed' } };
   if (pinning === undefined) return { do: 'wait' };
   if (pinning.state === 'pinned') return { do: 'unpause' };
-  const { reason, message } = pinning;
+  const { reason = '', message = '' } = pinning;
   return { do: 'tell', reason, message };
 }
 

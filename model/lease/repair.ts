@@ -1,8 +1,9 @@
 import { DPU_LEASE_HOLDER } from '../names.ts';
+import type { OwnerReference } from '../shapes.ts';
 
 /** Fields of a Lease that a repair checks. */
 export interface LeaseShape {
-  readonly metadata: { readonly ownerReferences?: readonly LeaseOwner[] | null | undefined };
+  readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] | null | undefined };
   readonly spec?:
     | {
         readonly holderIdentity?: string | null | undefined;
@@ -12,18 +13,9 @@ export interface LeaseShape {
     | undefined;
 }
 
-export interface LeaseOwner {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean | undefined;
-  readonly blockOwnerDeletion?: boolean | undefined;
-}
-
 /** The parts of a DPU's lease that the host maintains. renewTime is not among them: only the DPU renews. */
 export interface LeaseForm {
-  readonly ownerReferences: readonly [LeaseOwner];
+  readonly ownerReferences: readonly [OwnerReference];
   readonly holderIdentity: string;
   readonly leaseDurationSeconds: number;
 }
@@ -59,7 +51,7 @@ export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject
 
 /** The form of the lease for a node's DPU. */
 export function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
-  const owner: LeaseOwner = {
+  const owner: OwnerReference = {
     apiVersion: 'v1',
     kind: 'Node',
     name: nodeName,
@@ -84,7 +76,7 @@ function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
 }
 
 /** Compares two owners. The API omits booleans that are false. */
-function sameOwner(a: LeaseOwner, b: LeaseOwner): boolean {
+function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
   return (
     a.apiVersion === b.apiVersion &&
     a.kind === b.kind &&

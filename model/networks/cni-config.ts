@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { issuesText, quote } from '../errors.ts';
+import { isObject, parseJson } from '../json.ts';
 
 /** Plugins that modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
@@ -34,14 +35,8 @@ export type Plugin = z.infer<typeof plugin>;
 
 /** An object in JSON; undefined if the text is none, or longer than what is parsed. */
 export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
-  if (json.length > LONGEST) return undefined;
-  try {
-    const data: unknown = JSON.parse(json);
-    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data);
-    return isObject && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
-  } catch {
-    return undefined;
-  }
+  const data = json.length > LONGEST ? undefined : parseJson(json);
+  return isObject(data) && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
 }
 
 /**
@@ -118,15 +113,15 @@ export function refusalOf(config: string, nadName: string | undefined): NadRefus
   const data = parseCniJson(config);
   if (data === undefined) return undefined;
   const list = Array.isArray(data.plugins) ? (data.plugins as unknown[]) : undefined;
-  const [single, first] = [multusConfig.safeParse(data), multusConfig.safeParse(list?.[0] ?? {})];
-  for (const { error } of [single, first]) if (error) return { by: 'multus', why: issuesText(error) };
-  const isList = single.data?.type === '';
-  if (isList && first.data?.type === '')
+  const single = multusConfig.safeParse(data);
+  const plugins = (list ?? [data]).map((item) => multusConfig.safeParse(item));
+  const error = single.error ?? plugins[0]?.error;
+  if (error) return { by: 'multus', why: issuesText(error) };
+  const { type, name } = single.data!;
+  if (type === '' && (list === undefined || (plugins[0]?.data?.type ?? '') === ''))
     return { by: 'multus', why: 'it has neither a type nor a list of plugins with types' };
-  const types =
-    list === undefined ? [single.data?.type] : list.map((plugin) => multusConfig.safeParse(plugin).data?.type);
-  if (!types.includes(OVN_TYPE)) return undefined;
-  const why = ovnListFault(list, single.data?.name ?? '', isList) ?? ovnFault(list?.[0] ?? data, data, nadName);
+  if (!plugins.some((plugin) => plugin.data?.type === OVN_TYPE)) return undefined;
+  const why = ovnListFault(list, name, type === '') ?? ovnFault(list?.[0] ?? data, data, nadName);
   return why === undefined ? undefined : { by: 'OVN-Kubernetes', why };
 }
 

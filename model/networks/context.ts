@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { cut, PlumblineError } from '../errors.ts';
+import { PlumblineError } from '../errors.ts';
+import { firstIssue } from './network-map.ts';
 
 /**
  * Data of a cluster's nodes and network operators, in addition to a NetworkAttachmentDefinition, that determines the
@@ -85,9 +86,6 @@ export class NetworkContextError extends PlumblineError {
   }
 }
 
-/** Characters of a path, and of the error there. */
-const LONGEST = 200;
-
 const schema = z.strictObject({
   /** In the format of `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
   bridgeMappings: z.string().optional(),
@@ -106,13 +104,7 @@ const schema = z.strictObject({
  */
 export function parseConfiguredContext(data: unknown): ConfiguredContext {
   const parsed = schema.safeParse(data ?? {});
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    const where = issue?.path.map(String).join('.') || 'the whole';
-    throw new NetworkContextError(
-      `network context: ${cut(where, LONGEST)}: ${cut(issue?.message ?? 'malformed', LONGEST)}`,
-    );
-  }
+  if (!parsed.success) throw new NetworkContextError(`network context: ${firstIssue(parsed.error)}`);
   const { bridgeMappings = '', interfacePhysnets = {} } = parsed.data;
   return {
     bridgePhysnets: physnetsByBridge(parseBridgeMappings(bridgeMappings)),

@@ -3,8 +3,8 @@ import { wholeCoresWithin } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
 import {
   alignsOrRefuses,
-  cellsOfNetwork,
   keepsWholeCores,
+  locatedNetworks,
   networkText,
   type PlacementHost,
   type PlacementNeeds,
@@ -54,11 +54,8 @@ export interface CoarseNeed {
 export function coarseNeedOf(needs: PlacementNeeds, node: PlacementHost, wholeCores: boolean): CoarseNeed {
   const { request, networks, spansCells = false } = needs;
   const required = spansCells ? [] : networks.filter(({ affinity }) => affinity === 'required');
-  const located = required.flatMap((need) => {
-    const cells = cellsOfNetwork(node.networks, need);
-    return cells === undefined || cells.isEmpty ? [] : [cells];
-  });
-  const cells = node.host.cells.map(({ id }) => id).filter((id) => located.every((near) => near.has(id)));
+  const located = locatedNetworks({ networks: required }, node);
+  const cells = node.host.cells.map(({ id }) => id).filter((id) => located.every((near) => near.cells.has(id)));
   const largest = Math.max(0, ...request.containers.map(({ kind, cpus }) => (kind === 'init' ? 0 : cpus)));
   const largestCell = Math.max(0, ...node.host.cells.map(({ cpus }) => cpus.size));
   return {
@@ -122,9 +119,7 @@ export function countCheck(
     return refusal(reason, text, { resource: 'cpus', wanted, available: Math.max(0, available) });
   }
   const lasting = lastingCpus(needs.request);
-  for (const need of needs.spansCells ? [] : needs.networks) {
-    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
-    if (!cells || cells.isEmpty) continue;
+  for (const { need, cells } of needs.spansCells ? [] : locatedNetworks(needs, node)) {
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
     if (near >= lasting) continue;
     const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} of ${lasting} needed CPUs are free`;

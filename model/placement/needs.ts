@@ -244,6 +244,17 @@ export function cellsOfNetwork({ physnets, tunnel }: NodeNetworks, need: Network
   return need.kind === 'tunnel' ? tunnel : physnets.get(need.physnet ?? '');
 }
 
+/** The required networks of a pod that have a known place on the node. */
+export function locatedNetworks(
+  { networks }: Pick<PlacementNeeds, 'networks'>,
+  node: Pick<PlacementHost, 'networks'>,
+): { readonly need: NetworkNeed; readonly cells: CpuSet }[] {
+  return networks.flatMap((need) => {
+    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
+    return cells === undefined || cells.isEmpty ? [] : [{ need, cells }];
+  });
+}
+
 /** The network, for messages. */
 export function networkText({ name, kind, physnet }: NetworkNeed): string {
   const network = kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`;

@@ -10,18 +10,14 @@ import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetOfResource, TUNNEL_RESOUR
 import type { PodShape } from '../shapes.ts';
 import type { NetworkNeed, PlacementNeeds } from './needs.ts';
 
+type Fields = z.infer<typeof preferences>;
+
 /**
  * Data that affects a pod's placement and is not a request: preferred networks, and whether its guest sees the NUMA
  * nodes that its CPUs span. The webhook writes it as an annotation and overwrites any existing value. It only affects
  * its own pod, so a forged one harms no other pod.
  */
-export interface PlacementPreferences {
-  /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
-  readonly preferred: readonly string[];
-  readonly spansCells: boolean;
-  /** For each such resource, the interfaces on its network, for messages. */
-  readonly interfaces: Readonly<Record<string, string>>;
-}
+export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
 
@@ -31,8 +27,10 @@ const MAX_RESOURCE_CHARACTERS = 317;
 const LONGEST_NAMES = 200;
 
 const preferences = z.object({
+  /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MAX_PREFERENCES).catch([]),
   spansCells: z.boolean().catch(false),
+  /** For each such resource, the interfaces on its network, for messages. */
   interfaces: z
     .record(z.string(), z.string().max(LONGEST_NAMES))
     .refine((names) => Object.keys(names).length <= MAX_PREFERENCES)

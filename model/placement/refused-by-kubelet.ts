@@ -3,7 +3,7 @@ import type { Admission } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type PodRequest, podCpus, podDevices, podMemory } from '../kubelet/pod-request.ts';
 import type { KubeletState } from '../kubelet/state.ts';
-import { cellsOfNetwork, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { locatedNetworks, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 import { freeCores, type Refusal, refusal } from './refusal.ts';
 
@@ -58,9 +58,7 @@ function networkElsewhere(
   wanted: number,
 ): Refusal | undefined {
   const free = state.defaultSet.minus(node.reserved);
-  for (const need of needs.networks) {
-    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
-    if (!cells || cells.isEmpty) continue;
+  for (const { need, cells } of locatedNetworks(needs, node)) {
     const available = free.intersect(cpusOfCells(node.host, cells)).size;
     if (available >= wanted) continue;
     const text = `${networkText(need)} is on NUMA node ${cells}, where ${available} of ${wanted} needed CPUs are free`;

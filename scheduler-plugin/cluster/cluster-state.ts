@@ -42,7 +42,6 @@ export class ClusterState {
   readonly lostPlaces: LostPlaces;
   /** Pods that are on a node and have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
-  /** Facts about the machines, from the Node objects. */
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #listeners: StateListeners;
@@ -87,7 +86,6 @@ export class ClusterState {
       this.#isStarting(after.node, after);
   }
 
-  /** The faults of quarantined reports, by node. */
   get faults(): ReadonlyMap<string, ReportFault> {
     return this.#faults;
   }
@@ -198,7 +196,6 @@ export class ClusterState {
   }
 }
 
-/** The fields of a pod that a refusal contains. */
 export interface RefusedPod {
   readonly uid: string;
   readonly namespace: string;

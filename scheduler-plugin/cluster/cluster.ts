@@ -38,7 +38,6 @@ export interface WrittenFacts extends NodeFacts {
   readonly uid: string | undefined;
 }
 
-/** The watches that feed a ClusterState. */
 export type Cluster = ReturnType<typeof createCluster>;
 
 export interface ClusterOptions {
@@ -49,9 +48,7 @@ export interface ClusterOptions {
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
   /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
   readonly agentsSilent: (count: number) => void;
-  /** Receives each state of each pod. Optional. */
   readonly podSeen?: (pod: ObservedPod) => void;
-  /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -66,7 +63,6 @@ export const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;
-/** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
 /** 40,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
@@ -102,7 +98,10 @@ export function createCluster(options: ClusterOptions) {
     ...shared,
     path: '/api/v1/pods',
     schema: observedPod,
-    project: podProjection(options),
+    project: (pod): PodView | undefined => {
+      options.podSeen?.(pod);
+      return podViewOf(pod, reader);
+    },
     budget: new PodBudget(MAX_POD_BYTES),
     onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
@@ -164,7 +163,6 @@ export function createCluster(options: ClusterOptions) {
       return cacheProblem(all, now());
     },
     nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
-    /** The relevant pods, by namespace/name. */
     get pods(): ReadonlyMap<string, PodView | undefined> {
       return pods.items;
     },
@@ -190,13 +188,6 @@ export function createCluster(options: ClusterOptions) {
         }
       }
     },
-  };
-}
-
-function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'podSeen'>) {
-  return (pod: ObservedPod): PodView | undefined => {
-    podSeen?.(pod);
-    return podViewOf(pod, reader);
   };
 }
 

@@ -14,7 +14,6 @@ import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** The relevant fields of a DPU's Lease. */
 export interface LeaseView {
   readonly node: string;
   readonly renewTime: string | undefined;
@@ -119,15 +118,13 @@ export function createDpuHealth(options: DpuHealthOptions) {
   const release = (node: string): void => {
     if (!released.has(node)) log.info({ node }, 'DPU health check off');
     released.add(node);
-    clearTimeout(watched.get(node)?.timer);
-    watched.delete(node);
-    onForgotten(node);
+    forget(node);
   };
 
   const take = (node: string, dpu: Watched, reading: LeaseReading): void => {
     dpu.observation = observeLease(dpu.observation, reading, now(), termsOf(dpu));
     dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
-    if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+    if (dpu.missing && !isDpuHost(node)) forget(node);
     else settle(node, dpu);
   };
 
@@ -143,8 +140,8 @@ export function createDpuHealth(options: DpuHealthOptions) {
     dpu.uid = uid;
   };
 
-  const forget = (node: string, { timer }: Watched): void => {
-    clearTimeout(timer);
+  const forget = (node: string): void => {
+    clearTimeout(watched.get(node)?.timer);
     watched.delete(node);
     onForgotten(node);
   };
@@ -186,7 +183,7 @@ export function createDpuHealth(options: DpuHealthOptions) {
       const dpu = watched.get(node);
       if (dpu === undefined) return;
       meet(node, dpu);
-      if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+      if (dpu.missing && !isDpuHost(node)) forget(node);
       else settle(node, dpu);
     },
     verdict(node: string): DpuVerdict {

@@ -25,9 +25,7 @@ export interface ClusterNode {
   readonly name: string;
   /** The API server has a Node of this name. */
   readonly exists: boolean;
-  /** A DPU provides its network. */
   readonly dpuHost: boolean;
-  /** Its DPU counts as dead. */
   readonly dpuDead: boolean;
   /** The dra.cpu driver assigns its CPUs, as the kubelet does. */
   readonly draCpu: boolean;
@@ -35,7 +33,6 @@ export interface ClusterNode {
   readonly stale: boolean;
   /** Its report contradicts its Node, or cannot be parsed. */
   readonly quarantined: boolean;
-  /** Those of its Node object. */
   readonly labels: ReadonlyMap<string, string>;
   /** From its report: hardware, kubelet and networks. Undefined if it has not reported. */
   readonly shape: NodeShape | undefined;
@@ -66,12 +63,10 @@ export function sharesCpusOn({ shape }: Pick<ClusterNode, 'shape'>, needs: Place
   return shape !== undefined && sharesOn(needs, shape.empty);
 }
 
-/** Whether the node's report contains the pod. */
 export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
 
-/** The CPUs that containers own on the node. */
 export function ownedCpusOf({ assignments }: ClusterNode): CpuSet {
   return unionOf(assignedCpus(assignments));
 }
@@ -130,7 +125,6 @@ export class Fleet {
     if (node !== undefined) node.labels = labels;
   }
 
-  /** Sets the number of reservations on a node, and the CPUs that they will take. */
   setReservations(name: string, reservations: number, cpus: number): void {
     const node = reservations > 0 ? this.#add(name) : this.#nodes.get(name);
     if (node === undefined) return;

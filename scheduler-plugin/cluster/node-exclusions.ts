@@ -83,7 +83,6 @@ export class NodeExclusions {
     return now() < (node.load === load ? latest : earliest);
   }
 
-  /** Forgets exclusions that have ended long ago. */
   #sweep(): void {
     const now = this.#options.now();
     for (const [node, kinds] of this.#nodes) {

@@ -102,7 +102,6 @@ function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
 
-/** The text, unless it is empty. */
 function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }

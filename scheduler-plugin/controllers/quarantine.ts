@@ -3,7 +3,6 @@ import type { ReportFault } from '../../model/report/check.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface QuarantineOptions {
-  /** The faults of quarantined reports, by node. */
   readonly faults: ReadonlyMap<string, ReportFault>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;

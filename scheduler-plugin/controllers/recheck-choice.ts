@@ -180,7 +180,6 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       const second = nextImproved();
       return second.chosen || second.unfinished ? second : { askAt: Math.min(first.askAt, second.askAt) };
     },
-    /** Records that the chosen node was touched. */
     touched({ node, pods }: Chosen) {
       for (const { uid, asked, touched } of pods) {
         touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
@@ -189,7 +188,6 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
     },
     /** Forgets the nodes to touch; the pods keep waiting. */
     forgetNodes,
-    /** Whether there is any node to touch, now or later. */
     get pending() {
       return improved.size + deferred.size + missed.size > 0;
     },

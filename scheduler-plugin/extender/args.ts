@@ -17,7 +17,6 @@ export class ArgsError extends PlumblineError {
   }
 }
 
-/** Nodes in a call. */
 const MAX_NODES = 20_000;
 /** Volumes, terms and constraints of a pod. */
 const MAX_ITEMS = 1024;
@@ -68,7 +67,6 @@ const extenderArgs = z.object({
   Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
-/** A filter or prioritize call. */
 export interface ExtenderArgs {
   readonly pod: SchedulingPod;
   readonly names: readonly string[];

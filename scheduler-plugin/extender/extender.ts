@@ -56,28 +56,6 @@ export interface ExtenderOptions {
   readonly reservationTimeout: number;
 }
 
-/** Determines whether a verdict may be given. */
-function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
-  const assertSynced = () => {
-    const missing = notSynced();
-    if (missing !== undefined) throw new NotNow(missing);
-  };
-  return {
-    assertSynced,
-    assertActive() {
-      assertSynced();
-      if (!mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
-    },
-  };
-}
-
-/** A score of a node in the answer to a prioritize call. */
-export interface HostPriority {
-  readonly Host: string;
-  /** An integer from 0 to 10: the scheduler rejects the whole reply if it contains a fraction. */
-  readonly Score: number;
-}
-
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions) {
   const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
@@ -98,7 +76,10 @@ export function createExtender(options: ExtenderOptions) {
   );
   const filter = new Filter(fleet, verdicts, unpredictable);
 
-  const { assertSynced, assertActive } = gateOf(options.notSynced, options.mayAnswer);
+  const assertActive = () => {
+    assertSynced(options);
+    if (!options.mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
+  };
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
@@ -120,7 +101,6 @@ export function createExtender(options: ExtenderOptions) {
     now,
     assertActive,
     needsOf: (pod: Pod) => reader.read(pod),
-    /** Whether a node would accept a pod with these needs now. */
     wouldFit: (needs: PodNeeds, name: string): boolean => {
       const node = fleet.get(name);
       return node?.exists === true && verdicts.verdict(needs, node).fits;
@@ -164,10 +144,10 @@ export function createExtender(options: ExtenderOptions) {
     },
 
     /**
-     * Called for the nodes that passed. Empty if no node is better than another, as for a pod without CPUs of its own:
+     * Called for the nodes that passed. A score is an integer from 0 to 10. Empty if no node is better than another, as for a pod without CPUs of its own:
      * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
      */
-    prioritize({ pod, names }: ExtenderArgs): readonly HostPriority[] {
+    prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
       assertActive();
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
@@ -183,11 +163,11 @@ export function createExtender(options: ExtenderOptions) {
     },
 
     /**
-     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
+     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is called.
      * @throws NotNow, ParseError
      */
-    explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation> {
-      assertSynced();
+    explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
+      assertSynced(options);
       const needs = reader.read(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
       const explanationOf = (node: string): NodeExplanation => ({
@@ -199,11 +179,15 @@ export function createExtender(options: ExtenderOptions) {
           cpus: places.get(node)?.cpus,
         })),
       });
-      return (function* () {
-        for (const name of names) yield explanationOf(name);
-      })();
+      return names.map((name) => () => explanationOf(name));
     },
   };
+}
+
+/** @throws NotNow */
+function assertSynced({ notSynced }: Pick<ExtenderOptions, 'notSynced'>): void {
+  const missing = notSynced();
+  if (missing !== undefined) throw new NotNow(missing);
 }
 
 /** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */

@@ -1,21 +1,5 @@
 import type { FilterOutcome } from './filter.ts';
 
-/** One answered filter call, for later display. */
-export interface Decision {
-  /** RFC 3339. */
-  readonly time: string;
-  readonly pod: string;
-  readonly uid: string;
-  /** Number of nodes that the scheduler offered. */
-  readonly offered: number;
-  /** Number of them that passed. */
-  readonly passed: number;
-  /** The first few of these nodes. */
-  readonly answered: readonly { readonly node: string; readonly score: number; readonly cpus: string }[];
-  /** Number of refused nodes, by text. */
-  readonly refused: Readonly<Record<string, number>>;
-}
-
 export type Decisions = ReturnType<typeof createDecisions>;
 
 const MAX_DECISIONS = 1000;
@@ -33,23 +17,28 @@ const MAX_NODES = 16;
  * @param wallClock milliseconds since 1970
  */
 export function createDecisions(wallClock: () => number) {
-  const decisions: Decision[] = [];
+  const decisions: ReturnType<typeof decisionOn>[] = [];
   return {
-    add(pod: string, uid: string, { offered, answers, refusals }: FilterOutcome): void {
-      decisions.push({
-        time: new Date(wallClock()).toISOString(),
-        pod: pod.slice(0, MAX_NAME_CHARACTERS),
-        uid: uid.slice(0, MAX_UID_CHARACTERS),
-        offered,
-        passed: answers.length,
-        answered: answers
-          .slice(0, MAX_NODES)
-          .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
-        refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
-      });
+    add(pod: string, uid: string, outcome: FilterOutcome): void {
+      decisions.push(decisionOn(new Date(wallClock()), pod, uid, outcome));
       if (decisions.length > MAX_DECISIONS) decisions.shift();
     },
     /** The decisions on one pod, by namespace/name; or all. */
-    list: (pod?: string): Decision[] => decisions.filter((one) => pod === undefined || one.pod === pod),
+    list: (pod?: string) => decisions.filter((one) => pod === undefined || one.pod === pod),
+  };
+}
+
+function decisionOn(time: Date, pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {
+  return {
+    time: time.toISOString(),
+    pod: pod.slice(0, MAX_NAME_CHARACTERS),
+    uid: uid.slice(0, MAX_UID_CHARACTERS),
+    offered,
+    passed: answers.length,
+    answered: answers
+      .slice(0, MAX_NODES)
+      .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
+    /** Number of nodes by text. */
+    refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
   };
 }

@@ -71,7 +71,6 @@ export class NodeVerdicts {
     }
   }
 
-  /** The full verdict on one node. */
   verdict(needs: PodNeeds, node: ClusterNode | undefined): NodeVerdict {
     if (node === undefined) return UNKNOWN_NODE;
     const refused = this.refusal(needs, node);

@@ -1,6 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { PinningState } from '../../kube/node-topology.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createCluster } from '../cluster/cluster.ts';
@@ -153,15 +152,9 @@ export function createDecider(options: DeciderOptions) {
   };
 }
 
-export interface CpuMasksOptions {
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
+interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'metrics' | 'log' | 'now'> {
   readonly fleet: Fleet;
-  readonly metrics: ExtenderMetrics;
   readonly active: () => boolean;
-  readonly log: Logger;
-  /** Monotonic seconds. */
-  readonly now: () => number;
 }
 
 /**
@@ -178,12 +171,7 @@ export function createCpuMasks(options: CpuMasksOptions) {
     log,
     now,
   });
-  const vms = createMaskedVms({
-    client,
-    onInstance: starts.changed,
-    log,
-    now,
-  });
+  const vms = createMaskedVms({ client, onInstance: starts.changed, log, now });
   const survey = createMaskSurvey({
     fleet,
     masked: vms.all,
@@ -195,12 +183,7 @@ export function createCpuMasks(options: CpuMasksOptions) {
     },
   });
   return {
-    pinningReported(node: string, pinnings: readonly PinningState[]) {
-      starts.reported(
-        node,
-        pinnings.map(({ podUID, state, reason = '', message = '' }) => ({ podUID, state, reason, message })),
-      );
-    },
+    pinningReported: starts.reported,
     lookAtAll: starts.lookAtAll,
     async run(signal: AbortSignal) {
       await Promise.all([vms.run(signal), survey.run(signal)]);

@@ -9,7 +9,7 @@ import {
   type ObserverOptions,
   observeLease,
 } from '../../model/lease/observer.ts';
-import { type LeaseOwner, type LeaseShape, leaseForm, repairLease } from '../../model/lease/repair.ts';
+import { type LeaseShape, leaseForm, repairLease } from '../../model/lease/repair.ts';
 import {
   checkLeaseTiming,
   DEFAULT_LEASE_SECONDS,
@@ -21,6 +21,7 @@ import {
   observationPeriod,
   parseMicroTime,
 } from '../../model/lease/timing.ts';
+import type { OwnerReference } from '../../model/shapes.ts';
 
 const D = 40;
 const read = (renewTime: string | undefined): LeaseReading => ({ kind: 'read', renewTime });
@@ -294,7 +295,7 @@ describe('the host’s repair of its DPU Lease', () => {
   const subject = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
   const good = leaseForm(subject);
   const [owner] = good.ownerReferences;
-  const lease = (ownerReferences: readonly LeaseOwner[] | null, spec: LeaseShape['spec'] = {}): LeaseShape => ({
+  const lease = (ownerReferences: readonly OwnerReference[] | null, spec: LeaseShape['spec'] = {}): LeaseShape => ({
     metadata: { ownerReferences },
     spec: { holderIdentity: good.holderIdentity, leaseDurationSeconds: 40, ...spec },
   });

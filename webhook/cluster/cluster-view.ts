@@ -19,7 +19,6 @@ export const VMI_PATH = '/apis/kubevirt.io/v1';
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-/** VMIs from the watch. */
 export function createVmiCache({ client, log, now }: CacheOptions) {
   const instances = createReflector({
     client,
@@ -189,7 +188,6 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     candidates: nodes.candidates,
     allReport: nodes.allReport,
     nodeKinds: nodes.kinds,
-    /** The physnets and tunnels that nodes report. */
     reportedNetworks: nodes.reportedNetworks,
     maskHosts: nodes.maskHosts,
   };

@@ -88,7 +88,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     log,
     now,
   });
-  /** The parsed report of each node. */
   const read = new Map<string, ReadReport>();
   const intake = createFairIntake<unknown>((node, raw) => {
     const report = raw === undefined ? undefined : reader.readRaw(raw);
@@ -135,7 +134,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
         ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
       );
     },
-    /** The kinds of all reporting nodes. */
     kinds: (): readonly NodeKind[] => current().distinct,
     reportedNetworks: (): ReportedNetworks => current().networks,
     /** The CPUs that a mask can select, for the reporting nodes that a spec can run on; one entry for equal nodes. */
@@ -167,25 +165,18 @@ function candidateKinds(
   return open.size > 0 ? open : selected;
 }
 
-/** The resources as one text. */
 function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
 /** Results from each report that counts, and the faults of the others. */
-interface CountedReports {
-  readonly kinds: ReadonlyMap<string, NodeKind>;
-  readonly distinct: readonly NodeKind[];
-  readonly networks: ReportedNetworks;
-  readonly maskHosts: ReadonlyMap<string, MaskHost>;
-  readonly faults: ReadonlyMap<string, ReportFault>;
-}
+type CountedReports = ReturnType<typeof countReports>;
 
 function countReports(
   reports: ReadonlyMap<string, ReadReport>,
   nodes: ReadonlyMap<string, NodeView>,
   narrowed: KindReader['narrowed'],
-): CountedReports {
+) {
   const kinds = new Map<string, NodeKind>();
   const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();

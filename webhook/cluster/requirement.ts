@@ -79,7 +79,6 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
   };
 }
 
-/** The review of that write. */
 export function createRequirementReview(notReady: Readiness): Review {
   return async () => {
     const why = notReady();

@@ -1,5 +1,6 @@
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import type { OwnerFacts } from '../../model/admission/facts.ts';
 import { issuesText } from '../../model/errors.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import type { VmiShape } from '../../model/shapes.ts';
@@ -9,11 +10,7 @@ import { VMI_PATH } from './cluster-view.ts';
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =
   | { readonly kind: 'found'; readonly vmi: VmiShape }
-  /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
-  | { readonly kind: 'absent' }
-  /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
-  | { readonly kind: 'replaced'; readonly uid: string }
-  | { readonly kind: 'unreadable'; readonly why: string };
+  | Extract<OwnerFacts, { kind: 'absent' | 'replaced' | 'unreadable' }>;
 
 /**
  * Finds the VMI of a launcher.

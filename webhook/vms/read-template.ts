@@ -8,15 +8,13 @@ import {
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
 import { issuesText } from '../../model/errors.ts';
+import type { VmTemplate } from '../../model/launcher/template.ts';
 
 /** The part of an object that VMIs are created from. */
-export interface ReadTemplate {
+export interface ReadTemplate extends VmTemplate {
   readonly outer: ObjectMeta;
-  /** The metadata of future VMIs; for a VMI its own. */
   readonly metadata: ObjectMeta;
   readonly spec: z.infer<typeof startingSpec>;
-  /** Whether an instancetype sets the CPUs, so that only the VMI has them. */
-  readonly instancetype: boolean;
   /** Whether a VMI exists that was created from an earlier state of the template. */
   readonly running: boolean;
   /** Path of the template, for messages; undefined for a VMI. */

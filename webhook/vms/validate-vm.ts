@@ -56,7 +56,7 @@ async function validate(
     current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
   const namespace = request.namespace ?? current.outer.namespace ?? 'default';
   const aboutMask = maskWarnings(current, previous, options.view);
-  const aboutNetworks = await reviewNetworks({ namespace, current, previous }, options);
+  const aboutNetworks = await reviewNetworks(namespace, current, previous, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
   const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
   const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);

@@ -62,19 +62,6 @@ function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefin
   ];
 }
 
-export interface VmNetworksRequest {
-  readonly namespace: string;
-  readonly current: ReadTemplate;
-  /** The template before an update. */
-  readonly previous: ReadTemplate | undefined;
-}
-
-export interface VmNetworks {
-  readonly warnings: readonly string[];
-  /** Why the VM is refused; also among the warnings. */
-  readonly refusal: string | undefined;
-}
-
 /** The findings that do not depend on the VM's CPUs. */
 const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'unreadable-network', 'unknown-network']);
 
@@ -82,12 +69,16 @@ const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'un
  * Findings about a VM's networks before it has a launcher. With an instancetype it is unknown whether the VM has
  * exclusive CPUs, which most findings depend on: the VMI then gets these. An existing object only gets warnings,
  * because controllers write it as well and must not be blocked.
+ * @param previous before an update
+ * @returns the warnings, and why the VM is refused
  * @throws ParseError if an annotation is malformed
  */
 export async function reviewNetworks(
-  { namespace, current, previous }: VmNetworksRequest,
+  namespace: string,
+  current: ReadTemplate,
+  previous: ReadTemplate | undefined,
   options: ClusterFactsOptions,
-): Promise<VmNetworks> {
+): Promise<{ readonly warnings: readonly string[]; readonly refusal: string | undefined }> {
   const { metadata, spec } = current;
   const exclusive = !current.instancetype && spec.domain.cpu?.dedicatedCpuPlacement === true;
   const owner = { namespace, vmi: { metadata, spec } };
