@@ -43,7 +43,6 @@ export const vmStatus = z.object({
       podUID: z.string(),
       /** Null while QEMU does not run. */
       pid: z.number().nullable(),
-      /** The cpuset of its container. */
       container: z.string(),
       mask: z.string().nullable(),
       /** pinned, unpinned, refused, or null without a state. */

@@ -73,7 +73,6 @@ export function issuesText(error: z.ZodError): string {
  */
 export type Severity = 'error' | 'warning' | 'information';
 
-/** Information for the owner of a VM or pod. */
 export interface Finding {
   readonly severity: Severity;
   /** Stable, with low cardinality. */

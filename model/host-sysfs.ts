@@ -21,7 +21,6 @@ export interface SysfsCache {
   readonly sharedBy: number;
 }
 
-/** Sysfs data about the CPUs of a host. */
 export interface SysfsHost {
   /** `/sys/devices/system/cpu/online`. */
   readonly online: string;

@@ -7,7 +7,6 @@ export interface HostCpu {
   /** The physical core. Its id is the lowest id of its online siblings, as in cAdvisor and therefore in the kubelet. */
   readonly core: number;
   readonly socket: number;
-  /** The NUMA node. */
   readonly cell: number;
   /** The uncore (last-level) cache. */
   readonly uncore: number;
@@ -34,7 +33,6 @@ export interface Host {
   readonly cores: readonly CpuSet[];
   /** CPUs per core as in the kubelet: CPUs / cores by integer division, so 1 on a hybrid processor and never 0. */
   readonly threadsPerCore: number;
-  /** Numbers that the kubelet counts separately. */
   readonly counts: HostCounts;
 }
 

@@ -9,12 +9,10 @@ import type { NadFacts } from '../networks/nad.ts';
 import type { ReportedNetworks } from '../networks/resources.ts';
 import type { PodShape, VmiShape } from '../shapes.ts';
 
-/** A pod under review. */
 export interface AdmittedPod extends PodShape {
   readonly spec: PodShape['spec'] & SelectingSpec;
 }
 
-/** Settings of this webhook. */
 export interface Settings {
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
@@ -34,14 +32,12 @@ export interface SchedulerFacts {
 export interface NetworkFacts {
   /** The primary user-defined network, if it replaces the pod network in the pod's namespace. */
   readonly primary: PrimaryNetwork;
-  /** The networks in node reports. */
   readonly reported: ReportedNetworks;
   readonly context: NetworkContext;
   /** The definitions of the pod's networks by `namespace/name`. An absent one could not be found. */
   readonly definitions: ReadonlyMap<string, NadFacts>;
 }
 
-/** Facts about the cluster for the decision about one pod. */
 export interface ClusterFacts {
   /** The kinds of the reporting nodes that the pod can run on: see beforeSmtAffinity. */
   readonly candidates: readonly NodeKind[];
@@ -49,7 +45,6 @@ export interface ClusterFacts {
    * Whether all nodes that the pod can run on have a report. Also false, without a check, if no network is required.
    */
   readonly allReport: boolean;
-  /** The kinds of all reporting nodes. */
   readonly nodeKinds: readonly NodeKind[];
   readonly networks: NetworkFacts;
 }
@@ -93,13 +88,11 @@ export type PodFacts =
   | { readonly kind: 'other'; readonly pod: AdmittedPod }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-/** Position of a container in the pod. */
 export interface Place {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
 }
 
-/** Changes to one container. */
 export interface ContainerChange extends Place {
   /** New CPU request and limit; undefined leaves them unchanged. */
   readonly cpus?: number | undefined;
@@ -107,7 +100,6 @@ export interface ContainerChange extends Place {
   readonly resources: readonly string[];
 }
 
-/** Changes to a pod. */
 export interface PodChange {
   readonly containers: readonly ContainerChange[];
   /** Annotations to set; undefined removes one. */
@@ -118,13 +110,11 @@ export interface PodChange {
   readonly scheduler?: string | undefined;
 }
 
-/** A finding about a pod under review. */
 export interface AdmissionFinding extends Finding {
   /** HTTP status if this error refuses the pod. Default 422. */
   readonly status?: number;
 }
 
-/** The decision about one pod. */
 export type Decision =
   /** No decision applies: the pod is admitted unchanged. */
   | { readonly outcome: 'unchanged'; readonly findings: readonly AdmissionFinding[] }

@@ -16,7 +16,6 @@ export interface NetworkOwner {
   readonly namespace: string;
   readonly pod?: PodShape | undefined;
   readonly vmi?: VmiShape | undefined;
-  /** Whether it gets exclusive CPUs. */
   readonly exclusive: boolean;
 }
 

@@ -103,7 +103,6 @@ function parse(file: string, text: string): JsonObject {
   return value;
 }
 
-/** A file of the runtime's configuration directory. */
 export interface ConfFile {
   readonly name: string;
   /** Undefined if the file could not be read. */

@@ -1,7 +1,6 @@
 /** State of the DPU at the time of a call. */
 export interface DpuWord {
   readonly ready: boolean;
-  /** The reason for the state, as text. */
   readonly reason: string;
 }
 
@@ -113,7 +112,6 @@ export interface GateState {
   /** `none`: this node has no DPU. */
   readonly dpu: 'ready' | 'not-ready' | 'none';
   readonly reason: string;
-  /** Whether STATUS reports the DPU. */
   readonly status: boolean;
   readonly scope: GateScope;
   readonly exempt: readonly string[];
@@ -125,7 +123,6 @@ export interface GateState {
 
 /** The last observed renewal, by a clock that all processes share until the machine reboots. */
 export interface ObservedLease {
-  /** Identifies the current boot of the machine. */
   readonly bootId: string;
   readonly renewTime: string;
   /** Milliseconds of CLOCK_MONOTONIC of the first observation of this renewal and of the last read of the lease. */

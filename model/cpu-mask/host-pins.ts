@@ -11,7 +11,6 @@ import {
   pinsNothing,
 } from './mask.ts';
 
-/** The host CPUs of one vCPU on a host. */
 export interface VcpuPin {
   readonly vcpu: number;
   readonly cpus: CpuSet;
@@ -62,12 +61,10 @@ function refused(code: 'threads' | 'count' | 'empty', message: string): PinPlan 
   return { kind: 'refused', code, message };
 }
 
-/** A running VM, as observed on its host. */
 export interface VmOnHost {
   readonly mask: CpuMask;
   /** Use `all` instead of a mask with CPUs that the host lacks. */
   readonly fixMismatch: boolean;
-  /** The vCPU indexes of the threads found, in any order. */
   readonly indexes: readonly number[];
   readonly online: CpuSet;
   readonly container: CpuSet;

@@ -2,7 +2,7 @@ import { CpuSet } from '../cpu-set.ts';
 import { CpuManager } from './cpu-manager.ts';
 import { DeviceManager } from './device-manager.ts';
 import { MemoryManager, withoutMemory } from './memory-manager.ts';
-import { type Merged, mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
+import { mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
 import type { Behaviour } from './options.ts';
 import type { ContainerKind, PodRequest } from './pod-request.ts';
 import { type Hint, NO_LOCALITY_TEXT, type Provider, Rejection, type RejectionReason } from './provider.ts';
@@ -10,7 +10,6 @@ import { type KubeletState, withEntry } from './state.ts';
 import { releaseCpus, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';
 
-/** The predicted resources of one container. */
 export interface ContainerPlacement {
   readonly name: string;
   readonly kind: ContainerKind;
@@ -96,7 +95,7 @@ export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodReq
 
 function admitContainers(rules: AdmissionRules, providers: readonly Provider[], pod: PodRequest): Hint[] {
   const merged = (hintsOf: (provider: Provider) => ReturnType<Provider['podHints']>): Hint => {
-    const result: Merged = mergeHints(rules.policy, rules.numa, rules.policy === 'none' ? [] : providers.map(hintsOf));
+    const result = mergeHints(rules.policy, rules.numa, rules.policy === 'none' ? [] : providers.map(hintsOf));
     if (!result.admit) throw new Rejection('TopologyAffinityError', NO_LOCALITY_TEXT);
     return result.hint;
   };

@@ -2,7 +2,6 @@ import type { Behaviour } from './options.ts';
 import { bitCount, type Hint, type ResourceHints, subMasks } from './provider.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
 
-/** One device of a device plugin. */
 export interface Device {
   readonly id: string;
   readonly healthy: boolean;
@@ -10,7 +9,6 @@ export interface Device {
   readonly nodes?: readonly number[] | undefined;
 }
 
-/** The devices of one resource. */
 export interface DevicePool {
   readonly devices: readonly Device[];
   /**

@@ -61,7 +61,6 @@ export interface Kubelet {
   remove(state: KubeletState, uid: string): KubeletState;
 }
 
-/** Why the decisions of a kubelet cannot be predicted. */
 export interface Unpredictable {
   readonly unpredictable: string;
 }

@@ -10,11 +10,6 @@ export interface NumaInfo {
   readonly distances?: readonly (readonly number[])[];
 }
 
-export interface Merged {
-  readonly hint: Hint;
-  readonly admit: boolean;
-}
-
 /**
  * Merges the hints of all providers into one and decides whether the pod is admitted.
  *
@@ -25,7 +20,11 @@ export interface Merged {
  *
  * Source: pkg/kubelet/cm/topologymanager/policy.go and policy_*.go.
  */
-export function mergeHints(policy: TopologyPolicy, numa: NumaInfo, providers: readonly ProviderHints[]): Merged {
+export function mergeHints(
+  policy: TopologyPolicy,
+  numa: NumaInfo,
+  providers: readonly ProviderHints[],
+): { readonly hint: Hint; readonly admit: boolean } {
   if (policy === 'none') return { hint: { mask: null, preferred: false }, admit: true };
   let lists = providers.flatMap(listsOf);
   if (policy === 'single-numa-node') lists = lists.map((list) => list.filter(isSingle));

@@ -9,7 +9,6 @@ const CPU_OPTION = {
   'prefer-align-cpus-by-uncorecache': 'preferAlignByUncore',
 } as const;
 
-/** The policy options of the static CPU manager, parsed. */
 export type CpuOptions = Readonly<Record<(typeof CPU_OPTION)[keyof typeof CPU_OPTION], boolean>>;
 
 const CONFLICTS = [
@@ -101,7 +100,6 @@ const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
   36: { deviceHints: 'device-nodes' },
 };
 
-/** The predicted versions, for messages. */
 export const PREDICTED_VERSIONS = '1.33 to 1.36';
 
 /** The behaviour of a kubelet version, or undefined if it is not predicted. @param version such as `v1.36.2` */

@@ -8,9 +8,7 @@ import type { KubeletState } from './state.ts';
  * Source: pkg/kubelet/cm/topologymanager/topology_manager.go, HintProvider.
  */
 export interface Provider {
-  /** Hints for one container, in container scope. */
   containerHints(container: ContainerRequest): ProviderHints;
-  /** Hints for the pod as a whole, in pod scope. */
   podHints(): ProviderHints;
   /**
    * Allocates the resources of a container under the merged mask (null: any node).

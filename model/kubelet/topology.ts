@@ -12,13 +12,11 @@ export type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cel
  * of their ids, so that comparing numbers compares ids.
  */
 export interface Level {
-  /** The id of each group, ascending. */
   readonly ids: readonly number[];
   /** The group of each CPU, by the CPU's position. */
   readonly of: Int32Array;
   /** The positions of each group's CPUs, ascending. */
   readonly members: readonly Int32Array[];
-  /** The CPUs of each group as sets. */
   readonly sets: readonly CpuSet[];
   /** Number of CPUs of the smallest group. */
   readonly smallest: number;
@@ -31,7 +29,6 @@ export interface Level {
 export interface CpuTopology {
   readonly counts: TopologyCounts;
   readonly cpus: CpuSet;
-  /** CPU ids by position. */
   readonly ids: Int32Array;
   /** Positions by CPU id; -1 if there is no such CPU. */
   readonly positions: Int32Array;

@@ -57,7 +57,6 @@ function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
 }
 
-/** A container with exclusive CPUs, and its final number of CPUs. */
 interface AlignedContainer extends IntegralContainer {
   readonly to: number;
 }

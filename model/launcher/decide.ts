@@ -29,7 +29,6 @@ export interface AlignmentRequest {
   readonly policy?: AlignmentPolicy;
 }
 
-/** The change to the CPUs of `compute`. */
 export type Alignment =
   | {
       readonly kind: 'pad';

@@ -37,7 +37,6 @@ const read = new BoundedMap<string, CpuMask>(READ);
 
 class CachedMaskRequest implements MaskRequest {
   readonly fixMismatch: boolean;
-  /** The canonical text. */
   readonly text: string;
 
   constructor(text: string, fixMismatch: boolean) {

@@ -34,7 +34,6 @@ export interface Pause {
 export interface StartingVmi {
   readonly record: PausedStart | undefined;
   readonly phase: string;
-  /** The current pause. */
   readonly paused: Pause | undefined;
 }
 

@@ -12,7 +12,6 @@ import { type GuestTopology, guestTopology, pinnedCpus } from './cpus.ts';
  */
 
 export interface LauncherPinRequest {
-  /** The CPUs of the `compute` container. */
   readonly cpuset: Iterable<number>;
   readonly cells: LauncherCells;
   readonly guest: GuestTopology;
@@ -25,7 +24,6 @@ export interface LauncherPinRequest {
 }
 
 export interface LauncherPins {
-  /** CPU of each vCPU, by its index. */
   readonly vcpus: readonly number[];
   readonly ioThreads: readonly number[];
   readonly emulator: readonly number[];
@@ -95,7 +93,6 @@ interface LauncherHostCpu {
   readonly siblings: readonly number[];
 }
 
-/** The remaining CPUs of one NUMA node. */
 interface CellPool {
   /** Free threads by host core, for cores with enough of them for a guest core. */
   readonly full: number[][];

@@ -29,7 +29,6 @@ export function qemuThreadRole(name: string): QemuThreadRole {
 export interface PinnedContainer {
   /** The cpuset of the container. This code does not change it. */
   readonly container: CpuSet;
-  /** All CPUs that vCPUs are pinned to. */
   readonly vcpus: CpuSet;
   /** All CPUs that IO threads are pinned to; empty if they are not pinned. */
   readonly ioThreads: CpuSet;
@@ -64,7 +63,6 @@ export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): 
 export interface UnpinnedIo {
   readonly container: CpuSet;
   readonly host: Host;
-  /** CPU of each vCPU, by index. */
   readonly vcpus: readonly number[];
   readonly ioThreads: number;
   /** CPUs of its housekeeping cgroup, which virt-handler sets to the emulator's pin. */

@@ -26,7 +26,6 @@ export interface VmTemplate {
   readonly instancetype: boolean;
 }
 
-/** The template before an update. */
 export interface TemplateUpdate {
   readonly previous: VmTemplate;
   /** Whether the object is a VMI. After its creation only KubeVirt changes its vCPUs, by hotplug. */

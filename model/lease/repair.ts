@@ -1,7 +1,6 @@
 import { DPU_LEASE_HOLDER } from '../names.ts';
 import type { OwnerReference } from '../shapes.ts';
 
-/** Fields of a Lease that a repair checks. */
 export interface LeaseShape {
   readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] | null | undefined };
   readonly spec?:

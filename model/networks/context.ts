@@ -11,7 +11,6 @@ export interface NetworkContext {
   readonly bridgePhysnets: ReadonlyMap<string, string>;
   /** Physnet of each host interface, for plugins with a master interface. */
   readonly interfacePhysnets: ReadonlyMap<string, string>;
-  /** Kube-OVN's Subnets. */
   readonly kubeOvnSubnets: readonly KubeOvnSubnet[];
   /** Kube-OVN's Vlans; `provider` is the ProviderNetwork, which corresponds to a physnet in OVN. */
   readonly kubeOvnVlans: readonly KubeOvnVlan[];

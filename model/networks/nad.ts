@@ -17,7 +17,6 @@ export const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
 /** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
 export interface NadFacts {
-  /** The physnet in the definition's own annotation. */
   readonly physnet: string | undefined;
   readonly resourceName: string | undefined;
   readonly main: Plugin | 'invalid-json' | 'no-config';
@@ -29,7 +28,6 @@ export interface NadFacts {
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
   | { readonly kind: 'physnet'; readonly physnet: string }
-  /** Through the tunnel endpoint. */
   | { readonly kind: 'tunnel' }
   /** Through its own device, whose device plugin reports the NUMA node to the kubelet. */
   | { readonly kind: 'device'; readonly resourceName?: string }

@@ -25,7 +25,6 @@ export type MaskFit =
       readonly reason: 'not-applied' | 'host-cpus' | 'no-usable-cpus';
       /** Text with few distinct values: kube-scheduler counts nodes by it. */
       readonly short: string;
-      /** Text for people. */
       readonly text: string;
     };
 

@@ -39,16 +39,13 @@ const TEXTS = {
  */
 export type RefusalReason = keyof typeof TEXTS;
 
-/** A refusal: the resource, its place, the requested and the available amount. */
 export interface Refusal {
   readonly reason: RefusalReason;
   /** Text for kube-scheduler, which counts nodes by it. */
   readonly text: string;
-  /** Text for people. */
   readonly detail: string;
   /** The resource that prevents the placement. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
-  /** The affected NUMA nodes, if any. */
   readonly where?: readonly number[] | undefined;
   readonly wanted?: number | undefined;
   readonly available?: number | undefined;

@@ -6,7 +6,6 @@ import type { ConditionShape, MetaShape, PodShape } from '../shapes.ts';
 import type { Reason } from './reasons.ts';
 import type { Remedy } from './remedy.ts';
 
-/** The VirtualMachine. */
 export interface MachineFacts {
   /** Whether it should run. */
   readonly wanted: boolean;
@@ -20,7 +19,6 @@ export interface MachineFacts {
   readonly retryIn?: number | undefined;
 }
 
-/** The VirtualMachineInstance. */
 export interface InstanceFacts {
   readonly phase: string;
   readonly reason?: string | undefined;
@@ -59,7 +57,6 @@ export interface NodeStateFacts {
   readonly refusedStart?: string | undefined;
 }
 
-/** Plumbline's own scheduler. */
 export interface SchedulerFacts {
   /** Whether a replica leads; undefined: unknown. */
   readonly leads?: boolean | undefined;
@@ -107,7 +104,6 @@ export interface VmFacts {
 /** A fact that explains the state of a VM. */
 export interface Cause {
   readonly reason: Reason;
-  /** One line. */
   readonly text: string;
   readonly remedies: readonly Remedy[];
 }
@@ -142,7 +138,6 @@ export type SchedulerRefusal =
   | 'short-of'
   | 'too-large';
 
-/** Nodes with the same verdict. */
 export interface NodeGroup {
   /** 'fits', or the reason. */
   readonly kind: 'fits' | RefusalKind | SchedulerRefusal;

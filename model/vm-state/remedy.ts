@@ -15,7 +15,6 @@ export interface Command {
   readonly args: readonly string[];
 }
 
-/** Advice about a state. */
 export interface Remedy {
   /** Stable, one for each kind of advice. */
   readonly id: string;

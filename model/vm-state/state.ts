@@ -14,9 +14,7 @@ export interface VmState {
   readonly verdict: Verdict;
   /** The most important reason. */
   readonly reason: Reason;
-  /** One line. */
   readonly text: string;
-  /** The other facts. */
   readonly causes: readonly Cause[];
   /** Remedies, most likely first: those of the reason, then those of the other causes. */
   readonly remedies: readonly Remedy[];

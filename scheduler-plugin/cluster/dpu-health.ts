@@ -1,11 +1,13 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
+import type { AgentLease } from '../../model/lease/agent-health.ts';
 import {
   isReady,
   judgeLease,
   type LeaseObservation,
   type LeaseReading,
   type LeaseState,
+  type LeaseVerdict,
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
@@ -14,20 +16,13 @@ import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-export interface LeaseView {
-  readonly node: string;
-  readonly renewTime: string | undefined;
-  /** Seconds. */
-  readonly duration: number | undefined;
+export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
   readonly released?: boolean;
 }
 
-export interface DpuVerdict {
+export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {
   readonly ready: boolean;
-  readonly state: LeaseState;
-  /** Seconds since the last observed renewal. */
-  readonly age: number | undefined;
 }
 
 /**

@@ -12,15 +12,7 @@ export type VmiLookup =
   | { readonly kind: 'found'; readonly vmi: VmiShape }
   | Extract<OwnerFacts, { kind: 'absent' | 'replaced' | 'unreadable' }>;
 
-/**
- * Finds the VMI of a launcher.
- * @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI
- */
-export type LookUpVmi = (
-  namespace: string,
-  reference: VmiReference,
-  fits: (vmi: VmiShape) => boolean,
-) => Promise<VmiLookup>;
+export type LookUpVmi = ReturnType<typeof createVmiLookup>;
 
 export interface VmiLookupOptions {
   readonly client: KubeClient;
@@ -42,8 +34,9 @@ const AGAIN = 0.2;
  * because a launcher without a readable VMI is refused: a slow API server may deliver the VMI through the watch first,
  * and a request that failed temporarily (a broken connection, 429, 5xx) is retried while there is time.
  */
-export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions): LookUpVmi {
-  return async (namespace, reference, fits) => {
+export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions) {
+  /** @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI */
+  return async (namespace: string, reference: VmiReference, fits: (vmi: VmiShape) => boolean): Promise<VmiLookup> => {
     const { name, uid } = reference;
     const fitting = () => {
       const known = find(namespace, name);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { createWaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { createRecheckChoice, createWaitingPods } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { podId, podOf, withUid } from '../extender-fixture.ts';
 
 const reader = createNeedsReader('all');

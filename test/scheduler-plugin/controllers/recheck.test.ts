@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { createRecheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { createRecheckChoice, FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));

@@ -5,8 +5,8 @@ import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vm
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { createRetries, removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { createQuarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import { createStartingVms, createStartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import { createQuarantine } from '../../../scheduler-plugin/controllers/quarantine.ts';
 import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
