@@ -162,17 +162,12 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
  * have CPU 7. Call it at each start and for each migration target.
  */
 export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
-  if (cpusOf(mask).isSubsetOf(online)) return undefined;
-  const absent = cpusOf(mask).minus(online);
+  const absent = summaryOf(mask).cpus.minus(online);
+  if (absent.isEmpty) return undefined;
   return {
     code: 'host-cpus',
     message: `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`,
   };
-}
-
-/** All host CPUs in the mask; `all` adds none. */
-export function cpusOf(mask: CpuMask): CpuSet {
-  return summaryOf(mask).cpus;
 }
 
 /**

@@ -58,11 +58,6 @@ export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void
   }
 }
 
-/** Whether leases are enabled. */
-export function isLeaseEnabled({ renewInterval }: LeaseTiming): boolean {
-  return renewInterval > 0;
-}
-
 /** Seconds between two readings of a lease: at least one for each renewal interval and four for each duration. */
 export function observationPeriod({ renewInterval, duration }: LeaseTiming): number {
   return renewInterval > 0 ? Math.min(renewInterval, duration / 4) : duration / 4;

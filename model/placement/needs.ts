@@ -11,7 +11,7 @@ import {
   kubeletOfReport,
   stateOfReport,
 } from '../kubelet/report.ts';
-import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { type CpuAssignments, cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 import type { NodeNetworks } from '../networks/reach.ts';
@@ -236,7 +236,7 @@ export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): Pla
 }
 
 function withState(node: PlacementHost, state: KubeletState): PlacementHost {
-  return Object.freeze({ ...node, state, owned: ownedCpus(state), shown: new Set(state.assignments.keys()) });
+  return Object.freeze({ ...node, state, owned: cpusOf(state.assignments), shown: new Set(state.assignments.keys()) });
 }
 
 /** The NUMA nodes of a network; undefined if the node does not have the network. */

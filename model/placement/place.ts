@@ -2,7 +2,7 @@ import { type CpuSet, unionOf } from '../cpu-set.ts';
 import { isWholeCores } from '../host.ts';
 import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
-import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { stateText } from '../kubelet/usage.ts';
 import {
   alignsOrRefuses,
@@ -92,7 +92,7 @@ export function judge(
   const admission = kubelet.admit(state, needs.request);
   if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
   const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
-  const foreign = exclusiveCpus(given).intersect(node.reserved.union(ownedCpus(state)));
+  const foreign = exclusiveCpus(given).intersect(node.reserved.union(cpusOf(state.assignments)));
   if (!foreign.isEmpty) return givesTwice(node, foreign);
   const polled = exclusiveCpus(given).intersect(node.polled);
   if (!polled.isEmpty) {

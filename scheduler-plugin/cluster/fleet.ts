@@ -78,6 +78,7 @@ const MAX_PREPARED_HOSTS = 512;
 
 type MutableNode = { -readonly [Field in keyof ClusterNode]: ClusterNode[Field] };
 
+const WITHOUT_REPORT = { shape: undefined, assignments: [], usage: '', load: '', free: [] } as const;
 const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   exists: false,
   dpuHost: false,
@@ -86,11 +87,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   stale: false,
   quarantined: false,
   labels: new Map(),
-  shape: undefined,
-  assignments: [],
-  usage: '',
-  load: '',
-  free: [],
+  ...WITHOUT_REPORT,
   reservations: 0,
   reservedCpus: 0,
 };
@@ -133,19 +130,11 @@ export class Fleet {
     this.#dropIfUnknown(node);
   }
 
-  /** @throws HostError, ParseError if the report is inconsistent; the node then counts as one without a report */
+  /** @throws HostError, ParseError if the report is inconsistent; the node then keeps its last report */
   setReport(name: string, status: NodeTopologyStatus): void {
-    let owned: CpuSet;
-    let usage: string;
-    let shape: NodeShape;
-    try {
-      owned = unionOf(assignedCpus(status.assignments));
-      usage = usageOf(status);
-      shape = this.#shapes.take(status);
-    } catch (error) {
-      this.removeReport(name);
-      throw error;
-    }
+    const owned = unionOf(assignedCpus(status.assignments));
+    const usage = usageOf(status);
+    const shape = this.#shapes.take(status);
     const node = this.#add(name);
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
@@ -161,11 +150,7 @@ export class Fleet {
     if (node === undefined) return;
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
-    node.shape = undefined;
-    node.assignments = [];
-    node.usage = '';
-    node.load = '';
-    node.free = [];
+    Object.assign(node, WITHOUT_REPORT);
     this.#dropIfUnknown(node);
   }
 

@@ -153,10 +153,8 @@ export function createExtender(options: ExtenderOptions) {
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
       const scoreOn = (name: string): number => {
-        const place = reservation?.places.get(name);
-        if (place !== undefined) return place.score;
-        const verdict = verdicts.verdict(needs, fleet.get(name));
-        return verdict.fits ? verdict.score : LOWEST;
+        const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, fleet.get(name));
+        return 'score' in scored ? scored.score : LOWEST;
       };
       const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
       return verdicts.withinTime(names.length, score).result;

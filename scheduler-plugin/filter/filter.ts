@@ -117,12 +117,12 @@ export class Filter {
       answers.push({ node: node.name, score: verdict.score, cpus: verdict.cpus, spreads: shares || spreads });
     };
     for (const { node } of ranked) {
-      if (hasEnough(node) && spread.complete) break;
+      if (hasEnough(node) && spread.isComplete()) break;
       check(node);
     }
     // Only here are nodes on which the pod shares CPUs, and pods with a CPU mask, which have no exclusive CPUs.
     for (const node of this.#keepingMask(needs, unranked, refusals)) {
-      if (!needs.mayShare && hasEnough(node) && spread.complete) break;
+      if (!needs.mayShare && hasEnough(node) && spread.isComplete()) break;
       check(node);
     }
     return prefersNetworks ? highestScores(answers, limit) : answers;

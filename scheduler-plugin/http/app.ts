@@ -109,13 +109,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
   };
 }
 
-interface Problem {
-  readonly malformed: boolean;
-  readonly status: number;
-  readonly message: string;
-}
-
-function problemOf(error: unknown): Problem {
+function problemOf(error: unknown) {
   if (error instanceof NotNow) return { malformed: false, status: 503, message: error.message };
   if (error instanceof BodyError) return { malformed: true, status: error.status, message: error.message };
   if (error instanceof PlumblineError) {
