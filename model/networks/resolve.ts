@@ -60,7 +60,7 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
   const missing = new Map<string, NetworkRef>();
   const findings = unknownAffinities(preferences, interfaces);
   const networks = interfaces.map((one): ResolvedNetwork => {
-    const facts = factsOf(one, request);
+    const facts = one.ref?.name ? request.findNad(one.ref) : undefined;
     const found = classOf(one, facts, request);
     if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
     const located = found.kind === 'physnet' || found.kind === 'tunnel';
@@ -77,10 +77,6 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };
-}
-
-function factsOf({ ref }: NetworkInterface, { findNad }: ResolveRequest): NadFacts | undefined {
-  return ref === undefined || ref.name === '' ? undefined : findNad(ref);
 }
 
 function classOf({ ref }: NetworkInterface, facts: NadFacts | undefined, request: ResolveRequest): NetworkClass {

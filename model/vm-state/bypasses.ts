@@ -1,4 +1,5 @@
 import { decidedOf } from '../admission/decision-annotation.ts';
+import { DEFAULT_SCHEDULER } from '../admission/scheduling.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
 import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
@@ -8,8 +9,6 @@ import { isExclusive } from '../placement/preferences.ts';
 import type { PodShape } from '../shapes.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
-
-const DEFAULT_SCHEDULER = 'default-scheduler';
 
 /** The scheduler of a pod; Kubernetes' default if it has none. */
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;

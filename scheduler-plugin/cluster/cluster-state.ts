@@ -196,12 +196,6 @@ export class ClusterState {
   }
 }
 
-export interface RefusedPod {
-  readonly uid: string;
-  readonly namespace: string;
-  readonly name: string;
-}
-
 /**
  * Pods that a node's own agent refused to start, from that node's report only: the author of an image can forge a
  * container's status.
@@ -215,17 +209,14 @@ export class RefusedStartsByNode {
     const before = this.#reported.get(node);
     if (refusals.length === 0) this.#reported.delete(node);
     else this.#reported.set(node, new Map(refusals.map((one) => [`${one.namespace}/${one.podName}`, one])));
-    const fresh = refusals.map((one) => [`${one.namespace}/${one.podName}`, one.podUID] as const);
-    return new Set(fresh.flatMap(([key, uid]) => (isSame(before?.get(key), uid) ? [] : [key])));
+    const keys = refusals.map((one) => ({ key: `${one.namespace}/${one.podName}`, uid: one.podUID }));
+    const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
+    return new Set(fresh.map(({ key }) => key));
   }
 
   /** Why the pod's container was refused on the node that it is bound to, or undefined. */
-  of(node: string, { uid, namespace, name }: RefusedPod): string | undefined {
+  of(node: string, { uid, namespace, name }: Pick<PodView, 'uid' | 'namespace' | 'name'>): string | undefined {
     const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
     return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
   }
-}
-
-function isSame(before: RefusedStart | undefined, uid: string | undefined): boolean {
-  return before !== undefined && before.podUID === uid;
 }

@@ -14,10 +14,10 @@ import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
-import type { Decisions } from '../filter/decisions.ts';
 import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
 import { dpuRefusal, NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
+import type { Decisions } from '../filter/refusals.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 

@@ -17,7 +17,7 @@ import { createPausedStarts, createStartWriter } from '../controllers/paused-sta
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { createRecheck, createTakeover } from '../controllers/recheck.ts';
 import { createExtender } from '../extender/extender.ts';
-import type { Decisions } from '../filter/decisions.ts';
+import type { Decisions } from '../filter/refusals.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 

@@ -9,7 +9,7 @@ import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
-import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
+import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 

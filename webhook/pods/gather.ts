@@ -13,8 +13,7 @@ import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
 import { fitsLauncher } from '../../model/launcher/decide.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
-import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
-import type { LookUpVmi } from '../cluster/vmi-lookup.ts';
+import { type ClusterFactsOptions, gatherCluster, type LookUpVmi } from '../cluster/cluster-facts.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
 
 /** The scheduler for launchers and for pods that opt in. */
