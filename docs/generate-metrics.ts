@@ -6,7 +6,7 @@ import { JsonBodies } from '../runtime/json-bodies.ts';
 import { Registry, unreadableObjects } from '../runtime/metrics.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
-import { createWebhookMetrics } from '../webhook/metrics.ts';
+import { createWebhookMetrics } from '../webhook/app.ts';
 import { withGeneratedPart } from './generated-part.ts';
 
 /** A metric as its daemon's registry has it. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { CpuSet } from '../model/cpu-set.ts';
-import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-siblings.ts';
+import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
 import { entries, numaNodeIds, readNumber, readOptional, SysfsError } from './sysfs-files.ts';
 
 /**

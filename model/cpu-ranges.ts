@@ -7,8 +7,6 @@ import { ParseError, quote } from './errors.ts';
 export const MAX_CPUS = 65_536;
 
 const WORD = 32;
-/** Number of ranges up to which each range is filled separately. */
-const FEW_RANGES = 64;
 
 /**
  * Parses a CPU list such as `0-3,8` into words of 32 CPUs each, lowest ids first. The cost is linear in the length of
@@ -21,10 +19,7 @@ const FEW_RANGES = 64;
 export function parseRanges(list: string, whole: string, limit: number): Uint32Array {
   const { bounds, highest } = scanRanges(list, whole, limit);
   const words = new Uint32Array((highest + WORD) >>> 5);
-  if (bounds.length <= 2 * FEW_RANGES) {
-    for (let i = 0; i < bounds.length; i += 2) setRange(words, bounds[i]!, bounds[i + 1]!);
-  } else if (bounds.length < words.length) setSortedRanges(words, bounds);
-  else setManyRanges(words, bounds, highest);
+  for (let i = 0; i < bounds.length; i += 2) setRange(words, bounds[i]!, bounds[i + 1]!);
   return words;
 }
 
@@ -67,33 +62,6 @@ function scanRanges(list: string, whole: string, limit: number): { bounds: numbe
 
 function malformed(whole: string): ParseError {
   return new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
-}
-
-/** Fills ranges in ascending order, so that overlaps never fill a word twice. */
-function setSortedRanges(words: Uint32Array, bounds: readonly number[]): void {
-  const ranges = new Float64Array(bounds.length / 2);
-  for (let i = 0; i < ranges.length; i++) ranges[i] = bounds[2 * i]! * MAX_CPUS + bounds[2 * i + 1]!;
-  let next = 0;
-  for (const range of ranges.sort()) {
-    const last = range % MAX_CPUS;
-    if (last < next) continue;
-    setRange(words, Math.max(Math.floor(range / MAX_CPUS), next), last);
-    next = last + 1;
-  }
-}
-
-/** Fills many ranges. The cost depends on their number and on the highest id, not on overlaps. */
-function setManyRanges(words: Uint32Array, bounds: readonly number[], highest: number): void {
-  const changes = new Int32Array(highest + 2);
-  for (let i = 0; i < bounds.length; i += 2) {
-    changes[bounds[i]!]!++;
-    changes[bounds[i + 1]! + 1]!--;
-  }
-  let depth = 0;
-  for (let id = 0; id <= highest; id++) {
-    depth += changes[id]!;
-    if (depth > 0) words[id >>> 5]! |= 1 << (id & 31);
-  }
 }
 
 /** Fills whole words: the cost of many wide ranges stays linear in the length of the text. */

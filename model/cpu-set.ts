@@ -111,7 +111,6 @@ export class CpuSet implements Iterable<number> {
     return words;
   }
 
-  /** The number of CPUs in the set. */
   get size(): number {
     let count = 0;
     for (const word of this.#words) count += popCount(word);
@@ -179,7 +178,6 @@ export class CpuSet implements Iterable<number> {
     return true;
   }
 
-  /** The ids in ascending order. */
   *[Symbol.iterator](): IterableIterator<number> {
     for (let i = 0; i < this.#words.length; i++) {
       for (let word = this.#words[i]!; word !== 0; word &= word - 1) {

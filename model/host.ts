@@ -7,7 +7,6 @@ export interface HostCpu {
   /** The physical core. Its id is the lowest id of its online siblings, as in cAdvisor and therefore in the kubelet. */
   readonly core: number;
   readonly socket: number;
-  /** The NUMA node. */
   readonly cell: number;
   /** The uncore (last-level) cache. */
   readonly uncore: number;
@@ -19,7 +18,7 @@ export interface HostCounts {
   readonly sockets: number;
 }
 
-/** A NUMA node and its online CPUs. */
+/** A NUMA node, or another group, and its online CPUs. */
 export interface Cell {
   readonly id: number;
   readonly cpus: CpuSet;
@@ -34,19 +33,23 @@ export interface Host {
   readonly cores: readonly CpuSet[];
   /** CPUs per core as in the kubelet: CPUs / cores by integer division, so 1 on a hybrid processor and never 0. */
   readonly threadsPerCore: number;
-  /** Numbers that the kubelet counts separately. */
   readonly counts: HostCounts;
+}
+
+interface CpuList {
+  readonly id: number;
+  readonly cpus: string;
 }
 
 /** A host on the wire and in fixtures: CPU lists, which stay short at 1,024 CPUs. */
 export interface HostDescription {
-  readonly cells: readonly { readonly id: number; readonly cpus: string }[];
+  readonly cells: readonly CpuList[];
   /** CPU lists of SMT siblings, one for each core: `0,8`. */
   readonly cores: readonly string[];
   /** Sockets and their CPU lists. Absent: each cell is a separate socket. */
-  readonly sockets?: readonly { readonly id: number; readonly cpus: string }[];
+  readonly sockets?: readonly CpuList[] | undefined;
   /** Uncore caches and their CPU lists. Absent: one for each socket. */
-  readonly uncores?: readonly { readonly id: number; readonly cpus: string }[];
+  readonly uncores?: readonly CpuList[] | undefined;
   /** Absent: as many as the description has. */
   readonly counts?: HostCounts | undefined;
 }
@@ -130,13 +133,8 @@ export function wholeCoresWithin(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.isSubsetOf(cpus)));
 }
 
-interface CpuGroup {
-  readonly id: number;
-  readonly cpus: CpuSet;
-}
-
 /** Parses the groups of one kind. If together they have more CPUs than a host can have, some CPU is in two of them. */
-function parsed(what: string, groups: HostDescription['cells']): CpuGroup[] {
+function parsed(what: string, groups: HostDescription['cells']): Cell[] {
   let named = 0;
   return groups.map(({ id, cpus: text }) => {
     const cpus = CpuSet.parse(text, MAX_CPU_ID);
@@ -166,19 +164,16 @@ function parseCores(texts: readonly string[]): CpuSet[] {
 }
 
 /** The group of each CPU, by id. @throws HostError if a CPU is in two groups */
-function ownerIndex(what: string, groups: readonly CpuGroup[]): (cpu: number) => number | undefined {
-  const owners = new Float64Array(MAX_CPU_ID).fill(-1);
+function ownerIndex(what: string, groups: readonly Cell[]): (cpu: number) => number | undefined {
+  const owners = new Map<number, number>();
   for (const { id, cpus } of groups) {
     for (const cpu of cpus) {
-      const other = owners[cpu]!;
-      if (other !== -1 && other !== id) throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
-      owners[cpu] = id;
+      const other = owners.get(cpu) ?? id;
+      if (other !== id) throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
+      owners.set(cpu, id);
     }
   }
-  return (cpu) => {
-    const owner = owners[cpu]!;
-    return owner === -1 ? undefined : owner;
-  };
+  return (cpu) => owners.get(cpu);
 }
 
 /**
@@ -206,4 +201,32 @@ export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   throw new HostError(
     `${what} ${cpus.brief} name CPU ${missing}, which is not online; the host has CPUs ${host.online.brief}`,
   );
+}
+
+/**
+ * CPUs that are missing from cores with fewer threads than most: where the threads of all other cores are at
+ * equal distances, the CPU at that distance is offline if the host does not have it. Empty on a hybrid processor.
+ */
+export function missingThreads({ cores, online }: Host): CpuSet {
+  const most = Math.max(...cores.map(({ size }) => size));
+  const distances = cores.filter(({ size }) => size === most).map((core) => [...core].map((id) => id - core.first!));
+  const [pattern = []] = distances;
+  if (distances.some((other) => other.join() !== pattern.join())) return CpuSet.EMPTY;
+  const missing = cores
+    .filter(({ size }) => size < most)
+    .map((core) => {
+      // The lowest place where the threads that are left fit the pattern; its other threads must not exist elsewhere.
+      const starts = pattern
+        .map((distance) => core.first! - distance)
+        .filter((start) => start >= 0)
+        .reverse();
+      const whole = starts.map((start) => CpuSet.of(pattern.map((distance) => start + distance)));
+      return whole.find((cpus) => core.isSubsetOf(cpus) && !cpus.minus(core).intersects(online))?.minus(core);
+    });
+  return missing.includes(undefined) ? CpuSet.EMPTY : unionOf(missing.filter((cpus) => cpus !== undefined));
+}
+
+/** The first core of which the CPUs include some threads, but not all. */
+export function splitCore(host: Host, cpus: CpuSet): CpuSet | undefined {
+  return host.cores.find((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
 }

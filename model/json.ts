@@ -1,4 +1,3 @@
-/** A decoded object of JSON. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Whether a decoded value is an object, and neither a list nor null. */

@@ -72,11 +72,6 @@ export function integralCpus(text: string): number | undefined {
   return value * 1000 === milliValue(quantity) ? value : undefined;
 }
 
-/** Whether an amount is zero, rounded up to thousandths. @throws ParseError if the text is not a quantity */
-export function isZeroAmount(text: string): boolean {
-  return milliValue(parseQuantity(text)) === 0;
-}
-
 function divideUp(dividend: bigint, divisor: bigint): bigint {
   const quotient = dividend / divisor;
   return dividend % divisor > 0n ? quotient + 1n : quotient;

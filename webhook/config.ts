@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
+import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/annotation.ts';
 import { SCHEDULER, WEBHOOK } from '../model/names.ts';
-import { type ConfiguredContext, parseConfiguredContext } from '../model/networks/context-file.ts';
+import { type ConfiguredContext, parseConfiguredContext } from '../model/networks/context.ts';
 import {
   API_SERVER_FLAGS,
   type ConfigDefinition,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { formatMicroTime } from '../../model/lease/renew-time.ts';
+import { formatMicroTime } from '../../model/lease/timing.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';
 import { podVector } from '../../test/webhook/launcher-fixture.ts';

@@ -7,7 +7,7 @@ import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
-import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
+import { createDecisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';

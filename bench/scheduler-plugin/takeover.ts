@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatMicroTime } from '../../model/lease/renew-time.ts';
+import { formatMicroTime } from '../../model/lease/timing.ts';
 import { inParallel, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { until } from '../../test/support/until.ts';
 import { createClient } from '../support/http-load.ts';

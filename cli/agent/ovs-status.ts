@@ -1,5 +1,5 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
-import { type OvsStatus, ovsStatus } from '../../model/ovs-status.ts';
+import { type OvsStatus, ovsStatus } from '../../model/agent-status.ts';
 import { type AskAgent, readPage } from './ask.ts';
 
 /** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */

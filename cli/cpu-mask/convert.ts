@@ -1,5 +1,5 @@
 import { toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
-import { type CpuMask, cpusOf, entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
+import { type CpuMask, entryOf, formatMask, summaryOf } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { usageError } from '../support/exit-status.ts';
 
@@ -34,7 +34,7 @@ export function convertMask({ mask, form, vcpus, online }: ConvertRequest): read
       if (online === undefined && hasAll(mask)) {
         throw usageError(`the mask ${formatMask(mask) || '(empty)'} contains "all": list those CPUs with --online`);
       }
-      return toTaskset(mask, count, online ?? cpusOf(mask));
+      return toTaskset(mask, count, online ?? summaryOf(mask).cpus);
     case 'xen':
       return lineOf(toXen(mask, online));
     case 'lxc':

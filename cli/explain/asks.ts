@@ -1,7 +1,7 @@
-import { hasAsked } from '../../model/admission/asking.ts';
-import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decided.ts';
+import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decision-annotation.ts';
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { podCpus } from '../../model/kubelet/pod-request.ts';
+import { hasAsked } from '../../model/launcher/annotation.ts';
 import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';

@@ -1,4 +1,4 @@
-import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import type { NodeGroup } from '../../model/vm-state/facts.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { Asks } from './asks.ts';
 

@@ -1,5 +1,5 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import type { NodeGroup } from '../../model/vm-state/facts.ts';
 import { byName } from '../support/name-order.ts';
 import type { NodeOpinion } from './opinion.ts';
 

@@ -1,4 +1,4 @@
-import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import type { NodeGroup } from '../../model/vm-state/facts.ts';
 import type { Stage } from '../../model/vm-state/reasons.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 import { cut, type Line, paint, type Style, wrap } from '../support/terminal.ts';

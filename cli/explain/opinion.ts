@@ -1,5 +1,5 @@
 import type { RefusalKind } from '../../model/placement/verdict.ts';
-import type { SchedulerRefusal } from '../../model/vm-state/node-groups.ts';
+import type { SchedulerRefusal } from '../../model/vm-state/facts.ts';
 
 /** The predicted result for the pod on one node. */
 export type NodeOpinion =

@@ -1,8 +1,8 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
+import { FOR_ROOM, tooLargeFor } from '../../model/placement/verdict.ts';
 import type { SearchFacts } from '../../model/vm-state/facts.ts';
-import { FOR_ROOM, tooLargeFor } from '../../model/vm-state/too-large.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { type Hosts, hostsOf } from '../support/hosts.ts';

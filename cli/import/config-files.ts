@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ConfigFile } from '../../model/nova-conf/oslo-config.ts';
+import type { ConfigFile } from '../../model/nova-conf/nova-conf.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
 

@@ -1,8 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { type NovaHost, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
-import { type ConfigFile, parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
+import { type ConfigFile, type NovaHost, parseOsloConfig, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
 import { usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print, printMessage } from '../support/output.ts';
 import { readConfigFiles } from './config-files.ts';

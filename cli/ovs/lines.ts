@@ -1,4 +1,4 @@
-import type { OvsStatus } from '../../model/ovs-status.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
 import { alike, isInPlace, kindOf, noteOf, type OvsThread } from '../agent/ovs-status.ts';
 import { countText } from '../support/terminal.ts';
 

@@ -1,4 +1,4 @@
-import type { OvsStatus } from '../../model/ovs-status.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
 import { isInOrder, isInPlace } from '../agent/ovs-status.ts';
 import { numbersOf } from '../support/output.ts';
 

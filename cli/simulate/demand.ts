@@ -1,11 +1,11 @@
 import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 
 /** Equal VMs to place. */
 export interface Demand {

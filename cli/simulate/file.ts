@@ -8,12 +8,13 @@ import {
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import { interfacesOf, type NetworkedVmi, parseAffinities } from '../../model/networks/interfaces.ts';
+import { interfacesOf, parseAffinities } from '../../model/networks/interfaces.ts';
+import { nadFacts } from '../../model/networks/nad.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
 
@@ -22,7 +23,7 @@ export interface FileVm {
   readonly name: string;
   readonly count: number;
   readonly namespace: string;
-  readonly vmi: VmiShape & NetworkedVmi;
+  readonly vmi: VmiShape;
 }
 
 export interface VmFile {
@@ -114,7 +115,9 @@ export function networksOf(
   { name, namespace, vmi }: FileVm,
   nads: readonly NetworkAttachmentDefinition[],
 ): { readonly networks: readonly string[]; readonly notes: readonly string[] } {
-  const known = new Map(nads.map((nad) => [`${nad.metadata.namespace ?? namespace}/${nad.metadata.name}`, nad]));
+  const known = new Map(
+    nads.map((nad) => [`${nad.metadata.namespace ?? namespace}/${nad.metadata.name}`, nadFacts(nad)]),
+  );
   try {
     const { networks, findings } = resolveNetworks({
       interfaces: interfacesOf({ namespace, vmi }),

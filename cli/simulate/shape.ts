@@ -1,5 +1,5 @@
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { usageError } from '../support/exit-status.ts';
 
 /** A VM on the command line. */

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { lease } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
-import { parseMicroTime } from '../../model/lease/renew-time.ts';
+import { parseMicroTime } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readIfAllowed } from './lists.ts';
 

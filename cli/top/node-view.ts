@@ -2,9 +2,9 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import { freeResources } from '../../model/report/resources.ts';
+import { freeResources } from '../../model/report/check.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 

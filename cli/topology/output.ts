@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { unevenCore } from '../../model/host.ts';
-import { grouped } from '../../model/host-siblings.ts';
+import { grouped } from '../../model/host-sysfs.ts';
 import { numbersOf } from '../support/output.ts';
 import type { Machine } from './read.ts';
 

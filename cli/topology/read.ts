@@ -4,8 +4,7 @@ import { type Nic, readNics } from '../../hardware/nic-cells.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Cell, createHost, type Host, HostError } from '../../model/host.ts';
-import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
-import { describeSysfs, type SysfsHost } from '../../model/host-siblings.ts';
+import { describeForKubelet, describeSysfs, kubeletContradictions, type SysfsHost } from '../../model/host-sysfs.ts';
 
 /** The facts about a machine, as the kernel has them. */
 export interface Machine {

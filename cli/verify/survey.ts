@@ -1,5 +1,5 @@
 import { formatMask } from '../../model/cpu-mask/mask.ts';
-import { type MaskVerdict, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
+import { type MaskFit, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
 import type { Cause } from '../../model/vm-state/facts.ts';
 import { REASONS, type Verdict } from '../../model/vm-state/reasons.ts';
 import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
@@ -65,7 +65,7 @@ function findingOf(vm: FoundVm, nodes: readonly SurveyedNode[], hosts: ReadonlyM
   };
 }
 
-const hasFallenBack = (verdict: MaskVerdict): boolean => verdict.fits && verdict.fellBack;
+const hasFallenBack = (verdict: MaskFit): boolean => verdict.fits && verdict.fellBack;
 
 function runningOf(
   { running, namespace, name, kind }: FoundVm,

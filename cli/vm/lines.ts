@@ -1,4 +1,4 @@
-import type { OneVm, VmStatus } from '../../model/launcher/vm-status.ts';
+import type { OneVm, VmStatus } from '../../model/agent-status.ts';
 import { tableLines } from '../support/table.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { VmStatus } from '../../model/launcher/vm-status.ts';
+import type { VmStatus } from '../../model/agent-status.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { numbersOf } from '../support/output.ts';
 import { maskReason } from './status.ts';

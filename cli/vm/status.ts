@@ -1,4 +1,4 @@
-import { type OneVm, type VmStatus, vmStatus } from '../../model/launcher/vm-status.ts';
+import { type OneVm, type VmStatus, vmStatus } from '../../model/agent-status.ts';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 

@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
-import { paddingOf } from '../../model/admission/decided.ts';
+import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
+import type { PodShape } from '../../model/shapes.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
-import type { Cause, StatePod } from '../../model/vm-state/facts.ts';
+import type { Cause } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
@@ -101,14 +102,14 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds): P
   const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
   if (!isRunning) return { running: undefined, bypasses: [] };
   const { namespace = '', name = '' } = metadata;
-  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod as StatePod, needs);
+  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape, needs);
   return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
 /** The state from the pod alone, without its node and without knowing whether its instance has a VM. */
 function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
   const { namespace = '', name = '' } = pod.metadata;
-  const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as StatePod });
+  const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape });
   return { verdict, reason, text: text.slice(0, LONGEST_MESSAGE) };
 }
 

@@ -7,7 +7,7 @@ import {
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
-import { freeResources } from '../../model/report/resources.ts';
+import { freeResources } from '../../model/report/check.ts';
 import type { ShapeContent } from '../data/wire.ts';
 
 /** The stored part of an assignment. */

@@ -1,13 +1,13 @@
-import type { Finding } from '../finding.ts';
+import type { Finding } from '../errors.ts';
 import { asksForAlignment, decideOrdinary, wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
 import { decideAlignment, type NoPadding } from '../launcher/decide.ts';
-import { askedMultiples } from '../launcher/node-kind.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
-import { COMPUTE, type PodShape, type VmiShape } from '../launcher/shapes.ts';
+import { askedMultiples } from '../launcher/smt-affinity.ts';
 import { PLACED_RESOURCE } from '../names.ts';
 import { integralCpus } from '../quantity.ts';
+import { COMPUTE, type PodShape, type VmiShape } from '../shapes.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, Place, Settings } from './facts.ts';
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */

@@ -1,11 +1,11 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
-import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
-import type { NetworkedVmi } from '../networks/interfaces.ts';
+import type { PodShape, VmiShape } from '../shapes.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
+import { decisionText, NOTHING_TO_DO, placementText } from './decision-annotation.ts';
 import type {
   AdmissionFinding,
   ClusterFacts,
@@ -19,7 +19,6 @@ import type {
 import { networksOf, reachFindings } from './networks.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
-import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
  * Decides about one pod, on each of its admission passes. It admits a pod unchanged if the pod is neither a launcher
@@ -57,11 +56,7 @@ function decideLauncher(facts: LauncherFacts): Decision {
   const name = `VirtualMachineInstance ${facts.namespace}/${vmi.name}`;
   switch (owner.kind) {
     case 'not-asked':
-      return conclude(facts, {
-        text: NOTHING_TO_DO,
-        changes: ONLY_SEEN,
-        found: foreignRequests(pod, { list: 'containers', index: facts.compute }, []),
-      });
+      return conclude(facts, ONLY_SEEN, foreignRequests(pod, { list: 'containers', index: facts.compute }, []));
     case 'found': {
       const { vmi: its, cluster } = owner;
       return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
@@ -83,7 +78,7 @@ interface Parts {
   readonly cpus: PodCpus;
   readonly cluster: ClusterFacts;
   /** Absent for an ordinary pod. */
-  readonly vmi?: (VmiShape & NetworkedVmi) | undefined;
+  readonly vmi?: VmiShape | undefined;
 }
 
 /**
@@ -117,38 +112,32 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
         nodes,
         notes: [...found, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],
       });
-  return conclude(facts, {
-    text,
-    changes: {
-      containers: cpus.containers.map((one) => ({
-        ...one,
-        resources: isAt(bearer, one) ? resources : [],
-      })),
-      annotations: {
-        [DECISION_ANNOTATION]: text,
-        [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
-      },
-      nodes,
+  const changes = {
+    containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
+    annotations: {
+      [DECISION_ANNOTATION]: text,
+      [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
     },
-    found,
-  });
-}
-
-interface Conclusion extends Pick<Extract<Decision, { outcome: 'changed' }>, 'text' | 'changes'> {
-  readonly found: readonly AdmissionFinding[];
+    nodes,
+  };
+  return conclude(facts, changes, found);
 }
 
 /** Builds the decision. If the findings contain errors, it refuses the pod and the first one is the reason. */
-function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, found }: Conclusion): Decision {
+function conclude(
+  facts: LauncherFacts | OrdinaryFacts,
+  changes: PodChange,
+  found: readonly AdmissionFinding[],
+): Decision {
   const { set: scheduler, findings } = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
   const of = (severity: AdmissionFinding['severity']) => found.filter((one) => one.severity === severity);
   const [errors, said] = [of('error'), [...of('warning'), ...of('information'), ...findings]];
   const [error] = errors;
   if (error !== undefined) {
     const { message: reason, status: code = 422 } = error;
-    return { outcome: 'refused', code, reason, text, findings: [...errors, ...said] };
+    return { outcome: 'refused', code, reason, findings: [...errors, ...said] };
   }
-  return { outcome: 'changed', changes: { ...changes, scheduler }, text, findings: said };
+  return { outcome: 'changed', changes: { ...changes, scheduler }, findings: said };
 }
 
 /** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
@@ -162,17 +151,14 @@ const ONLY_SEEN: PodChange = {
 function unchanged(pod: PodShape, why?: string): Decision {
   const text = forbiddenUse(pod);
   if (text !== undefined) return turnedAway(403, 'reserved', text);
-  const isSaid = why !== undefined && wantsWholeCores(pod.metadata);
-  return {
-    outcome: 'unchanged',
-    findings: isSaid ? [{ severity: 'warning', code: 'vmi-gone', message: why }] : [],
-  };
+  if (why === undefined || !wantsWholeCores(pod.metadata)) return { outcome: 'unchanged', findings: [] };
+  return { outcome: 'unchanged', findings: [{ severity: 'warning', code: 'vmi-gone', message: why }] };
 }
 
 /** A refusal that makes all other checks unnecessary. */
 function turnedAway(status: number, code: string, reason: string): Decision {
   const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
-  return { outcome: 'refused', code: status, reason, text: undefined, findings: [finding] };
+  return { outcome: 'refused', code: status, reason, findings: [finding] };
 }
 
 function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: readonly string[]): AdmissionFinding[] {

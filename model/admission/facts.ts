@@ -1,20 +1,18 @@
-import type { Finding } from '../finding.ts';
-import type { NodeKind } from '../launcher/node-kind.ts';
+import type { Finding } from '../errors.ts';
+import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
-import type { AlignmentPolicy, OversizedPolicy } from '../launcher/policy.ts';
-import type { VmiReference } from '../launcher/recognize.ts';
-import type { PodShape, VmiShape } from '../launcher/shapes.ts';
+import type { Recognition } from '../launcher/recognize.ts';
+import type { NodeKind } from '../launcher/smt-affinity.ts';
 import type { NetworkContext } from '../networks/context.ts';
-import type { NetworkedVmi, PrimaryNetwork } from '../networks/interfaces.ts';
+import type { PrimaryNetwork } from '../networks/interfaces.ts';
 import type { NadFacts } from '../networks/nad.ts';
 import type { ReportedNetworks } from '../networks/resources.ts';
+import type { PodShape, VmiShape } from '../shapes.ts';
 
-/** A pod under review. */
 export interface AdmittedPod extends PodShape {
-  readonly spec: PodShape['spec'] & SelectingSpec & { readonly schedulerName?: string | undefined };
+  readonly spec: PodShape['spec'] & SelectingSpec;
 }
 
-/** Settings of this webhook. */
 export interface Settings {
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
@@ -34,14 +32,12 @@ export interface SchedulerFacts {
 export interface NetworkFacts {
   /** The primary user-defined network, if it replaces the pod network in the pod's namespace. */
   readonly primary: PrimaryNetwork;
-  /** The networks in node reports. */
   readonly reported: ReportedNetworks;
   readonly context: NetworkContext;
   /** The definitions of the pod's networks by `namespace/name`. An absent one could not be found. */
   readonly definitions: ReadonlyMap<string, NadFacts>;
 }
 
-/** Facts about the cluster for the decision about one pod. */
 export interface ClusterFacts {
   /** The kinds of the reporting nodes that the pod can run on: see beforeSmtAffinity. */
   readonly candidates: readonly NodeKind[];
@@ -49,7 +45,6 @@ export interface ClusterFacts {
    * Whether all nodes that the pod can run on have a report. Also false, without a check, if no network is required.
    */
   readonly allReport: boolean;
-  /** The kinds of all reporting nodes. */
   readonly nodeKinds: readonly NodeKind[];
   readonly networks: NetworkFacts;
 }
@@ -58,7 +53,7 @@ export interface ClusterFacts {
 export type OwnerFacts =
   /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
-  | { readonly kind: 'found'; readonly vmi: VmiShape & NetworkedVmi; readonly cluster: ClusterFacts }
+  | { readonly kind: 'found'; readonly vmi: VmiShape; readonly cluster: ClusterFacts }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
@@ -67,28 +62,22 @@ export type OwnerFacts =
   /** An amount or annotation of the launcher is malformed, so it cannot be compared with its VMI. */
   | { readonly kind: 'malformed'; readonly why: string };
 
-export interface LauncherFacts {
-  readonly kind: 'launcher';
+/** A pod that gets a decision. */
+interface ReviewedPod {
   readonly pod: AdmittedPod;
   readonly namespace: string;
-  /** From the owner reference. */
-  readonly vmi: VmiReference;
-  /** Index of `compute` in spec.containers. */
-  readonly compute: number;
-  readonly purpose: 'run' | 'migration-target' | 'provisioning';
-  readonly owner: OwnerFacts;
   readonly settings: Settings;
   readonly scheduler: SchedulerFacts;
 }
 
+export interface LauncherFacts extends ReviewedPod, Extract<Recognition, { kind: 'launcher' }> {
+  readonly owner: OwnerFacts;
+}
+
 /** Facts about an ordinary pod that asks for whole cores by annotation. */
-export interface OrdinaryFacts {
+export interface OrdinaryFacts extends ReviewedPod {
   readonly kind: 'ordinary';
-  readonly pod: AdmittedPod;
-  readonly namespace: string;
   readonly cluster: ClusterFacts;
-  readonly settings: Settings;
-  readonly scheduler: SchedulerFacts;
 }
 
 /** All input of the decision about one pod. It is read before the decision; the decision itself reads nothing. */
@@ -99,13 +88,11 @@ export type PodFacts =
   | { readonly kind: 'other'; readonly pod: AdmittedPod }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-/** Position of a container in the pod. */
 export interface Place {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
 }
 
-/** Changes to one container. */
 export interface ContainerChange extends Place {
   /** New CPU request and limit; undefined leaves them unchanged. */
   readonly cpus?: number | undefined;
@@ -113,7 +100,6 @@ export interface ContainerChange extends Place {
   readonly resources: readonly string[];
 }
 
-/** Changes to a pod. */
 export interface PodChange {
   readonly containers: readonly ContainerChange[];
   /** Annotations to set; undefined removes one. */
@@ -124,21 +110,17 @@ export interface PodChange {
   readonly scheduler?: string | undefined;
 }
 
-/** A finding about a pod under review. */
 export interface AdmissionFinding extends Finding {
   /** HTTP status if this error refuses the pod. Default 422. */
   readonly status?: number;
 }
 
-/** The decision about one pod. */
 export type Decision =
   /** No decision applies: the pod is admitted unchanged. */
   | { readonly outcome: 'unchanged'; readonly findings: readonly AdmissionFinding[] }
   | {
       readonly outcome: 'changed';
       readonly changes: PodChange;
-      /** Text of the decision annotation, which distinguishes the decisions about one VMI. Every launcher has one. */
-      readonly text: string | undefined;
       /** Warnings and information, also about the scheduler. No errors. */
       readonly findings: readonly AdmissionFinding[];
     }
@@ -148,8 +130,6 @@ export type Decision =
       readonly code: number;
       /** The message of the first error. */
       readonly reason: string;
-      /** The text as if the pod were admitted. */
-      readonly text: string | undefined;
       /** All errors, then warnings and information as for an admitted pod. */
       readonly findings: readonly AdmissionFinding[];
     };

@@ -1,23 +1,21 @@
-import type { Finding } from '../finding.ts';
-import type { OversizedPolicy } from '../launcher/policy.ts';
-import type { MetaShape, PodShape } from '../launcher/shapes.ts';
+import type { Finding } from '../errors.ts';
+import type { OversizedPolicy } from '../launcher/annotation.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
-import { reachFinding } from '../networks/common-cell.ts';
-import { interfacesOf, type NetworkedVmi, type NetworkInterface, parseAffinities } from '../networks/interfaces.ts';
+import { interfacesOf, type NetworkInterface, parseAffinities } from '../networks/interfaces.ts';
 import { classifyNad, type NadFacts } from '../networks/nad.ts';
-import type { Guest } from '../networks/reach.ts';
+import { type Guest, reachFinding } from '../networks/reach.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
 import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
 import { interfacesBy } from '../placement/preferences.ts';
+import type { PodShape, VmiShape } from '../shapes.ts';
 import type { ClusterFacts, NetworkFacts } from './facts.ts';
 
 /** The pod or VM whose networks to resolve: a launcher, an ordinary pod, or a VM without a pod. */
 export interface NetworkOwner {
   readonly namespace: string;
   readonly pod?: PodShape | undefined;
-  readonly vmi?: (NetworkedVmi & { readonly metadata: MetaShape }) | undefined;
-  /** Whether it gets exclusive CPUs. */
+  readonly vmi?: VmiShape | undefined;
   readonly exclusive: boolean;
 }
 

@@ -1,4 +1,3 @@
-import type { ContainerShape, PodShape } from '../launcher/shapes.ts';
 import {
   DECISION_ANNOTATION,
   PHYSNET_RESOURCE_PREFIX,
@@ -6,6 +5,7 @@ import {
   PLACEMENT_ANNOTATION,
   TUNNEL_RESOURCE,
 } from '../names.ts';
+import type { ContainerShape, PodShape } from '../shapes.ts';
 import type { Place } from './facts.ts';
 
 const NOT_YOURS = ', which only Plumbline may set; remove it';

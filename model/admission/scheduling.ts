@@ -1,9 +1,8 @@
-import { quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
+import { type Finding, quote } from '../errors.ts';
 import type { SchedulerFacts } from './facts.ts';
 
 /** The API server's default for a pod without a scheduler. */
-const DEFAULT_SCHEDULER = 'default-scheduler';
+export const DEFAULT_SCHEDULER = 'default-scheduler';
 const NOT_READY = 'scheduler-not-ready';
 
 /** The scheduler of a pod, and the findings about it for its owner. */

@@ -1,9 +1,6 @@
-import { CNI_CODES, type CniError, DPU_NOT_READY } from './errors.ts';
-
 /** State of the DPU at the time of a call. */
 export interface DpuWord {
   readonly ready: boolean;
-  /** The reason for the state, as text. */
   readonly reason: string;
 }
 
@@ -58,4 +55,89 @@ const OTHER_RESOURCES = /^(?:(?:physnet\.)?plumbline\.dev|devices\.kubevirt\.io)
 /** Whether a pod holds a device of the DPU. */
 export function hasDpuDevice(resources: readonly string[]): boolean {
   return resources.some((resource) => !OTHER_RESOURCES.test(resource));
+}
+
+/** Error codes of the CNI specification that the gate uses. Source: containernetworking/cni SPEC.md, section 5. */
+export const CNI_CODES = {
+  incompatibleVersion: 1,
+  invalidEnvironment: 4,
+  ioFailure: 5,
+  decodeFailure: 6,
+  invalidConfig: 7,
+  /** The call is valid: the runtime should retry later. */
+  tryAgainLater: 11,
+  /** STATUS: the plugin cannot create new attachments. */
+  unavailable: 50,
+} as const;
+
+/** Why a call fails, as the runtime shows it to users. */
+export interface CniError {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** Prefix of every refusal because of a dead DPU. */
+export const DPU_NOT_READY = 'DPU Not Ready';
+
+/** A pod, as container runtimes pass it to CNI plugins. */
+export interface CniPod {
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly uid: string | undefined;
+}
+
+/**
+ * Parses CNI_ARGS: `KEY=value` pairs separated by semicolons. It ignores anything else. Of two pairs with the same key
+ * the first one applies: it comes from the runtime, while meta-plugins append theirs.
+ */
+export function parseCniArgs(text: string | undefined): ReadonlyMap<string, string> {
+  const pairs = (text ?? '').split(';').flatMap((pair): [string, string][] => {
+    const at = pair.indexOf('=');
+    return at > 0 ? [[pair.slice(0, at), pair.slice(at + 1)]] : [];
+  });
+  return new Map(pairs.reverse());
+}
+
+/** The pod of a call; empty if the runtime does not serve a kubelet and names no pod. */
+export function podOf(args: ReadonlyMap<string, string>): CniPod {
+  const value = (key: string) => args.get(key) || undefined;
+  return { namespace: value('K8S_POD_NAMESPACE'), name: value('K8S_POD_NAME'), uid: value('K8S_POD_UID') };
+}
+
+/**
+ * The state that the agent saves for its own restart, and for the shim to use while the agent does not respond.
+ * native/cni/state.h parses it.
+ */
+export interface GateState {
+  /** `none`: this node has no DPU. */
+  readonly dpu: 'ready' | 'not-ready' | 'none';
+  readonly reason: string;
+  readonly status: boolean;
+  readonly scope: GateScope;
+  readonly exempt: readonly string[];
+  /** Whole milliseconds of CLOCK_MONOTONIC. */
+  readonly at: number;
+  /** The last observation of the lease; undefined if the agent watches none. */
+  readonly lease?: ObservedLease | undefined;
+}
+
+/** The last observed renewal, by a clock that all processes share until the machine reboots. */
+export interface ObservedLease {
+  readonly bootId: string;
+  readonly renewTime: string;
+  /** Milliseconds of CLOCK_MONOTONIC of the first observation of this renewal and of the last read of the lease. */
+  readonly changedAt: number;
+  readonly readAt: number;
+  readonly changes: number;
+}
+
+/** Characters of a reason and of a renewTime: the shim reads files of less than 16 KiB. */
+const LONGEST_REASON = 512;
+const LONGEST_TIME = 64;
+
+/** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
+export function formatGateState({ lease, ...state }: GateState): string {
+  const plain = state.reason.slice(0, LONGEST_REASON).replaceAll(/["\\\p{Cc}]/gu, ' ');
+  const kept = lease !== undefined && lease.renewTime.length <= LONGEST_TIME ? { lease } : {};
+  return `${JSON.stringify({ ...state, reason: plain, ...kept })}\n`;
 }

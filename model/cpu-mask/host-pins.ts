@@ -11,7 +11,6 @@ import {
   pinsNothing,
 } from './mask.ts';
 
-/** The host CPUs of one vCPU on a host. */
 export interface VcpuPin {
   readonly vcpu: number;
   readonly cpus: CpuSet;
@@ -62,12 +61,10 @@ function refused(code: 'threads' | 'count' | 'empty', message: string): PinPlan 
   return { kind: 'refused', code, message };
 }
 
-/** A running VM, as observed on its host. */
 export interface VmOnHost {
   readonly mask: CpuMask;
   /** Use `all` instead of a mask with CPUs that the host lacks. */
   readonly fixMismatch: boolean;
-  /** The vCPU indexes of the threads found, in any order. */
   readonly indexes: readonly number[];
   readonly online: CpuSet;
   readonly container: CpuSet;
@@ -139,4 +136,24 @@ function otherCount(mask: CpuMask, vcpus: number): OtherCount | undefined {
       : 'the other entries wait for vCPUs that are plugged in';
   const message = `the CPU mask ${briefMask(mask)} has entries for ${entries} vCPUs, and the VM has ${vcpus}: ${what}`;
   return { waits: entries > vcpus, message };
+}
+
+/** Two VMs on one host that are pinned to some of the same CPUs. */
+export interface Overlap<T> {
+  readonly a: T;
+  readonly b: T;
+  readonly cpus: CpuSet;
+}
+
+/**
+ * The overlaps among VMs, each pair once. The caller leaves out VMs that are not pinned, because they overlap with all
+ * others.
+ */
+export function overlaps<T>(vms: readonly { readonly vm: T; readonly cpus: CpuSet }[]): readonly Overlap<T>[] {
+  return vms.flatMap((a, i) =>
+    vms.slice(i + 1).flatMap((b) => {
+      const cpus = a.cpus.intersect(b.cpus);
+      return cpus.isEmpty ? [] : [{ a: a.vm, b: b.vm, cpus }];
+    }),
+  );
 }

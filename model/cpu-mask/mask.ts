@@ -68,27 +68,19 @@ export function formatMask({ entries }: CpuMask): string {
   return entries.map((entry) => texts.get(entry)).join(':');
 }
 
-/** Properties of a mask that do not depend on a host, computed once for each mask. */
-export interface MaskSummary {
-  /** Every host CPU in the mask. */
-  readonly cpus: CpuSet;
-  readonly distinct: readonly MaskEntry[];
-  /** The canonical text for messages: complete if it is short, else its beginning and the number of entries. */
-  readonly brief: string;
-}
-
-const summaries = new WeakMap<CpuMask, MaskSummary>();
+const summaries = new WeakMap<CpuMask, ReturnType<typeof summarized>>();
 
 /** The CPUs, the distinct entries and a short text of a mask, computed once for each mask. */
-export function summaryOf(mask: CpuMask): MaskSummary {
-  let summary = summaries.get(mask);
-  if (summary === undefined) {
-    const distinct = [...new Set(mask.entries)];
-    const cpus = unionOf(distinct.filter((entry): entry is CpuSet => entry !== 'all'));
-    summary = { cpus, distinct, brief: shortened(mask) };
-    summaries.set(mask, summary);
-  }
+export function summaryOf(mask: CpuMask) {
+  const summary = summaries.get(mask) ?? summarized(mask);
+  summaries.set(mask, summary);
   return summary;
+}
+
+/** `brief` is the canonical text: complete if it is short, else its beginning and the number of entries. */
+function summarized(mask: CpuMask) {
+  const distinct = [...new Set(mask.entries)];
+  return { cpus: unionOf(distinct.filter((entry) => entry !== 'all')), distinct, brief: shortened(mask) };
 }
 
 /** The mask, for a message. */
@@ -148,7 +140,6 @@ function parseEntry(part: string, vcpu: number, of: number, text: string): MaskE
   return CpuSet.parse(part);
 }
 
-/** Why a mask does not match a VM or a host. */
 export interface MaskFault {
   readonly code: 'count' | 'host-cpus';
   readonly message: string;
@@ -171,17 +162,12 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
  * have CPU 7. Call it at each start and for each migration target.
  */
 export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
-  if (cpusOf(mask).isSubsetOf(online)) return undefined;
-  const absent = cpusOf(mask).minus(online);
+  const absent = summaryOf(mask).cpus.minus(online);
+  if (absent.isEmpty) return undefined;
   return {
     code: 'host-cpus',
     message: `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`,
   };
-}
-
-/** All host CPUs in the mask; `all` adds none. */
-export function cpusOf(mask: CpuMask): CpuSet {
-  return summaryOf(mask).cpus;
 }
 
 /**

@@ -48,7 +48,6 @@ export class Accumulator {
     return this.needed > this.#available;
   }
 
-  /** The CPUs taken so far. */
   get result(): CpuSet {
     return cpusAt(this.#topology, this.#taken);
   }
@@ -64,7 +63,6 @@ export class Accumulator {
     return this.#countsOf(level)[group]!;
   }
 
-  /** Takes the CPUs at the given positions. */
   take(positions: ArrayLike<number>): void {
     for (let i = 0; i < positions.length; i++) {
       const position = positions[i]!;
@@ -79,7 +77,6 @@ export class Accumulator {
     }
   }
 
-  /** NUMA nodes with a free CPU. */
   sortedCells(): number[] {
     const { cells, sockets } = this.#topology;
     return this.#cellsFirst ? this.#sortedGroups(cells) : this.#within(this.sortedSockets(), sockets, cells);

@@ -1,19 +1,15 @@
 import { CpuSet } from '../cpu-set.ts';
 import { CpuManager } from './cpu-manager.ts';
 import { DeviceManager } from './device-manager.ts';
-import type { Hint } from './hint.ts';
-import { MemoryManager } from './memory-manager.ts';
-import { type Merged, mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
+import { MemoryManager, withoutMemory } from './memory-manager.ts';
+import { mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
+import type { Behaviour } from './options.ts';
 import type { ContainerKind, PodRequest } from './pod-request.ts';
-import type { Provider } from './provider.ts';
-import { NO_LOCALITY_TEXT, Rejection, type RejectionReason } from './rejection.ts';
-import { removePod } from './remove.ts';
-import type { KubeletState } from './state.ts';
-import type { StaticPolicy } from './static-policy.ts';
+import { type Hint, NO_LOCALITY_TEXT, type Provider, Rejection, type RejectionReason } from './provider.ts';
+import { type KubeletState, withEntry } from './state.ts';
+import { releaseCpus, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';
-import type { Behaviour } from './versions.ts';
 
-/** The predicted resources of one container. */
 export interface ContainerPlacement {
   readonly name: string;
   readonly kind: ContainerKind;
@@ -99,7 +95,7 @@ export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodReq
 
 function admitContainers(rules: AdmissionRules, providers: readonly Provider[], pod: PodRequest): Hint[] {
   const merged = (hintsOf: (provider: Provider) => ReturnType<Provider['podHints']>): Hint => {
-    const result: Merged = mergeHints(rules.policy, rules.numa, rules.policy === 'none' ? [] : providers.map(hintsOf));
+    const result = mergeHints(rules.policy, rules.numa, rules.policy === 'none' ? [] : providers.map(hintsOf));
     if (!result.admit) throw new Rejection('TopologyAffinityError', NO_LOCALITY_TEXT);
     return result.hint;
   };
@@ -109,4 +105,21 @@ function admitContainers(rules: AdmissionRules, providers: readonly Provider[], 
     for (const provider of providers) provider.allocate(container, hint.mask, hint.preferred);
     return hint;
   });
+}
+
+/**
+ * The state after all containers of a pod are removed. An unknown uid changes nothing.
+ * Source: RemoveContainer of the CPU and memory managers, UpdateAllocatedDevices of the device manager.
+ */
+export function removePod(state: KubeletState, uid: string): KubeletState {
+  const containers = state.assignments.get(uid);
+  let defaultSet = state.defaultSet;
+  for (const cpus of containers?.values() ?? []) defaultSet = releaseCpus(defaultSet, cpus, []);
+  return {
+    ...state,
+    defaultSet,
+    assignments: containers ? withEntry(state.assignments, uid, new Map()) : state.assignments,
+    devices: state.devices.has(uid) ? withEntry(state.devices, uid, new Map()) : state.devices,
+    memory: state.memory && withoutMemory(state.memory, uid),
+  };
 }

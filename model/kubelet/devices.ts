@@ -1,8 +1,7 @@
-import { bitCount, type Hint, type ResourceHints, subMasks } from './hint.ts';
+import type { Behaviour } from './options.ts';
+import { bitCount, type Hint, type ResourceHints, subMasks } from './provider.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
-import type { Behaviour } from './versions.ts';
 
-/** One device of a device plugin. */
 export interface Device {
   readonly id: string;
   readonly healthy: boolean;
@@ -10,7 +9,6 @@ export interface Device {
   readonly nodes?: readonly number[] | undefined;
 }
 
-/** The devices of one resource. */
 export interface DevicePool {
   readonly devices: readonly Device[];
   /**

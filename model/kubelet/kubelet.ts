@@ -1,17 +1,23 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { type Host, MAX_CELL_ID } from '../host.ts';
-import { type Admission, type AdmissionRules, admitPod } from './admission.ts';
+import { type Admission, type AdmissionRules, admitPod, removePod } from './admission.ts';
 import type { DevicePools } from './devices.ts';
-import { MAX_DISTRIBUTED_CELLS } from './distributed.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { TopologyPolicy } from './merge.ts';
-import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
+import {
+  type Behaviour,
+  behaviourOf,
+  type CpuOptions,
+  OptionError,
+  PREDICTED_VERSIONS,
+  readCpuOptions,
+  readTopologyOptions,
+} from './options.ts';
 import type { PodRequest } from './pod-request.ts';
-import { removePod } from './remove.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
+import { MAX_DISTRIBUTED_CELLS } from './take.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
 /** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -55,7 +61,6 @@ export interface Kubelet {
   remove(state: KubeletState, uid: string): KubeletState;
 }
 
-/** Why the decisions of a kubelet cannot be predicted. */
 export interface Unpredictable {
   readonly unpredictable: string;
 }

@@ -1,4 +1,3 @@
-import type { ProviderHints, ResourceHints } from './hint.ts';
 import {
   bestHint,
   type MemoryBlock,
@@ -10,8 +9,7 @@ import {
   takeMemory,
 } from './memory-state.ts';
 import { type ContainerRequest, type PodRequest, podMemory } from './pod-request.ts';
-import type { Provider } from './provider.ts';
-import { unexpected } from './rejection.ts';
+import { type Provider, type ProviderHints, type ResourceHints, unexpected } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, subMasks } from './hint.ts';
+import { bitCount, type Hint, isNarrower, subMasks } from './provider.ts';
 
 /** Bytes of one kind of memory (`memory`, `hugepages-2Mi`) in one NUMA node. */
 export interface MemoryTable {
@@ -22,7 +22,6 @@ export interface MemoryBlock {
   readonly size: number;
 }
 
-/** Blocks by container name. */
 type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
 
 /** State of the static memory manager. Cells are indexed by NUMA bit. */
@@ -38,7 +37,6 @@ export interface CellMemory {
   readonly memory: number;
   /** Bytes in huge pages, by resource name: `hugepages-1Gi`. */
   readonly hugePages?: Readonly<Record<string, number>> | undefined;
-  /** Bytes reserved for the system, by resource name. */
   readonly reserved?: Readonly<Record<string, number>> | undefined;
 }
 

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, type ProviderHints } from './hint.ts';
+import { bitCount, type Hint, isNarrower, type ProviderHints } from './provider.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 
@@ -8,11 +8,6 @@ export interface NumaInfo {
   readonly all: number;
   /** The kernel's distance table by bit. Set if `prefer-closest-numa-nodes` is on, except under single-numa-node. */
   readonly distances?: readonly (readonly number[])[];
-}
-
-export interface Merged {
-  readonly hint: Hint;
-  readonly admit: boolean;
 }
 
 /**
@@ -25,7 +20,11 @@ export interface Merged {
  *
  * Source: pkg/kubelet/cm/topologymanager/policy.go and policy_*.go.
  */
-export function mergeHints(policy: TopologyPolicy, numa: NumaInfo, providers: readonly ProviderHints[]): Merged {
+export function mergeHints(
+  policy: TopologyPolicy,
+  numa: NumaInfo,
+  providers: readonly ProviderHints[],
+): { readonly hint: Hint; readonly admit: boolean } {
   if (policy === 'none') return { hint: { mask: null, preferred: false }, admit: true };
   let lists = providers.flatMap(listsOf);
   if (policy === 'single-numa-node') lists = lists.map((list) => list.filter(isSingle));

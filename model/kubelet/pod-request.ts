@@ -1,6 +1,12 @@
 import { integralCpus, parseQuantity, wholeValue } from '../quantity.ts';
-import type { Pod, PodContainer } from './pod-shape.ts';
-import { isGuaranteed } from './qos.ts';
+import type { ContainerShape, MetaShape, PodShape, ResourceList, Resources } from '../shapes.ts';
+
+/** A pod, of which the kubelet's resource managers read these parts. */
+export interface RequestingPod {
+  readonly metadata?: Pick<MetaShape, 'uid'> | undefined;
+  readonly spec?: Pick<PodShape['spec'], 'containers' | 'initContainers' | 'resources'> | undefined;
+  readonly status?: Pick<NonNullable<PodShape['status']>, 'qosClass'> | undefined;
+}
 
 /**
  * `init` runs before the others, which may reuse its CPUs. `sidecar` is a restartable init container and keeps its
@@ -37,10 +43,10 @@ export interface PodRequest {
  * @throws ParseError if an amount is not a quantity
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs; devicemanager/topology_hints.go.
  */
-export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodRequest {
+export function podRequestOf(pod: RequestingPod, uid = pod.metadata?.uid ?? ''): PodRequest {
   const guaranteed = isGuaranteed(pod);
   const exclusive = guaranteed && !hasPodLevelResources(pod);
-  const request = (container: PodContainer, kind: ContainerKind): ContainerRequest => ({
+  const request = (container: ContainerShape, kind: ContainerKind): ContainerRequest => ({
     name: container.name,
     kind,
     cpus: exclusive ? exclusiveCpus(container) : 0,
@@ -113,18 +119,18 @@ function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number
 }
 
 /** Whether a pod sets CPU, memory or huge pages at pod level (KEP-2837, PodLevelResources). */
-export function hasPodLevelResources(pod: Pod): boolean {
+export function hasPodLevelResources(pod: RequestingPod): boolean {
   const { requests, limits } = pod.spec?.resources ?? {};
   const counted = (name: string) => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
   return [...Object.keys(requests ?? {}), ...Object.keys(limits ?? {})].some(counted);
 }
 
-function exclusiveCpus({ resources }: PodContainer): number {
+function exclusiveCpus({ resources }: ContainerShape): number {
   const text = resources?.requests?.['cpu'] ?? resources?.limits?.['cpu'];
   return text === undefined ? 0 : (integralCpus(text) ?? 0);
 }
 
-function memoryOf({ resources }: PodContainer): Map<string, number> {
+function memoryOf({ resources }: ContainerShape): Map<string, number> {
   const amounts = { ...resources?.limits, ...resources?.requests };
   return new Map(
     Object.entries(amounts)
@@ -134,10 +140,51 @@ function memoryOf({ resources }: PodContainer): Map<string, number> {
 }
 
 /** The kubelet reads the limits; requests of extended resources equal them. */
-function devicesOf({ resources }: PodContainer): Map<string, number> {
+function devicesOf({ resources }: ContainerShape): Map<string, number> {
   return new Map(
     Object.entries(resources?.limits ?? {})
       .filter(([name]) => name.includes('/'))
       .map(([name, text]) => [name, wholeValue(parseQuantity(text))]),
   );
+}
+
+const COUNTED = ['cpu', 'memory'] as const;
+
+/**
+ * Whether the pod's QoS class is Guaranteed: from its status, else computed as in the API server. A single container
+ * whose limits of CPU and memory are missing or differ from its requests makes the whole pod Burstable.
+ * @throws ParseError if an amount is not a quantity
+ * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS.
+ */
+export function isGuaranteed(pod: RequestingPod): boolean {
+  const known = pod.status?.qosClass;
+  if (known) return known === 'Guaranteed';
+  const podLevel = pod.spec?.resources;
+  if (podLevel) return matches([withDefaults(podLevel)]);
+  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
+  return containers.length > 0 && matches(containers.map((container) => withDefaults(container.resources)));
+}
+
+/** Whether every part has limits of CPU and memory, and the sums of requests and limits are equal. */
+function matches(parts: readonly Required<Resources>[]): boolean {
+  return COUNTED.every((name) => {
+    if (parts.some(({ limits }) => amount(limits, name) <= 0n)) return false;
+    const sum = (lists: readonly (ResourceList | undefined)[]) =>
+      lists.reduce((total, list) => total + positive(amount(list, name)), 0n);
+    return sum(parts.map((part) => part.requests)) === sum(parts.map((part) => part.limits));
+  });
+}
+
+/** Sets missing requests to the limits, as the API server does before it computes the class. */
+function withDefaults(resources: Resources | undefined): Required<Resources> {
+  return { requests: { ...resources?.limits, ...resources?.requests }, limits: resources?.limits ?? {} };
+}
+
+function amount(list: ResourceList | undefined, name: string): bigint {
+  const text = list?.[name];
+  return text === undefined ? 0n : parseQuantity(text).nano;
+}
+
+function positive(nano: bigint): bigint {
+  return nano > 0n ? nano : 0n;
 }

@@ -1,6 +1,6 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { cut } from '../errors.ts';
-import { createHost, type Host, type HostCounts, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
+import { createHost, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import {
   KUBELET_CONFIG_CONDITION,
   PHYSNET_RESOURCE_PREFIX,
@@ -9,45 +9,28 @@ import {
   TUNNEL_RESOURCE,
 } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
-import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
+import { createKubelet, type Kubelet, type KubeletConfig, type Unpredictable } from './kubelet.ts';
 import type { CellMemory } from './memory-state.ts';
 import type { KubeletState } from './state.ts';
 import { type ReportedDevices, type ReportedMemoryState, reportedPools, usageOf, withUsage } from './usage.ts';
 
-interface CpuGroup {
-  readonly id: number;
-  readonly cpus: string;
-}
-
-type Options = Readonly<Record<string, string>>;
-
 /** An agent's report about its node, in the form of a NodeTopology's status. */
-export interface HostReport {
+export interface HostReport
+  extends HostDescription,
+    Pick<KubeletConfig, 'cpuManager' | 'topologyManager' | 'distances' | 'featureGates'> {
   readonly kubeletVersion?: string | undefined;
-  readonly cells: readonly CpuGroup[];
-  readonly cores: readonly string[];
-  readonly sockets?: readonly CpuGroup[] | undefined;
-  readonly uncores?: readonly CpuGroup[] | undefined;
-  readonly counts?: HostCounts | undefined;
   readonly reserved: string;
   /** CPU list of the CPUs that are present and not online. */
   readonly offline?: string | undefined;
-  readonly cpuManager: { readonly policy: string; readonly options?: Options | undefined };
-  readonly topologyManager?:
-    | { readonly policy: string; readonly scope?: string | undefined; readonly options?: Options | undefined }
-    | undefined;
   readonly memoryManager?:
     | {
         readonly policy: string;
         readonly cells?: readonly (CellMemory & { readonly state?: ReportedMemoryState | undefined })[] | undefined;
       }
     | undefined;
-  readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
   readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
   /** Devices of device plugins other than Plumbline's. Absent: not known. */
   readonly devices?: readonly ReportedDevices[] | undefined;
-  /** Feature gates that change admission. Absent: not known. */
-  readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
   readonly physnets?: readonly { readonly name: string; readonly cells: string }[] | undefined;
   readonly tunnel?: { readonly cells: string } | undefined;
   /** CPU list of the virtual switch's poll mode driver threads, which use these CPUs all the time. */
@@ -61,21 +44,11 @@ export interface HostReport {
 const MAX_REASON_CHARACTERS = 120;
 
 /**
- * The host of a report.
- * @throws HostError if it contradicts itself
- * @throws ParseError if a list is not a CPU list
- */
-export function hostOfReport(report: HostReport): Host {
-  const { cells, cores, sockets, uncores, counts } = report;
-  return createHost({ cells, cores, counts, ...(sockets && { sockets }), ...(uncores && { uncores }) });
-}
-
-/**
  * The model of the kubelet of a report, or why it cannot be predicted.
  * @throws HostError if the report's topology contradicts itself
  * @throws ParseError if a list is not a CPU list
  */
-export function kubeletOfReport(report: HostReport, host = hostOfReport(report)): Kubelet | Unpredictable {
+export function kubeletOfReport(report: HostReport, host = createHost(report)): Kubelet | Unpredictable {
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
   // An agent that could read the kubelet's configuration reports a policy, even if it is `none`.
   if (!report.topologyManager) {
@@ -84,15 +57,11 @@ export function kubeletOfReport(report: HostReport, host = hostOfReport(report))
     return { unpredictable: `the kubelet's configuration is not reported${reason}` };
   }
   return createKubelet({
+    ...report,
     version: report.kubeletVersion,
     host,
-    cpuManager: report.cpuManager,
-    topologyManager: report.topologyManager,
-    memoryManager: report.memoryManager,
     reserved: CpuSet.parse(report.reserved),
     deviceCells: cellsOfDevices(report),
-    distances: report.distances,
-    featureGates: report.featureGates,
   });
 }
 

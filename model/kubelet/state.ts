@@ -16,11 +16,6 @@ export interface KubeletState {
   readonly memory?: MemoryState | undefined;
 }
 
-/** All CPUs that have an owner. */
-export function ownedCpus(state: KubeletState): CpuSet {
-  return cpusOf(state.assignments);
-}
-
 /** The CPUs of all containers. */
 export function cpusOf(assignments: CpuAssignments): CpuSet {
   return unionOf([...assignments.values()].flatMap((containers) => [...containers.values()]));

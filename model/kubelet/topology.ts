@@ -1,39 +1,22 @@
 import { CpuSet } from '../cpu-set.ts';
-import type { Host } from '../host.ts';
-
-/** One logical CPU and the groups that contain it. */
-export interface TopologyCpu {
-  readonly id: number;
-  readonly core: number;
-  readonly socket: number;
-  readonly cell: number;
-  readonly uncore: number;
-}
+import type { Host, HostCpu } from '../host.ts';
 
 /**
  * The counts that the kubelet stores in addition to the CPUs. They are independent values: its algorithms compare them
  * (sockets with NUMA nodes) and divide by them without looking at the CPUs.
  */
-export interface TopologyCounts {
-  readonly cpus: number;
-  readonly cores: number;
-  readonly sockets: number;
-  readonly cells: number;
-  readonly uncores: number;
-}
+export type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
 
 /**
  * One level of the hierarchy (cores, sockets, cells, uncore caches). Groups have consecutive numbers in ascending order
  * of their ids, so that comparing numbers compares ids.
  */
 export interface Level {
-  /** The id of each group, ascending. */
   readonly ids: readonly number[];
   /** The group of each CPU, by the CPU's position. */
   readonly of: Int32Array;
   /** The positions of each group's CPUs, ascending. */
   readonly members: readonly Int32Array[];
-  /** The CPUs of each group as sets. */
   readonly sets: readonly CpuSet[];
   /** Number of CPUs of the smallest group. */
   readonly smallest: number;
@@ -46,7 +29,6 @@ export interface Level {
 export interface CpuTopology {
   readonly counts: TopologyCounts;
   readonly cpus: CpuSet;
-  /** CPU ids by position. */
   readonly ids: Int32Array;
   /** Positions by CPU id; -1 if there is no such CPU. */
   readonly positions: Int32Array;
@@ -70,7 +52,7 @@ export interface CpuTopology {
  * @param extraCells NUMA nodes without CPUs
  */
 export function createTopology(
-  cpus: readonly TopologyCpu[],
+  cpus: readonly HostCpu[],
   counts: TopologyCounts,
   extraCells: Iterable<number> = [],
 ): CpuTopology {
@@ -80,29 +62,22 @@ export function createTopology(
   ids.forEach((id, position) => {
     positions[id] = position;
   });
-  const cells = level(
-    ids,
-    sorted.map((cpu) => cpu.cell),
-  );
+  const levelOf = (group: Exclude<keyof HostCpu, 'id'>) =>
+    level(
+      ids,
+      sorted.map((cpu) => cpu[group]),
+    );
+  const cells = levelOf('cell');
   const numaIds = [...new Set([...cells.ids, ...extraCells])].sort((a, b) => a - b);
   return Object.freeze({
     counts,
     cpus: CpuSet.of(ids),
     ids,
     positions,
-    cores: level(
-      ids,
-      sorted.map((cpu) => cpu.core),
-    ),
-    sockets: level(
-      ids,
-      sorted.map((cpu) => cpu.socket),
-    ),
+    cores: levelOf('core'),
+    sockets: levelOf('socket'),
     cells,
-    uncores: level(
-      ids,
-      sorted.map((cpu) => cpu.uncore),
-    ),
+    uncores: levelOf('uncore'),
     numaIds,
     bitOfCell: cells.ids.map((id) => numaIds.indexOf(id)),
     cpusPerCore: perGroup(counts.cpus, counts.cores),

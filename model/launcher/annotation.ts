@@ -1,29 +1,17 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
-import { quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
+import { type Finding, quote } from '../errors.ts';
+import {
+  ALIGN_ANNOTATION,
+  ALIGN_WHOLE_CORES,
+  CPU_MASK_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  FULL_PCPUS_ONLY,
+  NUMA_AFFINITY_ANNOTATION,
+} from '../names.ts';
+import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
+import type { GuestCpu, MetaShape, PodShape } from '../shapes.ts';
 import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qosObstacles } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
-import type { AlignmentPolicy } from './policy.ts';
-import type { GuestCpu, MetaShape, PodShape } from './shapes.ts';
-
-/** Information for the user about a launcher's CPUs. */
-export interface LauncherFinding extends Finding {
-  readonly code: LauncherFindingCode;
-  /** The container that the finding is about. */
-  readonly container?: string;
-}
-
-type LauncherFindingCode =
-  | 'unknown-annotation-value'
-  | 'gate-off'
-  | 'no-effect-not-dedicated'
-  | 'no-effect-not-isolated'
-  | 'mixed-candidates'
-  | 'misaligned-container'
-  | 'not-guaranteed'
-  | 'no-exclusive-cpus'
-  | 'pod-level-resources';
 
 /**
  * Whether a VM asks for whole cores: by Plumbline's annotation, or by KubeVirt's, which KubeVirt sets on every VMI with
@@ -40,11 +28,7 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
  * or fully effective.
  * @param cpu undefined: unknown, because an instancetype sets it
  */
-export function annotationFindings(
-  meta: MetaShape,
-  cpu: GuestCpu | undefined,
-  gate: boolean,
-): readonly LauncherFinding[] {
+export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, gate: boolean): readonly Finding[] {
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
   if (value === undefined) return [];
   if (value !== FULL_PCPUS_ONLY) {
@@ -69,11 +53,10 @@ export function annotationFindings(
   return [];
 }
 
-function noEffect(code: LauncherFindingCode, why: string): LauncherFinding {
+function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
 }
 
-/** A container with exclusive CPUs, and its final number of CPUs. */
 interface AlignedContainer extends IntegralContainer {
   readonly to: number;
 }
@@ -83,7 +66,7 @@ export interface OrdinaryAlignment {
   readonly containers: readonly AlignedContainer[];
   readonly threadsPerCore: number;
   /** Errors say why the pod cannot have what it asks for. */
-  readonly findings: readonly LauncherFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /** Whether a pod has the annotation that asks for whole cores, with any value. */
@@ -109,7 +92,7 @@ export function decideOrdinary(
   const value = pod.metadata.annotations?.[ALIGN_ANNOTATION] ?? '';
   const threadsPerCore =
     policy === 'auto' && candidates.length > 0 ? Math.max(1, ...candidates) : annotatedThreadsPerCore(candidates);
-  const nothing = (code: LauncherFinding['code'], message: string): OrdinaryAlignment => ({
+  const nothing = (code: string, message: string): OrdinaryAlignment => ({
     containers: [],
     threadsPerCore,
     findings: [{ severity: 'warning', code, message }],
@@ -141,7 +124,7 @@ export function decideOrdinary(
  * Why a pod does not get exclusive CPUs, with the next step. These are errors: the pod would have a promise of whole
  * cores and run on shared CPUs.
  */
-export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
+export function obstacleFindings(pod: PodShape, what: string): readonly Finding[] {
   return qosObstacles(pod).map(({ container, why }) => ({
     severity: 'error',
     ...(container === undefined
@@ -151,16 +134,44 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
         }
       : {
           code: 'not-guaranteed',
-          container,
           message: `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`,
         }),
   }));
 }
 
 /** Information about differences between candidate nodes; it needs no correction. */
-export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
+export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly Finding[] {
   const kinds = [...new Set(candidates)].sort((a, b) => a - b);
   if (kinds.length < 2) return [];
   const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
   return [{ severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message }];
 }
+
+/**
+ * The annotations that opt in. A launcher without any of them changes only if the policy aligns all launchers, if it
+ * has a required network or if it has a mask. The webhook configurations list the same names, so that no other launcher
+ * waits for this webhook.
+ */
+export const ASKING: readonly string[] = [
+  FULL_PCPUS_ANNOTATION,
+  EVEN_PARITY_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+];
+
+/** Whether a launcher, or the template it is rendered from, has one of these annotations. */
+export function hasAsked({ annotations }: Pick<MetaShape, 'annotations'>): boolean {
+  return ASKING.some((name) => annotations?.[name] !== undefined);
+}
+
+/**
+ * Which launchers are aligned. `annotated`: those that opt in, to at least an even number. `always`: all, to the same.
+ * `auto`: all, to the threads per core of the candidate nodes, so that no CPU is wasted without SMT.
+ */
+export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
+export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
+
+/** The reaction to a VM that is larger than the NUMA nodes of its networks on every node that it can run on. */
+export const OVERSIZED_POLICIES = ['refuse', 'warn'] as const;
+export type OversizedPolicy = (typeof OVERSIZED_POLICIES)[number];

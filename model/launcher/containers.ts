@@ -1,6 +1,6 @@
 import { MAX_CPUS } from '../cpu-ranges.ts';
-import { integralCpus, isZeroAmount, parseQuantity } from '../quantity.ts';
-import type { ContainerShape, PodShape } from './shapes.ts';
+import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
+import type { ContainerShape, PodShape } from '../shapes.ts';
 
 /** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
 export interface IntegralContainer {
@@ -90,7 +90,7 @@ export function isEqualRequestAndLimit(container: ContainerShape, resource: stri
 
 function obstacle(container: ContainerShape, resource: 'cpu' | 'memory'): string | undefined {
   const limit = container.resources?.limits?.[resource];
-  if (limit === undefined || isZeroAmount(limit)) return `it has no ${resource} limit`;
+  if (limit === undefined || milliValue(parseQuantity(limit)) === 0) return `it has no ${resource} limit`;
   if (isEqualRequestAndLimit(container, resource)) return undefined;
   return `its ${resource} request ${requestOf(container, resource)} differs from its limit ${limit}`;
 }

@@ -1,5 +1,5 @@
 import { parseQuantity, wholeValue } from '../quantity.ts';
-import type { VmiShape } from './shapes.ts';
+import type { VmiShape } from '../shapes.ts';
 
 /** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
 export const EVEN_PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
@@ -49,11 +49,8 @@ export function guestVcpus(vmi: VmiShape): number {
  * @throws ParseError as guestTopology
  */
 export function launcherCpus(vmi: VmiShape): LauncherCpus {
-  const vcpus = guestVcpus(vmi);
   const ioThreads = supplementalThreads(vmi);
-  const counted = vcpus + ioThreads + pinnedIoThreads(vmi);
-  const emulator = emulatorCpus(vmi, counted);
-  return { vcpus, ioThreads, emulator, total: vcpus + ioThreads + emulator };
+  return cpusByPurpose(vmi, ioThreads, ioThreads + pinnedIoThreads(vmi));
 }
 
 /**
@@ -63,10 +60,8 @@ export function launcherCpus(vmi: VmiShape): LauncherCpus {
  * @throws ParseError as guestTopology
  */
 export function pinnedCpus(vmi: VmiShape): LauncherCpus {
-  const vcpus = guestVcpus(vmi);
   const ioThreads = pinnedIoThreads(vmi);
-  const emulator = emulatorCpus(vmi, vcpus + ioThreads);
-  return { vcpus, ioThreads, emulator, total: vcpus + ioThreads + emulator };
+  return cpusByPurpose(vmi, ioThreads, ioThreads);
 }
 
 /** Number of CPUs that virt-launcher needs in its cpuset. @throws ParseError as guestTopology */
@@ -82,8 +77,11 @@ function pinnedIoThreads(vmi: VmiShape): number {
   return vmi.spec.domain.ioThreadsPolicy === 'supplementalPool' ? supplementalThreads(vmi) : 0;
 }
 
-function emulatorCpus(vmi: VmiShape, rest: number): number {
-  if (vmi.spec.domain.cpu?.isolateEmulatorThread !== true) return 0;
-  const evenParity = vmi.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
-  return evenParity && rest % 2 === 0 ? 2 : 1;
+/** @param counted IO threads that count for the parity of the emulator's CPUs */
+function cpusByPurpose(vmi: VmiShape, ioThreads: number, counted: number): LauncherCpus {
+  const vcpus = guestVcpus(vmi);
+  const isEvenParity = vmi.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
+  const isolated = isEvenParity && (vcpus + counted) % 2 === 0 ? 2 : 1;
+  const emulator = vmi.spec.domain.cpu?.isolateEmulatorThread === true ? isolated : 0;
+  return { vcpus, ioThreads, emulator, total: vcpus + ioThreads + emulator };
 }

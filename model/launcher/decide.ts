@@ -1,21 +1,20 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
+import type { Finding } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { NETWORKS_ANNOTATION, parseAttachments, parseRef, refText } from '../networks/attachments.ts';
-import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { integralCpus } from '../quantity.ts';
+import type { ContainerShape, PodShape, VmiShape } from '../shapes.ts';
 import {
+  type AlignmentPolicy,
   annotationFindings,
-  type LauncherFinding,
   mixedFinding,
   obstacleFindings,
   wantsWholeCores,
 } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from './cpus.ts';
-import type { AlignmentPolicy } from './policy.ts';
 import { recognizeLauncher } from './recognize.ts';
-import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
 
 export interface AlignmentRequest {
   /** The pod under review. Its annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
@@ -30,23 +29,20 @@ export interface AlignmentRequest {
   readonly policy?: AlignmentPolicy;
 }
 
-/** The change to the CPUs of `compute`. */
 export type Alignment =
   | {
       readonly kind: 'pad';
-      /** Index of `compute` in spec.containers. Only its resources.{requests,limits}.cpu change, to `to`. */
-      readonly container: number;
-      readonly from: number;
+      /** The new resources.{requests,limits}.cpu of `compute`. */
       readonly to: number;
       readonly threadsPerCore: number;
-      readonly findings: readonly LauncherFinding[];
+      readonly findings: readonly Finding[];
     }
   | {
       readonly kind: 'none';
       readonly why: NoPadding;
       /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
       readonly threadsPerCore: number | undefined;
-      readonly findings: readonly LauncherFinding[];
+      readonly findings: readonly Finding[];
     };
 
 export type NoPadding =
@@ -84,7 +80,7 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   if (from === undefined) return none('no-exclusive-cpus', findings);
   const to = alignedCpus(neededCpus(vmi, from), threadsPerCore);
   if (to === from) return none('aligned', findings, threadsPerCore);
-  return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, findings };
+  return { kind: 'pad', to, threadsPerCore, findings };
 }
 
 /**
@@ -114,27 +110,21 @@ function neededCpus(vmi: VmiShape, from: number): number {
   return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;
 }
 
-function podFindings(
-  pod: PodShape,
-  compute: number,
-  threadsPerCore: number,
-  candidates: readonly number[],
-): LauncherFinding[] {
+function podFindings(pod: PodShape, compute: number, threadsPerCore: number, candidates: readonly number[]): Finding[] {
   const misaligned = integralContainers(pod)
     .filter(({ list, index }) => list !== 'containers' || index !== compute)
     .filter(({ cpus }) => !isAligned(cpus, threadsPerCore))
     .map(
-      ({ name, cpus }): LauncherFinding => ({
+      ({ name, cpus }): Finding => ({
         severity: 'warning',
         code: 'misaligned-container',
-        container: name,
         message: `container ${name} asks for ${cpus} exclusive CPUs, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
       }),
     );
   return [...mixedFinding(candidates, threadsPerCore), ...misaligned, ...obstacleFindings(pod, 'the launcher pod')];
 }
 
-function none(why: NoPadding, findings: readonly LauncherFinding[] = [], threadsPerCore?: number): Alignment {
+function none(why: NoPadding, findings: readonly Finding[] = [], threadsPerCore?: number): Alignment {
   return { kind: 'none', why, threadsPerCore, findings };
 }
 
@@ -151,7 +141,7 @@ const THREADS_PER_CORE = [1, 2, 4, 8];
  * @param compute index of the container in spec.containers
  * @throws ParseError if an amount or the networks annotation is malformed
  */
-export function fitsLauncher(pod: PodShape, compute: number, namespace: string, vmi: VmiShape & NetworkedVmi): boolean {
+export function fitsLauncher(pod: PodShape, compute: number, namespace: string, vmi: VmiShape): boolean {
   for (const name of READ_ANNOTATIONS) {
     if (pod.metadata.annotations?.[name] !== vmi.metadata.annotations?.[name]) return false;
   }

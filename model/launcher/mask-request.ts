@@ -1,8 +1,9 @@
+import { BoundedMap } from '../bounded-map.ts';
 import { briefMask, type CpuMask, checkCount, formatMask, parseMask, pinsNothing } from '../cpu-mask/mask.ts';
 import { ParseError } from '../errors.ts';
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../names.ts';
+import type { MetaShape, VmiShape } from '../shapes.ts';
 import { guestVcpus } from './cpus.ts';
-import type { MetaShape, VmiShape } from './shapes.ts';
 
 /** The pinning request of a VM, or of a launcher, which has the VM's annotations. */
 export interface MaskRequest {
@@ -32,11 +33,10 @@ export function maskRequestKey(maskRequest: MaskRequest): string {
 
 /** Number of cached masks; the least recently used one is dropped first. */
 const READ = 64;
-const read = new Map<string, CpuMask>();
+const read = new BoundedMap<string, CpuMask>(READ);
 
 class CachedMaskRequest implements MaskRequest {
   readonly fixMismatch: boolean;
-  /** The canonical text. */
   readonly text: string;
 
   constructor(text: string, fixMismatch: boolean) {
@@ -47,8 +47,6 @@ class CachedMaskRequest implements MaskRequest {
   get mask(): CpuMask {
     const mask = read.get(this.text) ?? parseMask(this.text);
     read.delete(this.text);
-    const [oldest] = read.keys();
-    if (read.size >= READ && oldest !== undefined) read.delete(oldest);
     read.set(this.text, mask);
     return mask;
   }

@@ -32,7 +32,6 @@ export interface SelectingSpec {
     | undefined;
 }
 
-/** Properties of a node that selectors match. */
 export interface SelectableNode {
   readonly name: string;
   label(key: string): string | undefined;

@@ -1,7 +1,7 @@
 import { quote } from '../errors.ts';
 import { CPU_MASK_START_ANNOTATION } from '../names.ts';
+import type { MetaShape, VmiShape } from '../shapes.ts';
 import { maskRequestOf } from './mask-request.ts';
-import type { MetaShape, VmiShape } from './shapes.ts';
 
 /**
  * Pinning before the guest runs. The webhook makes a VMI with a CPU mask start paused and records that on the VMI. The
@@ -34,15 +34,14 @@ export interface Pause {
 export interface StartingVmi {
   readonly record: PausedStart | undefined;
   readonly phase: string;
-  /** The current pause. */
   readonly paused: Pause | undefined;
 }
 
 export interface PinningReport {
   readonly state: 'pinned' | 'unpinned' | 'refused';
-  /** CamelCase; '' if there is nothing to report. */
-  readonly reason: string;
-  readonly message: string;
+  /** CamelCase. */
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
 }
 
 export type StartStep =
@@ -86,7 +85,7 @@ export function nextStep({ record, phase, paused }: StartingVmi, pinning: Pinnin
   if (!ours) return { do: 'record', record: { state: 'resumed' } };
   if (pinning === undefined) return { do: 'wait' };
   if (pinning.state === 'pinned') return { do: 'unpause' };
-  const { reason, message } = pinning;
+  const { reason = '', message = '' } = pinning;
   return { do: 'tell', reason, message };
 }
 

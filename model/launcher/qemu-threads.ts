@@ -1,3 +1,7 @@
+import type { CpuSet } from '../cpu-set.ts';
+import type { Host } from '../host.ts';
+import { type LauncherCells, LauncherPinError, launcherPins } from './pins.ts';
+
 export type QemuThreadRole =
   | { readonly kind: 'vcpu'; readonly index: number }
   /** Processes disk I/O; KubeVirt may pin it. */
@@ -20,4 +24,91 @@ export function qemuThreadRole(name: string): QemuThreadRole {
   const index = /^CPU ([0-9]+)\/(?:KVM|TCG)$/.exec(name)?.[1];
   if (index !== undefined) return { kind: 'vcpu', index: Number(index) };
   return name.startsWith('IO ') && name !== MONITOR ? IO : EMULATOR;
+}
+
+export interface PinnedContainer {
+  /** The cpuset of the container. This code does not change it. */
+  readonly container: CpuSet;
+  readonly vcpus: CpuSet;
+  /** All CPUs that IO threads are pinned to; empty if they are not pinned. */
+  readonly ioThreads: CpuSet;
+}
+
+export interface Housekeeping {
+  /** CPUs for the emulator's threads; never empty. */
+  readonly emulator: CpuSet;
+  /**
+   * The cpuset of the housekeeping cgroup. virt-handler moves every thread except vCPUs into it, so it must contain the
+   * CPUs of the IO threads, which otherwise could not keep their pins.
+   */
+  readonly cgroup: CpuSet;
+}
+
+/**
+ * CPUs for the emulator's threads: all CPUs of the container that no vCPU and no IO thread is pinned to, so that the
+ * threads use the CPU added for whole cores. If only CPUs of IO threads are left (KubeVirt puts shared IO threads on
+ * the emulator's own CPU), both share them.
+ *
+ * Undefined if vCPUs have every CPU of the container: the emulator is then not isolated.
+ */
+export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): Housekeeping | undefined {
+  const free = container.minus(vcpus);
+  if (free.isEmpty) return undefined;
+  const alone = free.minus(ioThreads);
+  const emulator = alone.isEmpty ? free : alone;
+  return { emulator, cgroup: emulator.union(ioThreads.intersect(container)) };
+}
+
+/** Observations about a guest with dedicated CPUs whose IO threads have lost their pins. */
+export interface UnpinnedIo {
+  readonly container: CpuSet;
+  readonly host: Host;
+  readonly vcpus: readonly number[];
+  readonly ioThreads: number;
+  /** CPUs of its housekeeping cgroup, which virt-handler sets to the emulator's pin. */
+  readonly emulator: CpuSet;
+}
+
+/** KubeVirt's guests have at most two threads per core. */
+const GUEST_THREADS = [1, 2];
+
+/**
+ * The CPU of each thread of a supplemental IO thread pool, in the pool's order, by the launcher's own algorithm: some
+ * guest topology must result in exactly the observed pins of vCPUs and emulator. Undefined if none does, as for IO
+ * threads without such a pool, or if two contradict each other.
+ */
+export function ioThreadPins({
+  container,
+  host,
+  vcpus,
+  ioThreads,
+  emulator,
+}: UnpinnedIo): readonly number[] | undefined {
+  const cells = launcherCells(host);
+  const answers = new Map<string, readonly number[]>();
+  for (const threads of GUEST_THREADS) {
+    const guest = { sockets: 1, cores: vcpus.length / threads, threads };
+    if (!Number.isInteger(guest.cores)) continue;
+    try {
+      // A strict guest that is placed at all is placed in the same way.
+      const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: emulator.size });
+      const isSeen = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
+      if (isSeen) answers.set(pins.ioThreads.join(), pins.ioThreads);
+    } catch (error) {
+      if (!(error instanceof LauncherPinError)) throw error;
+    }
+  }
+  return answers.size === 1 ? [...answers.values()][0] : undefined;
+}
+
+/**
+ * A host in virt-handler's description: cells in order, and in each the CPUs in order, with the threads of their cores.
+ */
+export function launcherCells({ cells, cores }: Host): LauncherCells {
+  const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
+  return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu)! })));
+}
+
+function areEqual(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((cpu, i) => cpu === b[i]);
 }

@@ -1,4 +1,4 @@
-import { COMPUTE, type PodShape } from './shapes.ts';
+import { COMPUTE, type PodShape } from '../shapes.ts';
 
 const LAUNCHER_LABEL = 'kubevirt.io';
 const LAUNCHER = 'virt-launcher';
@@ -41,7 +41,7 @@ export function isLauncher({ labels }: PodShape['metadata']): boolean {
  * Whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI comes from the
  * owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which users can set.
  */
-export function recognizeLauncher(pod: PodShape): Recognition {
+export function recognizeLauncher(pod: Pick<PodShape, 'metadata' | 'spec'>): Recognition {
   const label = pod.metadata.labels?.[LAUNCHER_LABEL];
   if (label === 'hotplug-disk') return { kind: 'other', why: 'hot-plug' };
   if (label !== LAUNCHER) return { kind: 'other', why: 'no-launcher-label' };
@@ -54,7 +54,7 @@ export function recognizeLauncher(pod: PodShape): Recognition {
   return { kind: 'launcher', vmi: { name: owner.name, uid: owner.uid }, compute, purpose: purposeOf(pod) };
 }
 
-function purposeOf(pod: PodShape): 'run' | 'migration-target' | 'provisioning' {
-  if (pod.metadata.labels?.[MIGRATION_LABEL] !== undefined) return 'migration-target';
-  return pod.metadata.annotations?.[PROVISIONING_ANNOTATION] === 'true' ? 'provisioning' : 'run';
+function purposeOf({ metadata }: Pick<PodShape, 'metadata'>): 'run' | 'migration-target' | 'provisioning' {
+  if (metadata.labels?.[MIGRATION_LABEL] !== undefined) return 'migration-target';
+  return metadata.annotations?.[PROVISIONING_ANNOTATION] === 'true' ? 'provisioning' : 'run';
 }

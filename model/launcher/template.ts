@@ -10,13 +10,12 @@ import {
   NUMA_AFFINITY_ANNOTATION,
 } from '../names.ts';
 import { parseAffinities } from '../networks/interfaces.ts';
-import { annotationFindings, wantsWholeCores } from './annotation.ts';
+import type { MetaShape, VmiShape } from '../shapes.ts';
+import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from './annotation.ts';
 import { guestVcpus, launcherCpus } from './cpus.ts';
 import { maskRefusals } from './mask-request.ts';
-import type { NodeKind } from './node-kind.ts';
 import { pausesAtStart } from './paused-start.ts';
-import type { AlignmentPolicy } from './policy.ts';
-import type { MetaShape, VmiShape } from './shapes.ts';
+import type { NodeKind } from './smt-affinity.ts';
 
 /** The description that VMIs are created from: a VMI itself, or the template in a VM, a replica set or a pool. */
 export interface VmTemplate {
@@ -27,7 +26,6 @@ export interface VmTemplate {
   readonly instancetype: boolean;
 }
 
-/** The template before an update. */
 export interface TemplateUpdate {
   readonly previous: VmTemplate;
   /** Whether the object is a VMI. After its creation only KubeVirt changes its vCPUs, by hotplug. */

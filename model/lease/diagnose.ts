@@ -1,11 +1,8 @@
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { few } from '../errors.ts';
-import { isReleased } from './released.ts';
-import { parseMicroTime } from './renew-time.ts';
-import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
-import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
+import { isReleased, type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
+import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS, parseMicroTime } from './timing.ts';
 
-/** One reading of a DPU's lease. */
 export interface LeaseLook extends WriterSample {
   /** Milliseconds since 1970 by the observer's clock. */
   readonly at: number;
@@ -26,7 +23,6 @@ export interface DpuSighting {
 
 export interface DpuDiagnosis {
   readonly node: string;
-  /** Number of observed changes of renewTime. */
   readonly renewals: number;
   readonly writers: readonly string[];
   /** Problems, each with the next step. */
@@ -67,13 +63,8 @@ function withoutLease(lease: string, dpuHost: boolean): string[] {
   return [`lease ${lease} does not exist; the agent on this host (--mode dpu-host) or OVN-Kubernetes creates it`];
 }
 
-interface Seen {
-  readonly node: string;
-  readonly uid: string | undefined;
+interface Seen extends Pick<DpuSighting, 'node' | 'uid' | 'looks'>, Pick<DpuDiagnosis, 'writers' | 'renewals'> {
   readonly last: LeaseLook;
-  readonly looks: readonly LeaseLook[];
-  readonly writers: readonly string[];
-  readonly renewals: number;
 }
 
 function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Seen): string[] {

@@ -1,8 +1,8 @@
 import { DPU_LEASE_HOLDER } from '../names.ts';
+import type { OwnerReference } from '../shapes.ts';
 
-/** Fields of a Lease that a repair checks. */
 export interface LeaseShape {
-  readonly metadata: { readonly ownerReferences?: readonly LeaseOwner[] | null | undefined };
+  readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] | null | undefined };
   readonly spec?:
     | {
         readonly holderIdentity?: string | null | undefined;
@@ -12,18 +12,9 @@ export interface LeaseShape {
     | undefined;
 }
 
-export interface LeaseOwner {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean | undefined;
-  readonly blockOwnerDeletion?: boolean | undefined;
-}
-
 /** The parts of a DPU's lease that the host maintains. renewTime is not among them: only the DPU renews. */
 export interface LeaseForm {
-  readonly ownerReferences: readonly [LeaseOwner];
+  readonly ownerReferences: readonly [OwnerReference];
   readonly holderIdentity: string;
   readonly leaseDurationSeconds: number;
 }
@@ -59,7 +50,7 @@ export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject
 
 /** The form of the lease for a node's DPU. */
 export function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
-  const owner: LeaseOwner = {
+  const owner: OwnerReference = {
     apiVersion: 'v1',
     kind: 'Node',
     name: nodeName,
@@ -84,7 +75,7 @@ function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
 }
 
 /** Compares two owners. The API omits booleans that are false. */
-function sameOwner(a: LeaseOwner, b: LeaseOwner): boolean {
+function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
   return (
     a.apiVersion === b.apiVersion &&
     a.kind === b.kind &&
@@ -92,4 +83,15 @@ function sameOwner(a: LeaseOwner, b: LeaseOwner): boolean {
     Boolean(a.controller) === Boolean(b.controller) &&
     Boolean(a.blockOwnerDeletion) === Boolean(b.blockOwnerDeletion)
   );
+}
+
+/**
+ * The holder of a DPU's Lease that must not be renewed, because its host runs with the health check off. A DPU cannot
+ * write it: the host owns that field. client-go uses the same value to release the Lease of an election.
+ */
+export const RELEASED_HOLDER = '';
+
+/** Whether the host of a DPU has released its Lease, so that missing renewals have no meaning. */
+export function isReleased(spec: { readonly holderIdentity?: string | null | undefined } | null | undefined): boolean {
+  return spec?.holderIdentity === RELEASED_HOLDER;
 }

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { issuesText, quote } from '../errors.ts';
+import { isObject, parseJson } from '../json.ts';
 
 /** Plugins that modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
@@ -10,19 +12,19 @@ const MOST_PLUGINS = 64;
 /** Characters of a field; names of networks, bridges and interfaces are not longer. */
 const LONGEST_FIELD = 253;
 
-const text = z.string().max(LONGEST_FIELD).optional().catch(undefined);
+const field = z.string().max(LONGEST_FIELD).optional().catch(undefined);
 const plugin = z.object({
-  type: text,
-  name: text,
-  topology: text,
-  transport: text,
-  physicalNetworkName: text,
-  role: text,
-  uplink: text,
-  bridge: text,
-  master: text,
+  type: field,
+  name: field,
+  topology: field,
+  transport: field,
+  physicalNetworkName: field,
+  role: field,
+  uplink: field,
+  bridge: field,
+  master: field,
   linkInContainer: z.boolean().optional().catch(undefined),
-  provider: text,
+  provider: field,
 });
 /** A gate that wraps another plugin contains that plugin's configuration. */
 const wrapping = plugin.extend({ delegate: z.unknown().optional() });
@@ -33,14 +35,8 @@ export type Plugin = z.infer<typeof plugin>;
 
 /** An object in JSON; undefined if the text is none, or longer than what is parsed. */
 export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
-  if (json.length > LONGEST) return undefined;
-  try {
-    const data: unknown = JSON.parse(json);
-    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data);
-    return isObject && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
-  } catch {
-    return undefined;
-  }
+  const data = json.length > LONGEST ? undefined : parseJson(json);
+  return isObject(data) && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
 }
 
 /**
@@ -68,4 +64,133 @@ function unwrapped({ delegate, ...conf }: z.infer<typeof wrapping>): Plugin {
   if (conf.type === undefined || !CHAINED.has(conf.type)) return conf;
   const inner = plugin.safeParse(delegate);
   return inner.success && inner.data.type !== undefined ? { ...inner.data, name: inner.data.name ?? conf.name } : conf;
+}
+
+/** Who refuses a definition, and why: pods on it stay in ContainerCreating. */
+export interface NadRefusal {
+  readonly by: 'multus' | 'OVN-Kubernetes';
+  readonly why: string;
+}
+
+/** As in Go, null is the absence of a value. */
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? '');
+const integer = z
+  .int()
+  .nullish()
+  .transform((value) => value ?? 0);
+const multusConfig = z.object({ name: text, type: text, cniVersion: text, ipam: z.object({ type: text }).nullish() });
+const ovnConfig = multusConfig
+  .extend({
+    topology: text,
+    netAttachDefName: text,
+    role: text,
+    physicalNetworkName: text,
+    mtu: integer,
+    vlanID: integer,
+  })
+  .extend({ subnets: text, excludeSubnets: text, reservedSubnets: text, infrastructureSubnets: text, joinSubnet: text })
+  .extend({ transitSubnet: text, defaultGatewayIPs: text, transport: text, outboundSNAT: text, uplink: text })
+  .extend({ allowPersistentIPs: z.boolean().nullish() });
+type OvnConfig = z.infer<typeof ovnConfig>;
+
+const OVN_TYPE = 'ovn-k8s-cni-overlay';
+const RESERVED_NAME = /^(?:default|ovn-kubernetes)$/;
+/** The highest VLAN id in OVN's database. */
+const MAX_VLAN_ID = 4095;
+
+/**
+ * Why multus or OVN-Kubernetes refuses a configuration. Undefined if they accept it, and for one that is no JSON object
+ * or is empty. Rules that depend on OVN-Kubernetes' own configuration are left out.
+ *
+ * Source: multus-cni, pkg/types/conf.go, LoadDelegateNetConf; OVN-Kubernetes, go-controller/pkg/config/cni.go,
+ * ParseNetConf, and pkg/util/multi_network.go, ValidateNetConf and newNetInfo (August 2026).
+ * @param nadName `namespace/name` of the definition; undefined if unknown
+ */
+export function refusalOf(config: string, nadName: string | undefined): NadRefusal | undefined {
+  const data = parseCniJson(config);
+  if (data === undefined) return undefined;
+  const list = Array.isArray(data.plugins) ? (data.plugins as unknown[]) : undefined;
+  const single = multusConfig.safeParse(data);
+  const plugins = (list ?? [data]).map((item) => multusConfig.safeParse(item));
+  const error = single.error ?? plugins[0]?.error;
+  if (error) return { by: 'multus', why: issuesText(error) };
+  const { type, name } = single.data!;
+  if (type === '' && (list === undefined || (plugins[0]?.data?.type ?? '') === ''))
+    return { by: 'multus', why: 'it has neither a type nor a list of plugins with types' };
+  if (!plugins.some((plugin) => plugin.data?.type === OVN_TYPE)) return undefined;
+  const why = ovnListFault(list, name, type === '') ?? ovnFault(list?.[0] ?? data, data, nadName);
+  return why === undefined ? undefined : { by: 'OVN-Kubernetes', why };
+}
+
+function ovnListFault(list: readonly unknown[] | undefined, name: string, isList: boolean): string | undefined {
+  if (list === undefined) return undefined;
+  if (list.length > 1) return `it has ${OVN_TYPE} in a list with other plugins; leave it alone in the definition`;
+  if (!isList) return 'it has both a type and a list of plugins';
+  return name === '' ? 'the list of plugins has no name' : undefined;
+}
+
+function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): string | undefined {
+  const { name } = whole as { readonly name?: unknown };
+  const { data: conf, error } = ovnConfig.safeParse({ ...(plugin as object), name });
+  if (conf === undefined) return issuesText(error);
+  // Without a topology, the definition is for the default network, whatever its names are.
+  if (conf.topology === '') return fieldFault(conf);
+  return nameFault(conf, nadName) ?? fieldFault(conf) ?? subnetsFault(conf);
+}
+
+function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: string | undefined): string | undefined {
+  if (name === '') return 'the name of the network is missing';
+  if (RESERVED_NAME.test(name)) return `the network name ${quote(name)} is reserved`;
+  const correct = nadName ?? netAttachDefName;
+  if (netAttachDefName === '') return `netAttachDefName is missing; it must be ${quote(correct || 'namespace/name')}`;
+  if (netAttachDefName !== correct)
+    return `netAttachDefName is ${quote(netAttachDefName)} and must be ${quote(correct)}`;
+  const isSupported = ['localnet', 'layer2', 'layer3'].includes(topology);
+  return isSupported ? undefined : `the topology ${quote(topology)} is not supported`;
+}
+
+function fieldFault(conf: OvnConfig): string | undefined {
+  const { topology, role, transport, outboundSNAT, vlanID } = conf;
+  const [isLocalnet, isLayer2] = [topology === 'localnet', topology === 'layer2'];
+  const faults: [boolean, string][] = [
+    [topology === 'layer3' && conf.allowPersistentIPs === true, 'layer3 does not allow allowPersistentIPs'],
+    [isLocalnet && !['', 'secondary'].includes(role), `localnet does not allow the role ${quote(role)}`],
+    [!['', 'primary', 'secondary'].includes(role), `the role ${quote(role)} is neither primary nor secondary`],
+    [Boolean(conf.ipam?.type), 'ipam is not supported; use subnets'],
+    [!['', 'no-overlay', 'evpn'].includes(transport), `transport ${quote(transport)} is neither no-overlay nor evpn`],
+    [outboundSNAT !== '' && transport !== 'no-overlay', 'outboundSNAT needs the transport no-overlay'],
+    [!['', 'enabled', 'disabled'].includes(outboundSNAT), 'outboundSNAT is neither enabled nor disabled'],
+    [isLocalnet && conf.joinSubnet !== '', 'localnet does not allow joinSubnet'],
+    [isLayer2 && role === 'primary' && conf.subnets === '', 'a primary layer2 network needs subnets'],
+    [isLocalnet && (vlanID < 0 || vlanID > MAX_VLAN_ID), `vlanID ${vlanID} is not between 1 and ${MAX_VLAN_ID}`],
+  ];
+  for (const field of ['infrastructureSubnets', 'reservedSubnets', 'defaultGatewayIPs'] as const) {
+    faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
+  }
+  return faults.find(([isFault]) => isFault)?.[1];
+}
+
+function subnetsFault(conf: OvnConfig): string | undefined {
+  for (const field of ['subnets', 'excludeSubnets', 'joinSubnet'] as const) {
+    const isPerNode = field === 'subnets' && conf.topology === 'layer3';
+    const isUnread = conf[field].trim() === '' || (field === 'excludeSubnets' && conf.topology === 'layer3');
+    const wrong = isUnread ? undefined : conf[field].split(',').find((entry) => !isSubnet(entry.trim(), isPerNode));
+    const format = isPerNode ? 'CIDR/node prefix' : 'CIDR';
+    if (wrong !== undefined) return `${field} has ${quote(wrong)}, which is not a valid ${format}`;
+  }
+  return undefined;
+}
+
+/** @param isPerNode each node gets a part, whose prefix may follow: `10.128.0.0/14/23` */
+function isSubnet(entry: string, isPerNode: boolean): boolean {
+  const [address = '', prefix = '', nodePrefix, ...more] = entry.split('/');
+  const isV6 = address.includes(':');
+  const cidr = (isV6 ? z.cidrv6() : z.cidrv4()).safeParse(`${address}/${prefix}`);
+  if (!cidr.success || more.length > 0 || (nodePrefix !== undefined && !isPerNode)) return false;
+  if (!isPerNode) return true;
+  const length = Number(nodePrefix ?? (isV6 ? 64 : 24));
+  return length > Number(prefix) && (isV6 ? length === 64 : length <= 32);
 }

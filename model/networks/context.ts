@@ -1,3 +1,7 @@
+import * as z from 'zod';
+import { PlumblineError } from '../errors.ts';
+import { firstIssue } from './network-map.ts';
+
 /**
  * Data of a cluster's nodes and network operators, in addition to a NetworkAttachmentDefinition, that determines the
  * path of a network's traffic. With it, the classification of a network is a pure function.
@@ -7,7 +11,6 @@ export interface NetworkContext {
   readonly bridgePhysnets: ReadonlyMap<string, string>;
   /** Physnet of each host interface, for plugins with a master interface. */
   readonly interfacePhysnets: ReadonlyMap<string, string>;
-  /** Kube-OVN's Subnets. */
   readonly kubeOvnSubnets: readonly KubeOvnSubnet[];
   /** Kube-OVN's Vlans; `provider` is the ProviderNetwork, which corresponds to a physnet in OVN. */
   readonly kubeOvnVlans: readonly KubeOvnVlan[];
@@ -71,4 +74,39 @@ export function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMa
   const physnets = new Map<string, string>();
   for (const { physnet, bridge } of mappings) if (!physnets.has(bridge)) physnets.set(bridge, physnet);
   return physnets;
+}
+
+/** The part of the context that is in no object of the cluster. */
+export type ConfiguredContext = Pick<NetworkContext, 'bridgePhysnets' | 'interfacePhysnets'>;
+
+export class NetworkContextError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('network-context', message, options);
+  }
+}
+
+const schema = z.strictObject({
+  /** In the format of `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
+  bridgeMappings: z.string().optional(),
+  /** Host interface to physnet, for macvlan, ipvlan and vlan networks. */
+  interfacePhysnets: z.record(z.string(), z.string().min(1)).optional(),
+});
+
+/**
+ * Checks an administrator's configuration of the physnets of bridges and host interfaces:
+ *
+ * ```yaml
+ * bridgeMappings: physnet:br-ex,tenant-a:br-data
+ * interfacePhysnets: { bond0: tenant-a }
+ * ```
+ * @throws NetworkContextError naming the field
+ */
+export function parseConfiguredContext(data: unknown): ConfiguredContext {
+  const parsed = schema.safeParse(data ?? {});
+  if (!parsed.success) throw new NetworkContextError(`network context: ${firstIssue(parsed.error)}`);
+  const { bridgeMappings = '', interfacePhysnets = {} } = parsed.data;
+  return {
+    bridgePhysnets: physnetsByBridge(parseBridgeMappings(bridgeMappings)),
+    interfacePhysnets: new Map(Object.entries(interfacePhysnets)),
+  };
 }

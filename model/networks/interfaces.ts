@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import type { MetaShape, PodShape, VmiShape } from '../shapes.ts';
 import {
   type Attachment,
   DEFAULT_NETWORK_ANNOTATION,
@@ -11,25 +12,6 @@ import {
   parseRef,
   refText,
 } from './attachments.ts';
-
-/** Fields of a pod and of a VMI that determine their network interfaces. */
-export interface NetworkedPod {
-  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | null | undefined };
-  readonly spec: { readonly hostNetwork?: boolean | undefined };
-}
-
-export interface NetworkedVmi {
-  readonly spec: {
-    readonly networks?: readonly VmiNetwork[] | null | undefined;
-  };
-}
-
-interface VmiNetwork {
-  /** Also the name of the guest's interface on this network. */
-  readonly name: string;
-  readonly pod?: unknown;
-  readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | null | undefined;
-}
 
 export interface NetworkInterface {
   /** The name for the user: the VMI's network name, else the interface's name in the pod. */
@@ -43,9 +25,11 @@ export interface NetworkInterface {
 export interface InterfaceSources {
   readonly namespace: string;
   /** Absent at the admission of a VM or VMI, which has no pod yet. */
-  readonly pod?: NetworkedPod | undefined;
+  readonly pod?:
+    | { readonly metadata: Pick<MetaShape, 'annotations'>; readonly spec: Pick<PodShape['spec'], 'hostNetwork'> }
+    | undefined;
   /** Absent for a pod that is not a launcher. */
-  readonly vmi?: NetworkedVmi | undefined;
+  readonly vmi?: { readonly spec: Pick<VmiShape['spec'], 'networks'> } | undefined;
   /** The namespace's primary user-defined network, which replaces the pod network. */
   readonly primary?: NetworkRef | undefined;
 }

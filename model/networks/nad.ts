@@ -1,7 +1,6 @@
 import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
-import { mainPlugin, type Plugin } from './cni-config.ts';
+import { mainPlugin, type NadRefusal, type Plugin, refusalOf } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
-import { type NadRefusal, refusalOf } from './refusal.ts';
 
 export interface NadShape {
   readonly metadata: {
@@ -18,7 +17,6 @@ export const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
 /** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
 export interface NadFacts {
-  /** The physnet in the definition's own annotation. */
   readonly physnet: string | undefined;
   readonly resourceName: string | undefined;
   readonly main: Plugin | 'invalid-json' | 'no-config';
@@ -30,7 +28,6 @@ export interface NadFacts {
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
   | { readonly kind: 'physnet'; readonly physnet: string }
-  /** Through the tunnel endpoint. */
   | { readonly kind: 'tunnel' }
   /** Through its own device, whose device plugin reports the NUMA node to the kubelet. */
   | { readonly kind: 'device'; readonly resourceName?: string }
@@ -64,16 +61,14 @@ function bounded(value: string | undefined): string | undefined {
  * Classifies the network of a definition by the way its traffic leaves the host, from the definition and the context
  * only. Never throws: a configuration that cannot be parsed is `none` with a warning, because multus refuses it anyway.
  */
-export function classifyNad(nad: NadShape | NadFacts, context: NetworkContext): NetworkClass {
-  const { physnet, resourceName, main } = 'main' in nad ? nad : nadFacts(nad);
+export function classifyNad({ physnet, resourceName, main }: NadFacts, context: NetworkContext): NetworkClass {
   if (physnet !== undefined) return { kind: 'physnet', physnet };
   if (typeof main === 'string') return { kind: 'none', warning: main };
   return classifyPlugin(main, resourceName, context);
 }
 
 /** Whether the definition is for a primary user-defined network, which replaces the pod network. */
-export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
-  const { main } = 'main' in nad ? nad : nadFacts(nad);
+export function isPrimaryNetwork({ main }: NadFacts): boolean {
   return typeof main !== 'string' && main.type === 'ovn-k8s-cni-overlay' && main.role === 'primary';
 }
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { CpuSet } from '../cpu-set.ts';
 import { cut, PlumblineError } from '../errors.ts';
-import type { NodeNetworks } from './common-cell.ts';
+import type { NodeNetworks } from './reach.ts';
 
 /**
  * An administrator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA
@@ -118,8 +118,8 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
   return CpuSet.of(ids);
 }
 
-function firstIssue(error: z.ZodError): string {
-  const issue = error.issues[0];
-  if (issue === undefined) return 'it is malformed';
-  return `${cut(issue.path.map(String).join('.'), LONGEST) || 'the whole'}: ${cut(issue.message, LONGEST)}`;
+/** The first problem of an administrator's configuration, with its path. */
+export function firstIssue({ issues: [issue] }: z.ZodError): string {
+  const where = issue?.path.map(String).join('.') || 'the whole';
+  return `${cut(where, LONGEST)}: ${cut(issue?.message ?? 'malformed', LONGEST)}`;
 }

@@ -1,11 +1,10 @@
-import { cut, few, quote } from '../errors.ts';
-import type { Finding } from '../finding.ts';
+import { cut, type Finding, few, quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { type NetworkRef, refText } from './attachments.ts';
+import type { NadRefusal } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 import { type Affinity, type AffinityByInterface, type NetworkInterface, PREFERRED_EFFECT } from './interfaces.ts';
-import { classifyNad, type NadFacts, type NadShape, type NetworkClass, nadFacts } from './nad.ts';
-import type { NadRefusal } from './refusal.ts';
+import { classifyNad, type NadFacts, type NetworkClass } from './nad.ts';
 
 /** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */
 export type ResolvedNetwork = NetworkClass & {
@@ -26,34 +25,15 @@ const LONGEST_NAME = 100;
 /** The value of `network` for the cluster's pod network. */
 export const POD_NETWORK = 'pod';
 
-/** Information for the user about a VM's networks. */
-export interface NetworkFinding extends Finding {
-  readonly code: NetworkFindingCode;
-  /** The interface that the finding is about. */
-  readonly interface?: string | undefined;
-}
-
-export type NetworkFindingCode =
-  | 'unknown-interface'
-  | 'unknown-network'
-  | 'unreadable-network'
-  | 'refused-network'
-  | 'affinity-without-location'
-  | 'affinity-without-exclusive-cpus'
-  | 'preferred-is-score-only'
-  | 'unknown-physnet'
-  | 'unknown-tunnel'
-  | 'physnet-name-too-long';
-
-/** A warning about a network. @param name the interface that it is about */
-export function networkWarning(code: NetworkFindingCode, message: string, name?: string): NetworkFinding {
-  return { severity: 'warning', code, message, interface: name };
+/** A warning about a network. */
+export function networkWarning(code: string, message: string): Finding {
+  return { severity: 'warning', code, message };
 }
 
 export interface ResolveRequest {
   readonly interfaces: readonly NetworkInterface[];
   readonly preferences: AffinityByInterface;
-  readonly findNad: (ref: NetworkRef) => NadShape | NadFacts | undefined;
+  readonly findNad: (ref: NetworkRef) => NadFacts | undefined;
   readonly context: NetworkContext;
   /** Whether the pod gets exclusive CPUs. Only then is a network required by default. */
   readonly exclusive: boolean;
@@ -66,7 +46,7 @@ export interface Resolution {
    * unknown.
    */
   readonly missing: readonly NetworkRef[];
-  readonly findings: readonly NetworkFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /**
@@ -80,7 +60,7 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
   const missing = new Map<string, NetworkRef>();
   const findings = unknownAffinities(preferences, interfaces);
   const networks = interfaces.map((one): ResolvedNetwork => {
-    const facts = factsOf(one, request);
+    const facts = one.ref?.name ? request.findNad(one.ref) : undefined;
     const found = classOf(one, facts, request);
     if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
     const located = found.kind === 'physnet' || found.kind === 'tunnel';
@@ -99,11 +79,6 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
   return { networks, missing: [...missing.values()], findings };
 }
 
-function factsOf({ ref }: NetworkInterface, { findNad }: ResolveRequest): NadFacts | undefined {
-  const nad = ref === undefined || ref.name === '' ? undefined : findNad(ref);
-  return nad === undefined || 'main' in nad ? nad : nadFacts(nad);
-}
-
 function classOf({ ref }: NetworkInterface, facts: NadFacts | undefined, request: ResolveRequest): NetworkClass {
   if (ref === undefined) return { kind: 'tunnel' };
   return facts === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(facts, request.context);
@@ -114,10 +89,7 @@ function preferenceFor({ name, ref }: NetworkInterface, preferences: AffinityByI
   return preferences.get(name) ?? (ref && (preferences.get(refText(ref)) ?? preferences.get(ref.name)));
 }
 
-function unknownAffinities(
-  preferences: AffinityByInterface,
-  interfaces: readonly NetworkInterface[],
-): NetworkFinding[] {
+function unknownAffinities(preferences: AffinityByInterface, interfaces: readonly NetworkInterface[]): Finding[] {
   if (preferences.size === 0) return [];
   const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
   const names = few(
@@ -126,10 +98,10 @@ function unknownAffinities(
     LONGEST_NAME,
   );
   const unknown = [...preferences.keys()].filter((name) => !known.has(name));
-  const found = unknown.slice(0, NAMED).map((name): NetworkFinding => {
+  const found = unknown.slice(0, NAMED).map((name): Finding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
-    return networkWarning('unknown-interface', message, cut(name, LONGEST_NAME));
+    return networkWarning('unknown-interface', message);
   });
   if (unknown.length <= NAMED) return found;
   const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
@@ -141,36 +113,36 @@ function shown<One extends ResolvedNetwork>(one: One): One {
   return { ...one, name: cut(one.name, LONGEST_NAME), network: cut(one.network, LONGEST_NAME) };
 }
 
-function networkFindings(one: ResolvedNetwork, refusal: NadRefusal | undefined): NetworkFinding[] {
+function networkFindings(one: ResolvedNetwork, refusal: NadRefusal | undefined): Finding[] {
   if (refusal !== undefined) {
     const message = `interface ${one.name}: ${refusal.by} refuses ${one.network}, so the VM does not start: ${refusal.why}`;
-    return [networkWarning('refused-network', message, one.name)];
+    return [networkWarning('refused-network', message)];
   }
   if (one.kind === 'unknown') {
     const why =
       one.warning === 'not-found'
         ? `there is no NetworkAttachmentDefinition ${one.network} that its namespace may use`
         : `no Kube-OVN subnet belongs to ${one.network}`;
-    return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`, one.name)];
+    return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`)];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;
-  return [networkWarning('unreadable-network', message, one.name)];
+  return [networkWarning('unreadable-network', message)];
 }
 
-function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
+function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): Finding[] {
   if (one.affinity === 'none') return [];
   if (one.affinity === 'preferred') return located && exclusive ? [scoreOnly(one)] : [];
   if (!located) {
     const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
-    return [networkWarning('affinity-without-location', message, one.name)];
+    return [networkWarning('affinity-without-location', message)];
   }
   if (exclusive) return [];
   const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
-  return [networkWarning('affinity-without-exclusive-cpus', message, one.name)];
+  return [networkWarning('affinity-without-exclusive-cpus', message)];
 }
 
-function scoreOnly({ name }: ResolvedNetwork): NetworkFinding {
+function scoreOnly({ name }: ResolvedNetwork): Finding {
   const message = `interface ${name}: ${PREFERRED_EFFECT}`;
-  return { severity: 'information', code: 'preferred-is-score-only', message, interface: name };
+  return { severity: 'information', code: 'preferred-is-score-only', message };
 }

@@ -1,6 +1,6 @@
-import { cut } from '../errors.ts';
+import { cut, type Finding } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
-import { type NetworkFinding, networkWarning, type ResolvedNetwork } from './resolve.ts';
+import { networkWarning, type ResolvedNetwork } from './resolve.ts';
 
 /** The networks in node reports. Only these have devices that pods can request. */
 export interface ReportedNetworks {
@@ -19,7 +19,7 @@ export interface RequiredResources {
   readonly resources: readonly string[];
   /** The networks of these resources. */
   readonly held: readonly ResolvedNetwork[];
-  readonly findings: readonly NetworkFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /**
@@ -35,7 +35,7 @@ export function requiredResources(
 ): RequiredResources {
   const resources = new Set<string>();
   const held: ResolvedNetwork[] = [];
-  const findings: NetworkFinding[] = [];
+  const findings: Finding[] = [];
   for (const one of exclusive ? networks : []) {
     if (one.affinity !== 'required') continue;
     const missing = isReported(one, reported) ? undefined : unreported(one);
@@ -75,7 +75,7 @@ function isReported(one: ResolvedNetwork, reported: ReportedNetworks): boolean {
   return one.kind !== 'physnet' || reported.physnets.has(one.physnet);
 }
 
-function unreported(one: ResolvedNetwork): NetworkFinding {
+function unreported(one: ResolvedNetwork): Finding {
   const [name, network] = [cut(one.name, LONGEST_NAME), cut(one.network, LONGEST_NAME)];
   const physnet = one.kind === 'physnet' ? one.physnet : undefined;
   const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, LONGEST_NAME)}`;
@@ -84,10 +84,10 @@ function unreported(one: ResolvedNetwork): NetworkFinding {
     : 'it gets no NUMA affinity';
   const message = `interface ${name}: no node reports ${what} of ${network}; ${then}`;
   const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
-  return networkWarning(code, message, name);
+  return networkWarning(code, message);
 }
 
-function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
+function resourceOf(one: ResolvedNetwork): string | Finding | undefined {
   if (one.kind === 'tunnel') return TUNNEL_RESOURCE;
   if (one.kind !== 'physnet') return undefined;
   const name = cut(one.name, LONGEST_NAME);
@@ -96,6 +96,6 @@ function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const message = `interface ${name}: ${cut(error.message, LONGEST_WHY)}`;
-    return networkWarning('physnet-name-too-long', message, name);
+    return networkWarning('physnet-name-too-long', message);
   }
 }

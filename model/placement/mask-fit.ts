@@ -22,10 +22,9 @@ export type MaskFit =
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;
-      readonly reason: 'not-applied' | 'host-cpus' | 'no-usable-cpus';
+      readonly reason: 'not-applied' | 'host-cpus' | 'no-usable-cpus' | 'no-report' | 'fault';
       /** Text with few distinct values: kube-scheduler counts nodes by it. */
       readonly short: string;
-      /** Text for people. */
       readonly text: string;
     };
 
@@ -123,16 +122,11 @@ export interface SurveyedNode extends SelectableNode {
   readonly host: MaskHost | undefined;
 }
 
-/** The result for a VM's mask on a node that the VM may run on. */
-export type MaskVerdict =
-  | MaskFit
-  | { readonly fits: false; readonly reason: 'no-report' | 'fault'; readonly short: string; readonly text: string };
-
 /** The verdicts of all nodes that a VM's selectors match. */
 export function surveyMask<N extends SurveyedNode>(
   { maskRequest, fault = '', selection }: MaskedVm,
   nodes: readonly N[],
-): readonly { readonly node: N; readonly verdict: MaskVerdict }[] {
+): readonly { readonly node: N; readonly verdict: MaskFit }[] {
   return nodes
     .filter((node) => selectsNode(selection, node))
     .map((node) => ({ node, verdict: verdictOn(maskRequest, fault, node) }));
@@ -147,7 +141,7 @@ export function hasMaskHost({ maskRequest, selection }: MaskedVm, nodes: Iterabl
   return false;
 }
 
-function verdictOn(maskRequest: MaskRequest | undefined, fault: string, { host }: SurveyedNode): MaskVerdict {
+function verdictOn(maskRequest: MaskRequest | undefined, fault: string, { host }: SurveyedNode): MaskFit {
   if (maskRequest === undefined) return { fits: false, reason: 'fault', short: fault, text: fault };
   if (host !== undefined) return fitMask(maskRequest, host);
   const text = 'the node does not report its topology';

@@ -1,22 +1,20 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { assertOnline, type Host, MAX_CELL_ID } from '../host.ts';
-import { missingThreads } from '../host-cores.ts';
+import { assertOnline, createHost, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {
   assignedCpus,
   assignmentsOf,
   type HostReport,
-  hostOfReport,
   isReportedResource,
   kubeletOfReport,
   stateOfReport,
 } from '../kubelet/report.ts';
-import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { type CpuAssignments, cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
-import type { NodeNetworks } from '../networks/common-cell.ts';
+import type { NodeNetworks } from '../networks/reach.ts';
 
 /** A network interface with an affinity. */
 export interface NetworkNeed {
@@ -116,7 +114,7 @@ export interface NotReported {
  * @throws ParseError if a list is not a CPU list
  */
 export function preparedHost(report: HostReport): PlacementHost {
-  const host = hostOfReport(report);
+  const host = createHost(report);
   const reserved = CpuSet.parse(report.reserved);
   assertOnline(host, reserved, 'reserved CPUs');
   const kubelet = kubeletOfReport(report, host);
@@ -238,12 +236,23 @@ export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): Pla
 }
 
 function withState(node: PlacementHost, state: KubeletState): PlacementHost {
-  return Object.freeze({ ...node, state, owned: ownedCpus(state), shown: new Set(state.assignments.keys()) });
+  return Object.freeze({ ...node, state, owned: cpusOf(state.assignments), shown: new Set(state.assignments.keys()) });
 }
 
 /** The NUMA nodes of a network; undefined if the node does not have the network. */
 export function cellsOfNetwork({ physnets, tunnel }: NodeNetworks, need: NetworkNeed): CpuSet | undefined {
   return need.kind === 'tunnel' ? tunnel : physnets.get(need.physnet ?? '');
+}
+
+/** The required networks of a pod that have a known place on the node. */
+export function locatedNetworks(
+  { networks }: Pick<PlacementNeeds, 'networks'>,
+  node: Pick<PlacementHost, 'networks'>,
+): { readonly need: NetworkNeed; readonly cells: CpuSet }[] {
+  return networks.flatMap((need) => {
+    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
+    return cells === undefined || cells.isEmpty ? [] : [{ need, cells }];
+  });
 }
 
 /** The network, for messages. */

@@ -3,20 +3,15 @@ import { type Host, wholeCoresWithin } from '../host.ts';
 import { lastingCpus } from '../kubelet/pod-request.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import { type NodeRooms, outOfReach } from '../networks/reach.ts';
-import { cellsOfNetwork, type NetworkNeed, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
-import { type Refusal, refusal } from './refusal.ts';
-import { freeCores } from './whole-cores.ts';
+import { cellsOfNetwork, locatedNetworks, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { freeCores, type Refusal, refusal } from './refusal.ts';
 
 /** The ids of the NUMA nodes of the CPUs, ascending. */
 export function cellsTouched(host: Host, cpus: CpuSet): number[] {
   return host.cells.filter((cell) => cell.cpus.intersects(cpus)).map((cell) => cell.id);
 }
 
-interface Located {
-  readonly need: NetworkNeed;
-  /** NUMA node ids; never empty. */
-  readonly cells: CpuSet;
-}
+type Located = ReturnType<typeof locatedNetworks>[number];
 
 /**
  * Whether CPUs are near the required networks of a pod, on a node that can place the pod there (see unfitForNetworks).
@@ -33,17 +28,13 @@ export function networkVerdict(
   cpus: CpuSet,
   state: KubeletState,
 ): Refusal | { readonly warnings: readonly string[] } {
-  const warnings: string[] = [];
-  const located: Located[] = [];
-  for (const need of needs.networks) {
-    if (need.affinity !== 'required') continue;
-    const cells = cellsOfNetwork(node.networks, need);
-    if (cells && !cells.isEmpty) located.push({ need, cells });
-    else
-      warnings.push(
-        `${networkText(need)}: ${cells ? 'its NUMA node is not known here' : 'not known here'}; no affinity`,
-      );
-  }
+  const located = locatedNetworks(needs, node);
+  const warnings = needs.networks
+    .filter((need) => need.affinity === 'required' && !located.some((network) => network.need === need))
+    .map((need) => {
+      const isPresent = cellsOfNetwork(node.networks, need) !== undefined;
+      return `${networkText(need)}: ${isPresent ? 'its NUMA node is not known here' : 'not known here'}; no affinity`;
+    });
   // Without exclusive CPUs a pod runs on the whole shared pool, wherever its networks are.
   if (located.length === 0 || cpus.isEmpty) return { warnings };
 
@@ -80,10 +71,7 @@ export function cpusOfCells(host: Host, cells: CpuSet): CpuSet {
 
 /** Why no CPU that becomes free on the node could place the pod near all its required networks. */
 export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Refusal | undefined {
-  const located = needs.networks.flatMap((need) => {
-    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
-    return cells && !cells.isEmpty ? [{ text: networkText(need), cells }] : [];
-  });
+  const located = locatedNetworks(needs, node).map(({ need, cells }) => ({ text: networkText(need), cells }));
   if (located.length === 0) return undefined;
   const guest = { cpus: lastingCpus(needs.request), spansCells: needs.spansCells ?? false };
   const wholeCores = needs.wholeCores || node.wholeCoresOnly;

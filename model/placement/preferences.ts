@@ -3,25 +3,21 @@ import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
 import { cut, few, PlumblineError } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
-import type { Pod as KubeletPod } from '../kubelet/pod-shape.ts';
 import { asksForAlignment, wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRequestOf } from '../launcher/mask-request.ts';
 import { isLauncher } from '../launcher/recognize.ts';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
+import type { PodShape } from '../shapes.ts';
 import type { NetworkNeed, PlacementNeeds } from './needs.ts';
+
+type Fields = z.infer<typeof preferences>;
 
 /**
  * Data that affects a pod's placement and is not a request: preferred networks, and whether its guest sees the NUMA
  * nodes that its CPUs span. The webhook writes it as an annotation and overwrites any existing value. It only affects
  * its own pod, so a forged one harms no other pod.
  */
-export interface PlacementPreferences {
-  /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
-  readonly preferred: readonly string[];
-  readonly spansCells: boolean;
-  /** For each such resource, the interfaces on its network, for messages. */
-  readonly interfaces: Readonly<Record<string, string>>;
-}
+export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
 
@@ -31,8 +27,10 @@ const MAX_RESOURCE_CHARACTERS = 317;
 const LONGEST_NAMES = 200;
 
 const preferences = z.object({
+  /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MAX_PREFERENCES).catch([]),
   spansCells: z.boolean().catch(false),
+  /** For each such resource, the interfaces on its network, for messages. */
   interfaces: z
     .record(z.string(), z.string().max(LONGEST_NAMES))
     .refine((names) => Object.keys(names).length <= MAX_PREFERENCES)
@@ -96,16 +94,6 @@ export function neededNetworks(
   return [...networks(required, 'required'), ...networks(others, 'preferred')];
 }
 
-/** Fields of a pod that determine its needs. */
-export interface NeedyPod extends KubeletPod {
-  readonly metadata: {
-    readonly uid?: string | undefined;
-    readonly labels?: Readonly<Record<string, string>> | undefined;
-    readonly annotations?: Readonly<Record<string, string>> | undefined;
-  };
-  readonly spec?: KubeletPod['spec'] & { readonly nodeSelector?: Readonly<Record<string, string>> | undefined };
-}
-
 /** KubeVirt selects nodes by one of these labels, depending on its release, for VMs with dedicatedCpuPlacement only. */
 const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
 
@@ -113,7 +101,7 @@ const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
  * The needs of a pod, from the pod alone: the webhook has written them there.
  * @throws ParseError if an amount is not a quantity, or a CPU mask cannot be parsed
  */
-export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
+export function placementNeedsOf(pod: PodShape): PlacementNeeds {
   const request = podRequestOf(pod);
   const devices = request.containers.flatMap((container) => [...container.devices.keys()]);
   const preferences = parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
@@ -131,7 +119,7 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
 }
 
 /** The same, but undefined for a pod with a malformed amount or mask: its needs are then not checked. */
-export function readableNeedsOf(pod: NeedyPod): PlacementNeeds | undefined {
+export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
   try {
     return placementNeedsOf(pod);
   } catch (error) {
@@ -144,7 +132,7 @@ export function readableNeedsOf(pod: NeedyPod): PlacementNeeds | undefined {
  * Whether a pod with whole CPUs is useless on shared ones: the launcher of a VM with dedicatedCpuPlacement, or a pod
  * that asks for whole cores. Any other pod with whole CPUs is Guaranteed for other reasons, and most nodes share CPUs.
  */
-function asksForOwnCpus({ metadata, spec }: NeedyPod): boolean {
+function asksForOwnCpus({ metadata, spec }: PodShape): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }

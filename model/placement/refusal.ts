@@ -1,68 +1,51 @@
-/**
- * Why a node cannot run a pod. There are few and stable values: they label metrics and determine what is tried next.
- */
-export type RefusalReason =
-  /** The node's CPU manager assigns no exclusive CPUs. */
-  | 'no-exclusive-cpus'
-  /** The request is not a whole number of cores. */
-  | 'misaligned'
-  | 'too-few-whole-cores'
-  | 'too-few-cpus'
-  /** Threads of some cores are offline, so the kubelet does not know the whole cores. */
-  | 'offline-threads'
-  /** Cores or sockets differ in size, so the kubelet does not know the whole cores. */
-  | 'uneven-cores'
-  /** Reserved CPUs split a core, and the kubelet would give out a thread of it, or a reserved CPU. */
-  | 'split-reservation'
-  /** The kubelet would assign CPUs of the virtual switch's poll mode drivers. */
-  | 'polled-cpus'
-  /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
-  | 'no-common-node'
-  /** An init container gets CPUs of a NUMA node that is too full for the container that reuses them. */
-  | 'tied-by-init'
-  /** The CPUs would not be on the NUMA nodes of a required network. */
-  | 'network-elsewhere'
-  /** Required networks have no NUMA node in common, and the kubelet assigns no container CPUs near each of them. */
-  | 'cannot-split'
-  /** The same for a guest that sees its NUMA nodes: the kubelet may place it away from one of the networks. */
-  | 'may-not-span'
-  /** The NUMA nodes of a required network could not hold the pod even if they were empty. */
-  | 'larger-than-cells'
-  /** The pod fits only if the kubelet admits it before or after pods in flight. */
-  | 'in-flight'
-  /** Other resources of the kubelet (memory, devices) are insufficient. */
-  | 'resources';
+import type { CpuSet } from '../cpu-set.ts';
+import { splitCore, unevenCore } from '../host.ts';
+import type { KubeletState } from '../kubelet/state.ts';
+import type { PlacementHost } from './needs.ts';
 
 /** Texts that kube-scheduler counts: without numbers and names. */
-const TEXTS: Readonly<Record<RefusalReason, string>> = {
+const TEXTS = {
+  /** The node's CPU manager assigns no exclusive CPUs. */
   'no-exclusive-cpus': 'node gives no exclusive CPUs',
   misaligned: 'CPU request is not whole cores',
   'too-few-whole-cores': 'too few free whole cores',
   'too-few-cpus': 'too few free CPUs',
+  /** The kubelet does not know the whole cores. */
   'offline-threads': 'node has cores with an offline thread',
+  /** Cores or sockets differ in size, so the kubelet does not know the whole cores. */
   'uneven-cores': 'node has cores of different sizes',
+  /** The kubelet would give out a thread of that core, or a reserved CPU. */
   'split-reservation': 'reserved CPUs of the node split a core',
   'polled-cpus': 'free CPUs are polled by the virtual switch',
+  /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
   'no-common-node': 'no NUMA node fits all resources',
+  /** An init container gets CPUs of a NUMA node that is too full for the container that reuses them. */
   'tied-by-init': 'an init container ties it to a full NUMA node',
   'network-elsewhere': 'no room on the NUMA nodes of a required network',
+  /** Required networks have no NUMA node in common, and the kubelet assigns no container CPUs near each of them. */
   'cannot-split': 'the kubelet cannot split it over the NUMA nodes of its networks',
+  /** The same for a guest that sees its NUMA nodes: the kubelet may place it away from one of the networks. */
   'may-not-span': 'the kubelet may not span the NUMA nodes of its networks',
+  /** The NUMA nodes of a required network could not hold the pod even if they were empty. */
   'larger-than-cells': 'larger than the NUMA nodes of its networks',
+  /** The pod fits only if the kubelet admits it before or after pods in flight. */
   'in-flight': 'reserved for pods in flight',
+  /** Other resources of the kubelet (memory, devices) are insufficient. */
   resources: 'resources short on the node',
-};
+} as const;
 
-/** A refusal: the resource, its place, the requested and the available amount. */
+/**
+ * Why a node cannot run a pod. There are few and stable values: they label metrics and determine what is tried next.
+ */
+export type RefusalReason = keyof typeof TEXTS;
+
 export interface Refusal {
   readonly reason: RefusalReason;
   /** Text for kube-scheduler, which counts nodes by it. */
   readonly text: string;
-  /** Text for people. */
   readonly detail: string;
   /** The resource that prevents the placement. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
-  /** The affected NUMA nodes, if any. */
   readonly where?: readonly number[] | undefined;
   readonly wanted?: number | undefined;
   readonly available?: number | undefined;
@@ -71,4 +54,41 @@ export interface Refusal {
 /** A refusal with the fixed text of its reason. `detail` names the values. */
 export function refusal(reason: RefusalReason, detail: string, more: Partial<Refusal> = {}): Refusal {
   return { resource: 'other', ...more, reason, text: TEXTS[reason], detail };
+}
+
+/**
+ * Why a node can never promise whole cores. The kubelet divides CPUs by cores, and so treats a hybrid processor as one
+ * without SMT. It gives whole cores although reserved CPUs split one, except where it distributes CPUs across NUMA
+ * nodes.
+ */
+export function unfitForWholeCores({ host, reserved, offline, kubelet }: PlacementHost): Refusal | undefined {
+  const uneven = unevenCore(host);
+  if (uneven) {
+    const text = `core ${uneven} has ${uneven.size} threads while others have a different number: the kubelet cannot tell whole cores on such a host`;
+    return offline.isEmpty
+      ? refusal('uneven-cores', text, { resource: 'cores' })
+      : refusal('offline-threads', `CPUs ${offline.brief} are offline: ${text}`, { resource: 'cores' });
+  }
+  const split = splitCore(host, reserved);
+  if (split === undefined || 'unpredictable' in kubelet || !kubelet.cpu?.options.distributeAcrossNuma) return undefined;
+  const text = `reserved CPUs ${reserved} split core ${split}, of which distribute-cpus-across-numa gives out single threads`;
+  return refusal('split-reservation', text, { resource: 'cores' });
+}
+
+/** The kubelet would give CPUs that are reserved or have an owner: it counts the threads of a core wrongly. */
+export function givesTwice({ host, reserved, offline }: PlacementHost, cpus: CpuSet): Refusal {
+  const state = cpus.intersects(reserved) ? 'reserved' : 'in use';
+  const text = `the kubelet would give out CPUs ${cpus}, which are ${state}, because cores or sockets differ in size`;
+  if (!offline.isEmpty) {
+    return refusal('offline-threads', `CPUs ${offline.brief} are offline: ${text}`, { resource: 'cpus' });
+  }
+  const split = splitCore(host, reserved);
+  if (split === undefined) return refusal('uneven-cores', text, { resource: 'cpus' });
+  return refusal('split-reservation', `${text}; reserved CPUs ${reserved} split core ${split}`, { resource: 'cpus' });
+}
+
+/** The whole cores that have no owner and are not reserved. */
+export function freeCores({ host, reserved }: PlacementHost, state: KubeletState): CpuSet[] {
+  const free = state.defaultSet.minus(reserved);
+  return host.cores.filter((core) => core.isSubsetOf(free));
 }

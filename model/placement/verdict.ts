@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { few } from '../errors.ts';
-import { misalignedText } from '../kubelet/rejection.ts';
-import { countCheck } from './count-check.ts';
+import { misalignedText } from '../kubelet/provider.ts';
+import { countCheck } from './coarse.ts';
 import {
   cellsOfNetwork,
   keepsWholeCores,
@@ -9,11 +9,11 @@ import {
   type PlacementNeeds,
   sharesOn,
   unpredictableFor,
+  withAssignments,
 } from './needs.ts';
 import { unfitForNetworks } from './networks.ts';
 import { exclusiveCpus, placeOnFit } from './place.ts';
-import type { Refusal, RefusalReason } from './refusal.ts';
-import { unfitForWholeCores } from './whole-cores.ts';
+import { type Refusal, type RefusalReason, unfitForWholeCores } from './refusal.ts';
 
 /** Why a node is refused; a metric label. */
 export type RefusalKind =
@@ -179,4 +179,17 @@ function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): stri
   );
   if (absent === undefined) return undefined;
   return absent.kind === 'tunnel' ? 'the tunnel' : `physnet ${absent.physnet}`;
+}
+
+/** Refusals because room is missing: other pods use it, or the node is too small. */
+export const FOR_ROOM: readonly RefusalKind[] = ['too-few-whole-cores', 'too-few-cpus', 'resources', 'no-common-node'];
+
+/**
+ * Why a node could not hold a pod even if it were empty. Undefined if it could, or if it lacks something other than
+ * room.
+ * @throws ParseError if a list of the report is not a CPU list
+ */
+export function tooLargeFor(needs: PlacementNeeds, host: PlacementHost): Refused | undefined {
+  const verdict = judgeHost(needs, withAssignments(host, []), [], 'count-check');
+  return !verdict.fits && FOR_ROOM.includes(verdict.kind) ? verdict : undefined;
 }

@@ -1,7 +1,9 @@
 import * as z from 'zod';
-import { PlumblineError } from '../errors.ts';
+import { cut, PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
+import type { HostReport } from '../kubelet/report.ts';
 import type { ReportedDevices } from '../kubelet/usage.ts';
+import { bytesText } from '../quantity.ts';
 
 /**
  * A node's report affects others as well: the padding of a VM that may run there, and the networks of the cluster. It
@@ -101,4 +103,22 @@ export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, Rep
     found.set(key, { code: 'threads-per-core', message });
   }
   return found;
+}
+
+const MAX_RESOURCE_CHARACTERS = 256;
+
+/** Free devices and memory by resource in a report, as text for people: `NUMA 0: 3 of 4 free`. */
+export function freeResources({ devices = [], memoryManager }: Pick<HostReport, 'devices' | 'memoryManager'>) {
+  const parts = devices.flatMap(({ resource, groups }) =>
+    groups.map(({ cells, total, free }) => [resource, `${cells ? `NUMA ${cells}: ` : ''}${free} of ${total} free`]),
+  );
+  const memory = (memoryManager?.cells ?? []).flatMap(({ id, state }) =>
+    Object.entries(state?.free ?? {}).map(([type, free]) => [type, `NUMA ${id}: ${bytesText(free)} free`]),
+  );
+  const texts = new Map<string, string>();
+  for (const [resource = '', text = ''] of [...parts, ...memory]) {
+    const before = texts.get(resource);
+    texts.set(resource, cut(before === undefined ? text : `${before}, ${text}`, MAX_RESOURCE_CHARACTERS));
+  }
+  return [...texts];
 }

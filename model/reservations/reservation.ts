@@ -81,3 +81,42 @@ export function isLater(version: string, than: string): boolean {
   if (!numeric.test(version) || !numeric.test(than)) return version !== than;
   return version.length === than.length ? version > than : version.length > than.length;
 }
+
+/** While others are in flight, a pod gets one SHAREth of its even part of the candidate nodes. */
+const SHARE = 4;
+
+/**
+ * The number of nodes to return, and therefore to reserve, for one pod.
+ *
+ * Every returned node is reserved until the scheduler has chosen one. While other pods are in flight, a pod therefore
+ * gets only a small share of the nodes that could run it. In a small or full cluster that is one node for each pod, and
+ * the reservations then match the available room exactly. A pod that is alone leaves the whole choice to the scheduler.
+ *
+ * @param most limit if no other pod is in flight
+ * @param candidates nodes that seem able to run the pod
+ * @param others pods with open reservations, and waiting calls
+ */
+export function answerLimit(most: number, candidates: number, others: number): number {
+  if (others === 0) return most;
+  return Math.max(1, Math.min(most, Math.floor(candidates / (SHARE * (others + 1)))));
+}
+
+/** Seconds from a filter call to the binding of a pod that does not wait for a volume; in practice milliseconds. */
+const QUICK = 60;
+/** Seconds that kube-scheduler waits for a pod's volumes before it binds (VolumeBindingArgs.bindTimeoutSeconds). */
+const VOLUMES = 600;
+
+/** Default limit of a reservation in seconds: the limit for volumes, then the binding. */
+export const DEFAULT_RESERVATION = VOLUMES + QUICK;
+
+/**
+ * Seconds for which kube-scheduler may still bind a pod after a filter call, without any update of the pod. Before
+ * 1.35, or without the feature NominatedNodeNameForExpectation, it writes nothing before the binding itself. Room that
+ * another pod gets within that time would be promised twice.
+ *
+ * @param waits whether its binding can wait for volumes or devices
+ * @param most the limit for a pod that waits, in seconds
+ */
+export function reservationSeconds(waits: boolean, most: number): number {
+  return waits ? most : Math.min(most, QUICK);
+}

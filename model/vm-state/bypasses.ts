@@ -1,21 +1,20 @@
-import { decidedOf } from '../admission/decided.ts';
+import { decidedOf } from '../admission/decision-annotation.ts';
+import { DEFAULT_SCHEDULER } from '../admission/scheduling.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
 import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import type { PlacementNeeds } from '../placement/needs.ts';
 import { isExclusive } from '../placement/preferences.ts';
-import { type Named, startAgain } from './common-remedies.ts';
-import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { plumbline, remedy } from './remedy.ts';
-
-const DEFAULT_SCHEDULER = 'default-scheduler';
+import type { PodShape } from '../shapes.ts';
+import type { Cause, VmFacts } from './facts.ts';
+import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 
 /** The scheduler of a pod; Kubernetes' default if it has none. */
-export const schedulerOf = ({ spec }: StatePod): string => spec.schedulerName || DEFAULT_SCHEDULER;
+export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
 /** Signs that a component of Plumbline never saw the pod. */
-export function bypassesOf(facts: VmFacts, pod: StatePod, needs: PlacementNeeds): Cause[] {
+export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   const exclusive = isExclusive(needs);
   const masked = needs.mask !== undefined;
   return [
@@ -41,7 +40,7 @@ const SHARED: Cause = {
  * Signs that the webhook did not see the pod. A launcher that opts in always has a decision; if the decision lists
  * CPUs, the launcher has them.
  */
-function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
+function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
   const found = unpadded(pod, needs) ?? undecided(pod, needs);
   if (found === undefined) return [];
@@ -54,7 +53,7 @@ function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
 type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
 
 /** The pod asks for whole cores and did not get them. */
-function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
+function unpadded(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   if (!isExclusive(needs) || !wantsWholeCores(pod.metadata)) return undefined;
   const decided = decidedOf(pod.metadata);
   const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
@@ -67,7 +66,7 @@ function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
 }
 
 /** The pod asks for networks or a mask and has no decision. For a running pod the agent's report about the mask counts instead. */
-function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
+function undecided(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   if (decidedOf(pod.metadata) !== undefined) return undefined;
   const { annotations = {} } = pod.metadata;
   const hasNetworks = [NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION].some((name) => annotations[name] !== undefined);
@@ -82,7 +81,7 @@ function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
  * Signs that the pod's scheduler does not call the extender. Plumbline's own scheduler calls it for each of its pods.
  * Without that scheduler, the cluster's calls it for every pod.
  */
-function unasked(facts: VmFacts, pod: StatePod): Cause[] {
+function unasked(facts: VmFacts, pod: PodShape): Cause[] {
   const scheduler = schedulerOf(pod);
   if (scheduler === SCHEDULER || pod.spec.nodeName || facts.scheduler?.leads !== true) return [];
   const launcher = recognizeLauncher(pod).kind === 'launcher';

@@ -1,51 +1,11 @@
 import { isPausedAtStart, parsePausedStart } from '../launcher/paused-start.ts';
-import type { ContainerShape, OwnerReference } from '../launcher/shapes.ts';
 import { PAUSED_START_ANNOTATION } from '../names.ts';
 import type { PlacementHost } from '../placement/needs.ts';
-import type { NeedyPod } from '../placement/preferences.ts';
-import type { NodeGroup } from './node-groups.ts';
+import type { RefusalKind } from '../placement/verdict.ts';
+import type { ConditionShape, MetaShape, PodShape } from '../shapes.ts';
 import type { Reason } from './reasons.ts';
 import type { Remedy } from './remedy.ts';
 
-type Maybe<T> = T | null | undefined;
-
-/** A launcher or another pod, from the API server. */
-export interface StatePod extends NeedyPod {
-  readonly metadata: NeedyPod['metadata'] & {
-    readonly name?: string | undefined;
-    readonly namespace?: string | undefined;
-    readonly deletionTimestamp?: string | undefined;
-    readonly ownerReferences?: readonly OwnerReference[] | undefined;
-  };
-  readonly spec: NonNullable<NeedyPod['spec']> & {
-    readonly nodeName?: string | undefined;
-    readonly schedulerName?: string | undefined;
-    readonly containers: readonly ContainerShape[];
-    readonly schedulingGates?: Maybe<readonly { readonly name: string }[]>;
-  };
-  readonly status?:
-    | {
-        readonly phase?: string | undefined;
-        readonly qosClass?: string | undefined;
-        readonly reason?: string | undefined;
-        readonly message?: string | undefined;
-        readonly nominatedNodeName?: string | undefined;
-        readonly conditions?: Maybe<
-          readonly { readonly type: string; readonly status: string; readonly message?: string | undefined }[]
-        >;
-        readonly containerStatuses?: Maybe<readonly ContainerStatus[]>;
-        readonly initContainerStatuses?: Maybe<readonly ContainerStatus[]>;
-      }
-    | undefined;
-}
-
-interface ContainerStatus {
-  readonly state?: Maybe<{
-    readonly waiting?: Maybe<{ readonly reason?: Maybe<string>; readonly message?: Maybe<string> }>;
-  }>;
-}
-
-/** The VirtualMachine. */
 export interface MachineFacts {
   /** Whether it should run. */
   readonly wanted: boolean;
@@ -59,7 +19,6 @@ export interface MachineFacts {
   readonly retryIn?: number | undefined;
 }
 
-/** The VirtualMachineInstance. */
 export interface InstanceFacts {
   readonly phase: string;
   readonly reason?: string | undefined;
@@ -98,7 +57,6 @@ export interface NodeStateFacts {
   readonly refusedStart?: string | undefined;
 }
 
-/** Plumbline's own scheduler. */
 export interface SchedulerFacts {
   /** Whether a replica leads; undefined: unknown. */
   readonly leads?: boolean | undefined;
@@ -127,7 +85,7 @@ export interface VmFacts {
   readonly rejection?: RejectionFacts | undefined;
   /** Annotations of the template or instance, if there is no launcher. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
-  readonly pod?: StatePod | undefined;
+  readonly pod?: PodShape | undefined;
   readonly node?: NodeStateFacts | undefined;
   readonly scheduler?: SchedulerFacts | undefined;
   readonly search?: SearchFacts | undefined;
@@ -146,28 +104,13 @@ export interface VmFacts {
 /** A fact that explains the state of a VM. */
 export interface Cause {
   readonly reason: Reason;
-  /** One line. */
   readonly text: string;
   readonly remedies: readonly Remedy[];
 }
 
-/** Fields of a VMI that show whether its guest is paused. */
-export interface PausableInstance {
-  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
-  readonly status?:
-    | {
-        readonly conditions?:
-          | readonly {
-              readonly type: string;
-              readonly status: string;
-              readonly reason?: string | null | undefined;
-              readonly lastTransitionTime?: string | null | undefined;
-            }[]
-          | null
-          | undefined;
-      }
-    | null
-    | undefined;
+interface PausableInstance {
+  readonly metadata: MetaShape;
+  readonly status?: { readonly conditions?: readonly ConditionShape[] | null | undefined } | null | undefined;
 }
 
 /**
@@ -175,9 +118,39 @@ export interface PausableInstance {
  * condition's reason: its message has the same content and no length limit.
  */
 export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['pause'] {
-  const found = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
-  if (found === undefined) return undefined;
-  const [reason, since] = [found.reason ?? '', found.lastTransitionTime ?? ''];
+  const condition = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
+  if (condition === undefined) return undefined;
+  const [reason, since] = [condition.reason ?? '', condition.lastTransitionTime ?? ''];
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   return { atStart: isPausedAtStart(record, { reason, since }), text: reason };
+}
+
+/**
+ * Why a node is rejected independently of Plumbline's verdict: by kube-scheduler, or, `too-large`, because the node
+ * could not hold the pod even if it were empty.
+ */
+export type SchedulerRefusal =
+  | 'cordoned'
+  | 'cordoned-and-more'
+  | 'tainted'
+  | 'not-ready'
+  | 'not-selected'
+  | 'short-of'
+  | 'too-large';
+
+export interface NodeGroup {
+  /** 'fits', or the reason. */
+  readonly kind: 'fits' | RefusalKind | SchedulerRefusal;
+  readonly text: string;
+  readonly count: number;
+  /** All nodes of the group; the one that needs the least comes first. */
+  readonly nodes: readonly string[];
+  /** The detail of the first node, with its numbers. */
+  readonly detail: string;
+  readonly missing?: number | undefined;
+  /**
+   * If the pod fits: the CPUs that the first node would assign, and their NUMA nodes; absent if that is not predicted.
+   */
+  readonly cpus?: readonly number[] | undefined;
+  readonly numaNodes?: readonly number[] | undefined;
 }

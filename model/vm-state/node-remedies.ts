@@ -1,10 +1,18 @@
 import { asksForWholeCores, wantsWholeCores } from '../launcher/annotation.ts';
-import type { MetaShape } from '../launcher/shapes.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { addAnnotation, bringDpuBack, checkAgent, type Named, verifyMask } from './common-remedies.ts';
-import type { VmFacts } from './facts.ts';
-import type { NodeGroup } from './node-groups.ts';
-import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+import type { MetaShape } from '../shapes.ts';
+import type { NodeGroup, VmFacts } from './facts.ts';
+import {
+  addAnnotation,
+  bringDpuBack,
+  checkAgent,
+  kubectl,
+  type Named,
+  plumbline,
+  type Remedy,
+  remedy,
+  verifyMask,
+} from './remedy.ts';
 
 type Waiting = Named & Pick<VmFacts, 'pod'>;
 type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | undefined;

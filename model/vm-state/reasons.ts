@@ -1,4 +1,3 @@
-/** Progress of a VM or pod. */
 export type Stage =
   | 'stopped'
   | 'no-launcher'

@@ -1,7 +1,7 @@
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { addAnnotation, readEvents, startAgain } from './common-remedies.ts';
-import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
-import { plumbline, remedy } from './remedy.ts';
+import type { PodShape } from '../shapes.ts';
+import type { Cause, RejectionFacts, VmFacts } from './facts.ts';
+import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
 
 /** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
 export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
@@ -66,7 +66,7 @@ export function rejectedBefore(facts: VmFacts): Cause | undefined {
 }
 
 /** The state of a pod in phase Failed. */
-export function failedPod(facts: VmFacts, pod: StatePod): Cause {
+export function failedPod(facts: VmFacts, pod: PodShape): Cause {
   const { reason = '', message = '' } = pod.status ?? {};
   const where = of(pod.spec.nodeName);
   const judged = judge({ reason, message }, pod.metadata.annotations, facts);

@@ -1,63 +1,31 @@
+import {
+  CPU_MASK_ANNOTATION,
+  DPU_LEASE_NAMESPACE,
+  DPU_LEASE_PREFIX,
+  FULL_PCPUS_ANNOTATION,
+  FULL_PCPUS_ONLY,
+  NAMESPACE,
+  SCHEDULER,
+} from '../names.ts';
+import type { VmFacts } from './facts.ts';
+
 /** A command that a user can run unchanged. `virtctl` is KubeVirt's. */
 export interface Command {
   readonly program: 'kubectl' | 'plumbline' | 'virtctl';
   readonly args: readonly string[];
 }
 
-/** Advice about a state. */
 export interface Remedy {
   /** Stable, one for each kind of advice. */
-  readonly id: RemedyId;
+  readonly id: string;
   /** Text for people, without the commands. */
   readonly text: string;
   /** Commands that show or apply it, in the order to run them; empty if no command can. */
   readonly commands: readonly Command[];
 }
 
-export type RemedyId =
-  | 'add-annotation'
-  | 'ask-for-less'
-  | 'ask-the-gate-keeper'
-  | 'bring-cpus-online'
-  | 'bring-dpu-back'
-  | 'bring-node-back'
-  | 'bring-scheduler-back'
-  | 'bring-webhook-back'
-  | 'check-agent'
-  | 'check-extender'
-  | 'check-network-name'
-  | 'check-other-scheduler'
-  | 'check-virt-controller'
-  | 'correct-mask'
-  | 'correct-vm'
-  | 'dedicate-cpus'
-  | 'delete-pod'
-  | 'free-resources'
-  | 'free-whole-cores'
-  | 'look-at-successor'
-  | 'look-at-volumes'
-  | 'name-scheduler'
-  | 'other-node'
-  | 'place-again'
-  | 'raise-limit-range'
-  | 'raise-quota'
-  | 'read-events'
-  | 'relax-networks'
-  | 'remove-what-denies-eviction'
-  | 'remove-dra-driver'
-  | 'reserve-cpus'
-  | 'select-nodes'
-  | 'set-cpu-manager'
-  | 'set-kubelet'
-  | 'start'
-  | 'start-again'
-  | 'tolerate'
-  | 'uncordon'
-  | 'unpause'
-  | 'wait';
-
 /** A remedy: its id for programs, its text for people, and commands in the order to run them. */
-export const remedy = (id: RemedyId, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
+export const remedy = (id: string, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
 
 /** A command of kubectl. */
 export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
@@ -78,4 +46,108 @@ export function commandText({ program, args }: Command): string {
 export function remedyText({ text, commands }: Pick<Remedy, 'text' | 'commands'>): string {
   if (commands.length === 0) return text;
   return `${text}: ${commands.map(commandText).join('; ')}`;
+}
+
+/** The name in commands about a VM. */
+export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
+
+const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
+
+/** Remedy: find out why a node's agent does not work. */
+export function checkAgent(node: string, text = `check the agent on ${node}`): Remedy {
+  const where = `spec.nodeName=${node}`;
+  return remedy(
+    'check-agent',
+    text,
+    plumbline('doctor', 'agents'),
+    kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'wide', '-l', NODE_AGENT, '--field-selector', where),
+  );
+}
+
+/** Remedy: repair a node's DPU, with the command that shows its Lease. */
+export function bringDpuBack(node: string): Remedy {
+  return remedy(
+    'bring-dpu-back',
+    `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile`,
+    plumbline('doctor', 'dpu'),
+    kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
+  );
+}
+
+/** Remedy: repair the webhook. */
+export const bringWebhookBack = (): Remedy =>
+  remedy(
+    'bring-webhook-back',
+    'repair the webhook',
+    kubectl('-n', NAMESPACE, 'get', 'pods'),
+    plumbline('doctor', 'webhook', 'certificates'),
+  );
+
+/** Remedy: repair Plumbline's scheduler. */
+export const bringSchedulerBack = (): Remedy =>
+  remedy(
+    'bring-scheduler-back',
+    `bring ${SCHEDULER} back`,
+    plumbline('doctor', 'extender'),
+    kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
+  );
+
+/** Remedy: find out why KubeVirt creates no launcher. */
+export const checkVirtController = (): Remedy =>
+  remedy(
+    'check-virt-controller',
+    'check virt-controller',
+    kubectl('-n', 'kubevirt', 'get', 'pods', '-l', 'kubevirt.io=virt-controller'),
+  );
+
+/** Remedy: read the Events of one object in the namespace of the VM or pod. */
+export const readEvents = ({ namespace }: Named, name: string, text: string): Remedy =>
+  remedy(
+    'read-events',
+    text,
+    kubectl('-n', namespace, 'get', 'events', '--field-selector', `involvedObject.name=${name}`),
+  );
+
+/**
+ * Remedy: start the VM again. It has no command for an instance without a VM, or for a pod, whose owner creates another
+ * one.
+ */
+export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
+  return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
+}
+
+/** Remedy: migrate or restart. A pod without a VM has no command. */
+export const placeAgain = (named: Named): Remedy =>
+  remedy(
+    'place-again',
+    'migrate or restart it, so that it is placed again',
+    ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
+  );
+
+/** Remedy: request whole cores in the VM's template and restart. A pod without a VM has no command. */
+export function addAnnotation(text: string, named: Named): Remedy {
+  const { namespace, name } = named;
+  const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
+  const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
+  return remedy(
+    'add-annotation',
+    `${text}: annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it again`,
+    ...ofVm(
+      named,
+      kubectl('-n', namespace, 'patch', 'virtualmachine', name, '--type', 'merge', '-p', patch),
+      virtctl('restart', name, '-n', namespace),
+    ),
+  );
+}
+
+/** Remedy: check the CPU masks of a namespace. */
+export const verifyMask = (namespace: string, text: string): Remedy =>
+  remedy('correct-mask', text, plumbline('verify', '-n', namespace));
+
+/** Remedy: correct the CPU mask on the VM's template. */
+export const correctMask = ({ namespace }: Named): Remedy =>
+  verifyMask(namespace, `correct ${CPU_MASK_ANNOTATION} on the VM’s template and restart the VM`);
+
+function ofVm({ kind }: Named, ...commands: readonly Command[]): readonly Command[] {
+  return kind === 'vm' ? commands : [];
 }

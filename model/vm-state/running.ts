@@ -9,9 +9,18 @@ import {
 } from '../placement/needs.ts';
 import { cellsTouched } from '../placement/networks.ts';
 import { isExclusive } from '../placement/preferences.ts';
-import { bringDpuBack, checkAgent, correctMask, type Named, placeAgain } from './common-remedies.ts';
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
-import { plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
+import {
+  bringDpuBack,
+  checkAgent,
+  correctMask,
+  type Named,
+  placeAgain,
+  plumbline,
+  type Remedy,
+  remedy,
+  virtctl,
+} from './remedy.ts';
 
 /** Needs that affect the state of a running pod. */
 export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;

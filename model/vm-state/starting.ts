@@ -1,13 +1,13 @@
-import { bringDpuBack, readEvents } from './common-remedies.ts';
-import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+import type { PodShape } from '../shapes.ts';
+import type { Cause, VmFacts } from './facts.ts';
+import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } from './remedy.ts';
 
 /** The kubelet's message when the agent refuses a container before its start. */
 const BEFORE_START = 'PreStartContainer rpc failed';
 const REFUSED = 'code = FailedPrecondition desc = ';
 
 /** The state of a pod that has a node and does not run yet. */
-export function startingPod(facts: VmFacts, pod: StatePod): Cause {
+export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   const at = pod.spec.nodeName ?? '';
   const { sandbox, cannotEvict, cannotStart } = facts.events ?? {};
   const name = pod.metadata.name ?? facts.name;
@@ -61,7 +61,7 @@ export const placeLostText = (node: string): string => `node ${node} ${PROMISED}
 const isPlaceLost = (message: string): boolean => message.includes(PROMISED);
 
 /** Whether its kubelet has not admitted it yet. A pod that was admitted has CPUs, whatever the prediction was. */
-function isUntouched({ node }: VmFacts, { status }: StatePod): boolean {
+function isUntouched({ node }: VmFacts, { status }: PodShape): boolean {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return statuses.length === 0 && (node?.assigned ?? []).length === 0;
 }

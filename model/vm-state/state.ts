@@ -1,10 +1,9 @@
 import { readableNeedsOf } from '../placement/preferences.ts';
 import { bypassesOf } from './bypasses.ts';
-import { bringWebhookBack, checkVirtController, readEvents } from './common-remedies.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod, rejectedBefore } from './rejected.ts';
-import { kubectl, type Remedy, remedy, virtctl } from './remedy.ts';
+import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
 import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
@@ -15,9 +14,7 @@ export interface VmState {
   readonly verdict: Verdict;
   /** The most important reason. */
   readonly reason: Reason;
-  /** One line. */
   readonly text: string;
-  /** The other facts. */
   readonly causes: readonly Cause[];
   /** Remedies, most likely first: those of the reason, then those of the other causes. */
   readonly remedies: readonly Remedy[];

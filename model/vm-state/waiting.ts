@@ -1,13 +1,12 @@
 import { SCHEDULER } from '../names.ts';
+import type { PodShape } from '../shapes.ts';
 import { schedulerOf } from './bypasses.ts';
-import { bringSchedulerBack } from './common-remedies.ts';
-import type { Cause, SearchFacts, StatePod, VmFacts } from './facts.ts';
-import type { NodeGroup } from './node-groups.ts';
+import type { Cause, NodeGroup, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
-import { kubectl, type Remedy, remedy } from './remedy.ts';
+import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
 /** Why a pod waits for a node. */
-export function waitingPod(facts: VmFacts, pod: StatePod): Cause {
+export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
     const help = remedy('ask-the-gate-keeper', 'the owner of the scheduling gates must remove them');

@@ -7,7 +7,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';

@@ -5,7 +5,7 @@ import { HEALTHY, KUBELET_SOCKET, UNHEALTHY } from '../../kube/kubelet-api/devic
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 
 /** The directory of device plugins below the kubelet's root. */
 

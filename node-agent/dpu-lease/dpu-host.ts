@@ -1,6 +1,5 @@
 import { isAlreadyExists, isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
-import { isReleased, RELEASED_HOLDER } from '../../model/lease/released.ts';
-import { type LeaseRepair, repairLease } from '../../model/lease/repair.ts';
+import { isReleased, type LeaseRepair, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';

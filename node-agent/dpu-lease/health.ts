@@ -1,7 +1,7 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
-import { describeLease } from '../../model/lease/describe.ts';
 import {
+  describeLease,
   isReady,
   judgeLease,
   type LeaseObservation,

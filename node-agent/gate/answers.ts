@@ -1,13 +1,16 @@
-import { type CniPod, parseCniArgs, podOf } from '../../model/cni/args.ts';
 import {
   type AddQuestion,
+  CNI_CODES,
+  type CniError,
+  type CniPod,
   type DpuWord,
   decideAdd,
   decideStatus,
   dependsOnDpu,
   type GateScope,
+  parseCniArgs,
+  podOf,
 } from '../../model/cni/decide.ts';
-import { CNI_CODES, type CniError } from '../../model/cni/errors.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { isObject, parseJson } from '../../model/json.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';

@@ -1,7 +1,13 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { GATE_FILES, GATE_PLUGIN, MOST_CONF } from '../../model/cni/conflist.ts';
-import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
+import {
+  type ConfFile,
+  choosePrimary,
+  GATE_FILES,
+  GATE_PLUGIN,
+  MOST_CONF,
+  planConflist,
+} from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { readBoundedBytes } from '../files/bounded-file.ts';

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { CniPod } from '../../model/cni/args.ts';
-import { hasDpuDevice } from '../../model/cni/decide.ts';
+import { type CniPod, hasDpuDevice } from '../../model/cni/decide.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
 import { readBounded } from '../files/bounded-file.ts';

@@ -1,4 +1,4 @@
-import type { CniError } from '../../model/cni/errors.ts';
+import type { CniError } from '../../model/cni/decide.ts';
 import { quote } from '../../model/errors.ts';
 
 /** The CNI specification's verbs, all that a shim can send. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
+import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/decide.ts';
 import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
 import { readBounded, saveFile } from '../files/bounded-file.ts';

@@ -2,7 +2,7 @@ import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
-import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
+import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
 import type { Logger } from '../../runtime/log.ts';
 
 /** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */

@@ -3,8 +3,8 @@ import { map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
-import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
-import type { LeaseOwner } from '../../model/lease/repair.ts';
+import { nextRenewTime, parseMicroTime } from '../../model/lease/timing.ts';
+import type { OwnerReference } from '../../model/shapes.ts';
 
 /** Resources that the Node counts; more than a kubelet has of device plugins. */
 const MAX_RESOURCES = 1024;
@@ -67,7 +67,7 @@ export interface LeaseName {
 
 /** The content of a new Lease. Without a renewTime it counts as never renewed. */
 export interface NewLease {
-  readonly owner: LeaseOwner;
+  readonly owner: OwnerReference;
   readonly holder: string;
   /** Seconds that a renewal is valid, as an integer. */
   readonly duration: number;

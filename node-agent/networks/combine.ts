@@ -2,8 +2,8 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, few } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type Drift, overlayNetworkMap } from '../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 import type { FoundNetworks, NetworkName } from './locate.ts';
 import type { MapInUse } from './map-in-use.ts';
 

@@ -1,6 +1,6 @@
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few } from '../../model/errors.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 import type { SwitchConfig } from './switch-config.ts';
 import { type Uplink, UplinkSearch } from './uplinks.ts';
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { parseSaved, readBounded, saveFile } from '../files/bounded-file.ts';
 

@@ -1,5 +1,5 @@
+import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';

@@ -1,4 +1,4 @@
-import type { OvsStatus } from '../../model/ovs-status.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
 import type { Problem } from './problems.ts';

@@ -1,7 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { housekeeping } from '../../model/launcher/housekeeping.ts';
-import { ioThreadPins } from '../../model/launcher/io-pins.ts';
+import { housekeeping, ioThreadPins } from '../../model/launcher/qemu-threads.ts';
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';

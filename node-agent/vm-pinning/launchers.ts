@@ -6,7 +6,7 @@ import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
-import { COMPUTE } from '../../model/launcher/shapes.ts';
+import { COMPUTE } from '../../model/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';

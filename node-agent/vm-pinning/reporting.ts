@@ -1,5 +1,5 @@
 import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
-import type { Overlap } from '../../model/cpu-mask/overlap.ts';
+import type { Overlap } from '../../model/cpu-mask/host-pins.ts';
 import { cut } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import type { Logger } from '../../runtime/log.ts';

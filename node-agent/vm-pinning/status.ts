@@ -1,8 +1,8 @@
 import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
+import type { OneVm, VmStatus } from '../../model/agent-status.ts';
+import { type Overlap, overlaps } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-mask/mask.ts';
-import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import type { OneVm, VmStatus } from '../../model/launcher/vm-status.ts';
 import type { GuestThread } from './guest.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 

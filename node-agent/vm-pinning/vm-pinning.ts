@@ -1,6 +1,6 @@
 import type { PinningState } from '../../kube/node-topology.ts';
 import type { Host } from '../../model/host.ts';
-import { COMPUTE } from '../../model/launcher/shapes.ts';
+import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';

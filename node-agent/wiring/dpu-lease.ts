@@ -1,5 +1,4 @@
-import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
-import { isLeaseEnabled } from '../../model/lease/timing.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { announceHealth } from '../dpu-lease/announce.ts';
@@ -33,7 +32,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   if (mode === 'full') return { duties: [], health: undefined };
   const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
-  if (!isLeaseEnabled(timing)) {
+  if (timing.renewInterval === 0) {
     const release = { name: 'dpu-lease-release', run: createLeaseRelease({ client, lease, log }).run };
     return { duties: mode === 'dpu-host' && owns ? [release] : [], health: undefined };
   }

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { DpuWord } from '../../model/cni/decide.ts';
-import type { GateState } from '../../model/cni/state.ts';
+import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';

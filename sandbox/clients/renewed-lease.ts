@@ -1,4 +1,4 @@
-import { formatMicroTime } from '../../model/lease/renew-time.ts';
+import { formatMicroTime } from '../../model/lease/timing.ts';
 import { LEASES } from '../api-server/built-in-types.ts';
 import { apiVersionOf } from '../api-server/resource-types.ts';
 import type { KubeObject, Meta } from '../objects.ts';

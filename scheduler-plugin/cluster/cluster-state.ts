@@ -8,7 +8,6 @@ import { Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
-import { RefusedStartsByNode } from './refused-starts.ts';
 
 /** Callbacks for the parts that act on changes. Called after the state has changed. */
 export interface StateListeners {
@@ -43,7 +42,6 @@ export class ClusterState {
   readonly lostPlaces: LostPlaces;
   /** Pods that are on a node and have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
-  /** Facts about the machines, from the Node objects. */
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #listeners: StateListeners;
@@ -88,7 +86,6 @@ export class ClusterState {
       this.#isStarting(after.node, after);
   }
 
-  /** The faults of quarantined reports, by node. */
   get faults(): ReadonlyMap<string, ReportFault> {
     return this.#faults;
   }
@@ -196,5 +193,30 @@ export class ClusterState {
     const cpus = assumed.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
     this.fleet.setReservations(node, assumed.length, cpus);
     if (assumed.length < before) this.#listeners.improved(node);
+  }
+}
+
+/**
+ * Pods that a node's own agent refused to start, from that node's report only: the author of an image can forge a
+ * container's status.
+ */
+export class RefusedStartsByNode {
+  /** The refusals in each node's newest report, by namespace/name. */
+  readonly #reported = new Map<string, ReadonlyMap<string, RefusedStart>>();
+
+  /** Replaces the refusals of the node by those of a new report. @returns the newly refused pods */
+  reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
+    const before = this.#reported.get(node);
+    if (refusals.length === 0) this.#reported.delete(node);
+    else this.#reported.set(node, new Map(refusals.map((one) => [`${one.namespace}/${one.podName}`, one])));
+    const keys = refusals.map((one) => ({ key: `${one.namespace}/${one.podName}`, uid: one.podUID }));
+    const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
+    return new Set(fresh.map(({ key }) => key));
+  }
+
+  /** Why the pod's container was refused on the node that it is bound to, or undefined. */
+  of(node: string, { uid, namespace, name }: Pick<PodView, 'uid' | 'namespace' | 'name'>): string | undefined {
+    const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
+    return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
   }
 }

@@ -8,7 +8,7 @@ import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { isReleased } from '../../model/lease/released.ts';
+import { isReleased } from '../../model/lease/repair.ts';
 import {
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
@@ -24,9 +24,8 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { PodBudget } from './pod-budget.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, PodBudget, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -39,7 +38,6 @@ export interface WrittenFacts extends NodeFacts {
   readonly uid: string | undefined;
 }
 
-/** The watches that feed a ClusterState. */
 export type Cluster = ReturnType<typeof createCluster>;
 
 export interface ClusterOptions {
@@ -50,9 +48,7 @@ export interface ClusterOptions {
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
   /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
   readonly agentsSilent: (count: number) => void;
-  /** Receives each state of each pod. Optional. */
   readonly podSeen?: (pod: ObservedPod) => void;
-  /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -67,7 +63,6 @@ export const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;
-/** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
 /** 40,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
@@ -103,7 +98,10 @@ export function createCluster(options: ClusterOptions) {
     ...shared,
     path: '/api/v1/pods',
     schema: observedPod,
-    project: podProjection(options),
+    project: (pod): PodView | undefined => {
+      options.podSeen?.(pod);
+      return podViewOf(pod, reader);
+    },
     budget: new PodBudget(MAX_POD_BYTES),
     onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
@@ -165,7 +163,6 @@ export function createCluster(options: ClusterOptions) {
       return cacheProblem(all, now());
     },
     nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
-    /** The relevant pods, by namespace/name. */
     get pods(): ReadonlyMap<string, PodView | undefined> {
       return pods.items;
     },
@@ -191,13 +188,6 @@ export function createCluster(options: ClusterOptions) {
         }
       }
     },
-  };
-}
-
-function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'podSeen'>) {
-  return (pod: ObservedPod): PodView | undefined => {
-    podSeen?.(pod);
-    return podViewOf(pod, reader);
   };
 }
 

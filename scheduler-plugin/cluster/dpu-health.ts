@@ -1,34 +1,28 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
+import type { AgentLease } from '../../model/lease/agent-health.ts';
 import {
   isReady,
   judgeLease,
   type LeaseObservation,
   type LeaseReading,
   type LeaseState,
+  type LeaseVerdict,
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
-import { isReleased } from '../../model/lease/released.ts';
+import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** The relevant fields of a DPU's Lease. */
-export interface LeaseView {
-  readonly node: string;
-  readonly renewTime: string | undefined;
-  /** Seconds. */
-  readonly duration: number | undefined;
+export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
   readonly released?: boolean;
 }
 
-export interface DpuVerdict {
+export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {
   readonly ready: boolean;
-  readonly state: LeaseState;
-  /** Seconds since the last observed renewal. */
-  readonly age: number | undefined;
 }
 
 /**
@@ -119,15 +113,13 @@ export function createDpuHealth(options: DpuHealthOptions) {
   const release = (node: string): void => {
     if (!released.has(node)) log.info({ node }, 'DPU health check off');
     released.add(node);
-    clearTimeout(watched.get(node)?.timer);
-    watched.delete(node);
-    onForgotten(node);
+    forget(node);
   };
 
   const take = (node: string, dpu: Watched, reading: LeaseReading): void => {
     dpu.observation = observeLease(dpu.observation, reading, now(), termsOf(dpu));
     dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
-    if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+    if (dpu.missing && !isDpuHost(node)) forget(node);
     else settle(node, dpu);
   };
 
@@ -143,8 +135,8 @@ export function createDpuHealth(options: DpuHealthOptions) {
     dpu.uid = uid;
   };
 
-  const forget = (node: string, { timer }: Watched): void => {
-    clearTimeout(timer);
+  const forget = (node: string): void => {
+    clearTimeout(watched.get(node)?.timer);
     watched.delete(node);
     onForgotten(node);
   };
@@ -186,7 +178,7 @@ export function createDpuHealth(options: DpuHealthOptions) {
       const dpu = watched.get(node);
       if (dpu === undefined) return;
       meet(node, dpu);
-      if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+      if (dpu.missing && !isDpuHost(node)) forget(node);
       else settle(node, dpu);
     },
     verdict(node: string): DpuVerdict {

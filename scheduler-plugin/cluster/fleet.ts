@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
-import { usageOf } from '../../model/kubelet/usage.ts';
+import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type FreeCpus, freeCpusOf } from '../../model/placement/coarse.ts';
-import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
-import { createNodeShapes, type NodeShape } from './node-shapes.ts';
+import {
+  type PlacementHost,
+  type PlacementNeeds,
+  preparedHost,
+  sharesOn,
+  withAssignments,
+} from '../../model/placement/needs.ts';
 
 /** The stored part of a report's assignment. */
 export interface Assignment {
@@ -19,9 +25,7 @@ export interface ClusterNode {
   readonly name: string;
   /** The API server has a Node of this name. */
   readonly exists: boolean;
-  /** A DPU provides its network. */
   readonly dpuHost: boolean;
-  /** Its DPU counts as dead. */
   readonly dpuDead: boolean;
   /** The dra.cpu driver assigns its CPUs, as the kubelet does. */
   readonly draCpu: boolean;
@@ -29,7 +33,6 @@ export interface ClusterNode {
   readonly stale: boolean;
   /** Its report contradicts its Node, or cannot be parsed. */
   readonly quarantined: boolean;
-  /** Those of its Node object. */
   readonly labels: ReadonlyMap<string, string>;
   /** From its report: hardware, kubelet and networks. Undefined if it has not reported. */
   readonly shape: NodeShape | undefined;
@@ -60,12 +63,10 @@ export function sharesCpusOn({ shape }: Pick<ClusterNode, 'shape'>, needs: Place
   return shape !== undefined && sharesOn(needs, shape.empty);
 }
 
-/** Whether the node's report contains the pod. */
 export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
 
-/** The CPUs that containers own on the node. */
 export function ownedCpusOf({ assignments }: ClusterNode): CpuSet {
   return unionOf(assignedCpus(assignments));
 }
@@ -77,6 +78,7 @@ const MAX_PREPARED_HOSTS = 512;
 
 type MutableNode = { -readonly [Field in keyof ClusterNode]: ClusterNode[Field] };
 
+const WITHOUT_REPORT = { shape: undefined, assignments: [], usage: '', load: '', free: [] } as const;
 const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   exists: false,
   dpuHost: false,
@@ -85,11 +87,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   stale: false,
   quarantined: false,
   labels: new Map(),
-  shape: undefined,
-  assignments: [],
-  usage: '',
-  load: '',
-  free: [],
+  ...WITHOUT_REPORT,
   reservations: 0,
   reservedCpus: 0,
 };
@@ -98,7 +96,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
   readonly #shapes = createNodeShapes();
-  readonly #prepared = new Map<string, PlacementHost>();
+  readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
 
   get size(): number {
     return this.#nodes.size;
@@ -124,7 +122,6 @@ export class Fleet {
     if (node !== undefined) node.labels = labels;
   }
 
-  /** Sets the number of reservations on a node, and the CPUs that they will take. */
   setReservations(name: string, reservations: number, cpus: number): void {
     const node = reservations > 0 ? this.#add(name) : this.#nodes.get(name);
     if (node === undefined) return;
@@ -133,19 +130,11 @@ export class Fleet {
     this.#dropIfUnknown(node);
   }
 
-  /** @throws HostError, ParseError if the report is inconsistent; the node then counts as one without a report */
+  /** @throws HostError, ParseError if the report is inconsistent; the node then keeps its last report */
   setReport(name: string, status: NodeTopologyStatus): void {
-    let owned: CpuSet;
-    let usage: string;
-    let shape: NodeShape;
-    try {
-      owned = unionOf(assignedCpus(status.assignments));
-      usage = usageOf(status);
-      shape = this.#shapes.take(status);
-    } catch (error) {
-      this.removeReport(name);
-      throw error;
-    }
+    const owned = unionOf(assignedCpus(status.assignments));
+    const usage = usageOf(status);
+    const shape = this.#shapes.take(status);
     const node = this.#add(name);
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
@@ -161,25 +150,14 @@ export class Fleet {
     if (node === undefined) return;
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
-    node.shape = undefined;
-    node.assignments = [];
-    node.usage = '';
-    node.load = '';
-    node.free = [];
+    Object.assign(node, WITHOUT_REPORT);
     this.#dropIfUnknown(node);
   }
 
   /** The node, prepared for an exact prediction; undefined if it has not reported. */
   host({ name, shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
     if (shape === undefined || (assignments.length === 0 && usage === '')) return shape?.empty;
-    let host = this.#prepared.get(name);
-    if (host === undefined) {
-      host = withAssignments(shape.empty, assignments, usage);
-      const [oldest] = this.#prepared.keys();
-      if (this.#prepared.size >= MAX_PREPARED_HOSTS && oldest !== undefined) this.#prepared.delete(oldest);
-      this.#prepared.set(name, host);
-    }
-    return host;
+    return this.#prepared.getOrCreate(name, () => withAssignments(shape.empty, assignments, usage));
   }
 
   #add(name: string): MutableNode {
@@ -202,4 +180,41 @@ export class Fleet {
 function loadOf({ id }: NodeShape, owned: CpuSet, usage: string): string {
   const text = `${id} ${owned}${usage}`;
   return text.length <= MAX_LOAD_CHARACTERS ? text : createHash('sha256').update(text).digest('base64');
+}
+
+/**
+ * The properties of a node that do not depend on its pods: hardware, kubelet, networks. Nodes of the same model share
+ * it, which keeps the memory for each node small: a host of 128 CPUs takes 20 KB of objects.
+ */
+export interface NodeShape {
+  readonly id: number;
+  readonly key: string;
+  /** The node without pods. */
+  readonly empty: PlacementHost;
+}
+
+export function createNodeShapes() {
+  const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
+  let lastId = 0;
+  return {
+    /**
+     * Returns the shape of a report. Return it with `release`.
+     * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
+     */
+    take(status: NodeTopologyStatus): NodeShape {
+      const withoutPods = reportWithoutPods(status);
+      const key = JSON.stringify(withoutPods);
+      let known = shapes.get(key);
+      if (known === undefined) {
+        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods) }, users: 0 };
+        shapes.set(key, known);
+      }
+      known.users++;
+      return known.shape;
+    },
+    release({ key }: NodeShape): void {
+      const known = shapes.get(key);
+      if (known !== undefined && --known.users === 0) shapes.delete(key);
+    },
+  };
 }

@@ -1,5 +1,5 @@
-import { lostPlaces } from '../../model/placement/lost-places.ts';
 import { alignsOrRefuses } from '../../model/placement/needs.ts';
+import { lostPlaces } from '../../model/placement/place.ts';
 import type { Reservation } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import { type ClusterNode, type Fleet, trustedShape } from './fleet.ts';

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ClusterNode, Fleet } from './fleet.ts';
@@ -43,7 +44,7 @@ export interface NodeExclusionsOptions {
 export class NodeExclusions {
   readonly #options: NodeExclusionsOptions;
   /** By node, and by the key of the needs, oldest first. */
-  readonly #nodes = new Map<string, Map<string, Exclusion>>();
+  readonly #nodes = new Map<string, BoundedMap<string, Exclusion>>();
 
   constructor(options: NodeExclusionsOptions) {
     this.#options = options;
@@ -61,15 +62,13 @@ export class NodeExclusions {
     const node = fleet.get(nodeName);
     if (node === undefined) return;
     this.#sweep();
-    const kinds = this.#nodes.get(nodeName) ?? new Map<string, Exclusion>();
+    const kinds = this.#nodes.get(nodeName) ?? new BoundedMap<string, Exclusion>(MAX_KINDS);
     const before = kinds.get(key);
     // The pod was on its way when an earlier one was refused.
     if (before !== undefined && this.#holds(before, node)) return;
     const seconds = before === undefined ? FIRST_SECONDS : Math.min(MAX_SECONDS, before.seconds * 2);
     const minimum = before !== undefined && now() < before.latest ? before.seconds : 0;
     kinds.delete(key);
-    const [oldest] = kinds.keys();
-    if (kinds.size >= MAX_KINDS && oldest !== undefined) kinds.delete(oldest);
     const [earliest, latest] = [now() + minimum, now() + seconds];
     kinds.set(key, { refused: refusedBy(rejected), load: node.load, seconds, earliest, latest });
     this.#nodes.set(nodeName, kinds);
@@ -84,7 +83,6 @@ export class NodeExclusions {
     return now() < (node.load === load ? latest : earliest);
   }
 
-  /** Forgets exclusions that have ended long ago. */
   #sweep(): void {
     const now = this.#options.now();
     for (const [node, kinds] of this.#nodes) {

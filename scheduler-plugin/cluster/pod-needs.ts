@@ -1,7 +1,8 @@
 import type * as z from 'zod';
 import type { Pod } from '../../kube/resources.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { isExempt } from '../../model/cni/decide.ts';
-import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
@@ -24,7 +25,7 @@ export interface PodNeeds extends PlacementNeeds {
 
 export type NeedsReader = ReturnType<typeof createNeedsReader>;
 
-/** Maximum shapes; beyond that, all are forgotten and computed again. */
+/** Maximum shapes. */
 const MAX_SHAPES = 512;
 /** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
 export const MAX_CONTAINERS = 48;
@@ -36,18 +37,13 @@ const MAX_RESOURCE_NAMES = 64;
  * @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate
  */
 export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {
-  const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
+  const shared = new BoundedMap<string, PodNeeds>(MAX_SHAPES);
   return {
     /** @throws ParseError if an amount is not a quantity */
     read(pod: Pod): PodNeeds {
       const fresh = needsOf(pod, dpuScope, dpuExempt);
       const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
-      let common = shared.get(id);
-      if (common === undefined) {
-        if (shared.size >= MAX_SHAPES) shared.clear();
-        common = fresh;
-        shared.set(id, common);
-      }
+      const common = shared.getOrCreate(id, () => fresh);
       return { ...common, request: { ...common.request, uid: fresh.request.uid } };
     },
   };

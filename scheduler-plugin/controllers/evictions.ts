@@ -1,5 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
+import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import { placeLostText } from '../../model/vm-state/starting.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -7,7 +8,6 @@ import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { FairQueue } from './fair-queue.ts';
-import { type Removal, type RemovalOutcome, removePod } from './removal.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
@@ -50,7 +50,7 @@ export function createEvictions(options: EvictionsOptions) {
   const { client, events, policy, stuck, active, onAttempt, log } = options;
   const queue = new FairQueue<PodView>();
   const retries = createRetries();
-  const held = new Set<string>();
+  const held = new BoundedMap<string, true>(REMEMBERED);
   /** Whether a turn is scheduled or in progress. */
   let running = false;
   /** The uid of the pod that is being evicted. */
@@ -116,8 +116,7 @@ export function createEvictions(options: EvictionsOptions) {
     consider(pod: PodView, why: EvictionReason) {
       if (policy === 'evict') return enqueue(pod);
       if (!active() || held.has(pod.uid)) return;
-      if (held.size > REMEMBERED) held.clear();
-      held.add(pod.uid);
+      held.set(pod.uid, true);
       say(pod, 'CannotStartHere', why.text);
     },
     stop() {
@@ -202,4 +201,67 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
       if (why) evictions.consider(pod, why);
     },
   };
+}
+
+/**
+ * - evicted, deleted: the API server accepted it.
+ * - gone: the pod no longer exists.
+ * - changed: the pod has changed since it was read.
+ * - refused: by a disruption budget, by KubeVirt, or because the extender may not delete pods.
+ * - failed: for any other reason.
+ */
+export type RemovalOutcome = 'evicted' | 'deleted' | 'gone' | 'changed' | 'refused' | 'failed';
+
+export interface Removal {
+  readonly outcome: RemovalOutcome;
+  /** The error of a refused or failed removal. */
+  readonly error?: unknown;
+}
+
+/**
+ * virt-api's webhook for pods/eviction, as the API server's error names it (KubeVirt's
+ * pkg/virt-operator/resource/generate/components/webhooks.go). It denies with status 429, as a disruption budget does.
+ */
+const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
+
+/**
+ * Removes a pod that has not started through the Eviction API, so that disruption budgets apply. KubeVirt denies that
+ * for launchers whose VM migrates on eviction (evictionStrategy), although a guest that has never started cannot
+ * migrate, and for targets of migrations. Such a launcher is deleted, if it has not changed since it was read.
+ */
+export async function removePod(client: KubeClient, pod: PodView): Promise<Removal> {
+  const evicted = await attempt('evicted', () => evict(client, pod));
+  const isDenied = evicted.error instanceof KubeError && evicted.error.message.includes(INTERCEPTOR);
+  if (!isDenied || !pod.launcher || !pod.pending) return evicted;
+  return attempt('deleted', () => remove(client, pod));
+}
+
+/** The precondition on the uid protects a later pod of the same name. */
+function evict(client: KubeClient, { namespace, name, uid }: PodView): Promise<unknown> {
+  return client.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name, namespace },
+    deleteOptions: { preconditions: { uid } },
+  });
+}
+
+/** The precondition on the version protects a launcher that has started in the meantime. */
+function remove(client: KubeClient, { namespace, name, uid, version }: PodView): Promise<unknown> {
+  const preconditions = { uid, resourceVersion: version };
+  return client.delete(`/api/v1/namespaces/${namespace}/pods/${name}`, {
+    body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
+  });
+}
+
+async function attempt(done: RemovalOutcome, call: () => Promise<unknown>): Promise<Removal> {
+  try {
+    await call();
+    return { outcome: done };
+  } catch (error) {
+    if (isNotFound(error)) return { outcome: 'gone' };
+    if (isConflict(error)) return { outcome: 'changed' };
+    const isRefused = error instanceof KubeError && (error.status === 429 || error.status === 403);
+    return { outcome: isRefused ? 'refused' : 'failed', error };
+  }
 }

@@ -1,9 +1,12 @@
 import * as z from 'zod';
-import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { parseJson } from '../../model/json.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
+import type { ReportFault } from '../../model/report/check.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface LauncherEventsOptions {
   readonly events: Pick<EventRecorder, 'record'>;
@@ -35,7 +38,7 @@ const decision = z.object({
  */
 export function createLauncherEvents(options: LauncherEventsOptions) {
   const { events, active, wallClock = Date.now } = options;
-  const announced = new Set<string>();
+  const announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
   return {
     /** Called for each state of each pod in the watch. */
     seen(pod: ObservedPod) {
@@ -47,9 +50,7 @@ export function createLauncherEvents(options: LauncherEventsOptions) {
       if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
       const launcher = recognizeLauncher(pod);
       if (launcher.kind !== 'launcher') return;
-      const [oldest] = announced;
-      if (announced.size >= MAX_ANNOUNCED && oldest !== undefined) announced.delete(oldest);
-      announced.add(uid);
+      announced.set(uid, true);
       const vmi = vmiObject(namespace, launcher.vmi);
       for (const event of launcherEventsOf(text)) events.record(vmi, event);
     },
@@ -76,4 +77,30 @@ export function launcherEventsOf(text: string): EventText[] {
     events.push({ type: 'Normal', reason: 'HeldToItsCores', message });
   }
   return [...events, ...notes];
+}
+
+export interface QuarantineOptions {
+  readonly faults: ReadonlyMap<string, ReportFault>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly active: () => boolean;
+  readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
+}
+
+/** Reports in an Event on the Node that its report is quarantined, and counts such reports. */
+export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
+  const announce = (node: string, { message }: ReportFault): void => {
+    if (!active()) return;
+    const text = `${message}; Plumbline ignores this node's report`;
+    events.record(nodeTarget(node), { type: 'Warning', reason: 'ReportQuarantined', message: text });
+  };
+  return {
+    changed(node: string, fault: ReportFault | undefined): void {
+      metrics.quarantinedReports.set(faults.size);
+      if (fault !== undefined) announce(node, fault);
+    },
+    /** Reports every quarantine, when this replica has become the active one. */
+    lookAtAll(): void {
+      for (const [node, fault] of faults) announce(node, fault);
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { FairQueue } from './fair-queue.ts';
-import { createWaitingPods, type PodId, type WaitingPod } from './waiting-pods.ts';
 
 export interface Chosen {
   readonly node: string;
@@ -32,10 +31,8 @@ export interface RecheckChoiceOptions {
 const LONGEST = 300;
 /** Maximum kinds of waiting pods to check for one improved node. */
 const MAX_KINDS = 200;
-/** Predictions, and pairs of pods and nodes, to check without a pause: about ten milliseconds, which is also a limit. */
-const PREDICTIONS_AT_ONCE = 24;
+/** Seconds of checks without a pause. */
 const SECONDS_AT_ONCE = 0.01;
-const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -64,27 +61,6 @@ function firstDue(pods: Iterable<WaitingPod>, node: string, now: number): number
   return first;
 }
 
-/** What may be checked before a pause. A check makes at least one prediction. */
-class CheckBudget {
-  readonly #now: () => number;
-  predictions = PREDICTIONS_AT_ONCE;
-  pairs = PAIRS_AT_ONCE;
-  #pauseAt = NEVER;
-
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  renew(): void {
-    [this.predictions, this.pairs, this.#pauseAt] = [PREDICTIONS_AT_ONCE, PAIRS_AT_ONCE, this.#now() + SECONDS_AT_ONCE];
-  }
-
-  get spent(): boolean {
-    const isLate = this.predictions < PREDICTIONS_AT_ONCE && this.#now() >= this.#pauseAt;
-    return this.predictions <= 0 || this.pairs <= 0 || isLate;
-  }
-}
-
 /** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
 export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   const improved = new Set<string>();
@@ -93,7 +69,9 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   /** The node that the scheduler did not offer, by pod. */
   const missed = new FairQueue<Missed>();
 
-  const budget = new CheckBudget(now);
+  /** When other work has to get a turn. */
+  let pauseAt = NEVER;
+  const mustPause = (): boolean => now() >= pauseAt;
   /** The improved node whose check continues in the next call, and its predictions by kind of pod. */
   let checking: { readonly node: string; readonly fits: Map<string, boolean> } | undefined;
 
@@ -102,17 +80,15 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
    * prediction. Undefined if the check has to continue in the next call.
    */
   const servedBy = (node: string): WaitingPod[] | undefined => {
-    if (budget.spent) return undefined;
+    if (mustPause()) return undefined;
     const fits = checking?.node === node ? checking.fits : new Map<string, boolean>();
     checking = { node, fits };
-    budget.pairs -= waiting.size;
     const pods: WaitingPod[] = [];
     for (const pod of waiting.all()) {
       if (dueAt(pod, node) > now()) continue;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
       if (!fits.has(kind) && fits.size < MAX_KINDS) {
-        if (budget.spent) return undefined;
-        budget.predictions--;
+        if (mustPause()) return undefined;
         fits.set(kind, wouldFit(pod.needs, node));
       }
       if (fits.get(kind) === true) pods.push(pod);
@@ -135,8 +111,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       const { pod, node, rounds } = next;
       if (dueAt(pod, node, rounds) <= now() && wouldFit(pod.needs, node))
         return { chosen: { node, pods: [pod] }, askAt };
-      budget.predictions--;
-      if (budget.spent) return { askAt, unfinished: true };
+      if (mustPause()) return { askAt, unfinished: true };
     }
   };
 
@@ -149,7 +124,6 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       improved.delete(node);
       deferred.delete(node);
       if (pods.length > 0) return { chosen: { node, pods }, askAt: NEVER };
-      budget.pairs -= waiting.size;
       const later = firstDue(waiting.all(), node, now());
       if (later < NEVER) deferred.set(node, later);
     }
@@ -199,13 +173,12 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
     /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
     next(): Choice {
       waiting.forgetOld();
-      budget.renew();
+      pauseAt = now() + SECONDS_AT_ONCE;
       const first = nextMissed();
       if (first.chosen || first.unfinished) return first;
       const second = nextImproved();
       return second.chosen || second.unfinished ? second : { askAt: Math.min(first.askAt, second.askAt) };
     },
-    /** Records that the chosen node was touched. */
     touched({ node, pods }: Chosen) {
       for (const { uid, asked, touched } of pods) {
         touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
@@ -214,7 +187,6 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
     },
     /** Forgets the nodes to touch; the pods keep waiting. */
     forgetNodes,
-    /** Whether there is any node to touch, now or later. */
     get pending() {
       return improved.size + deferred.size + missed.size > 0;
     },
@@ -222,5 +194,76 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
       waiting.forgetOld();
       return waiting.size;
     },
+  };
+}
+
+export interface PodId {
+  readonly uid: string;
+  readonly namespace: string;
+}
+
+export interface WaitingPod extends PodId {
+  readonly needs: PodNeeds;
+  /** Whether the scheduler has asked this replica about it. */
+  readonly asked: boolean;
+  /** When the scheduler last asked about it, or when it was first seen. */
+  readonly heard: number;
+  /** Number and time of the last of its touches for this pod, by node. */
+  readonly touched: Map<string, { times: number; last: number }>;
+}
+
+/** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
+const MOST_WAITING = 5000;
+/**
+ * Seconds after which a pod that the scheduler has not asked about is forgotten. kube-scheduler retries each pod within
+ * 330 s (podMaxInUnschedulablePodsDuration, and a flush every 30 s) plus its backoff. So a pod that it no longer asks
+ * about was deleted, or is refused before any extender is called.
+ */
+export const FORGOTTEN_AFTER = 420;
+
+/**
+ * The pods that wait for a node, bounded in number and time.
+ * @param now monotonic seconds
+ * @param onRemoved called after a pod was removed, for any reason
+ */
+export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => void) {
+  /** The least recent pod is first. */
+  const pods = new Map<string, WaitingPod>();
+  const queue = new FairQueue<WaitingPod>();
+  const drop = ({ uid, namespace }: PodId): void => {
+    queue.delete(namespace, uid);
+    pods.delete(uid);
+  };
+  const remove = (uid: string): void => {
+    const pod = pods.get(uid);
+    if (pod === undefined) return;
+    drop(pod);
+    onRemoved(pod);
+  };
+  const forgetOld = (): void => {
+    for (const [uid, { heard }] of pods) {
+      if (now() - heard < FORGOTTEN_AFTER) return;
+      remove(uid);
+    }
+  };
+  return {
+    get size() {
+      return pods.size;
+    },
+    get: (uid: string): WaitingPod | undefined => pods.get(uid),
+    /** One pod of each namespace, then the second of each, and so on. */
+    all: (): Iterable<WaitingPod> => queue.values(),
+    add({ uid, namespace }: PodId, needs: PodNeeds, asked: boolean) {
+      forgetOld();
+      const touched: WaitingPod['touched'] = pods.get(uid)?.touched ?? new Map();
+      drop({ uid, namespace });
+      const oldest = pods.size >= MOST_WAITING ? queue.oldestOfLargest() : undefined;
+      if (oldest !== undefined) remove(oldest.uid);
+      const pod = { uid, namespace, needs, asked, heard: now(), touched };
+      pods.set(uid, pod);
+      queue.set(namespace, uid, pod);
+    },
+    remove,
+    forgetOld,
   };
 }

@@ -1,7 +1,6 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
-import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
-import type { PodId } from './waiting-pods.ts';
+import { createRecheckChoice, type PodId, type RecheckChoiceOptions } from './recheck-choice.ts';
 
 /**
  * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no

@@ -3,6 +3,7 @@ import { list, listOrNone, MAX_NAME_CHARACTERS, map, name, qualifiedName, uid, w
 import { affinity, orUndefined, pod } from '../../kube/resources.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
+import type { FilterOutcome } from '../filter/filter.ts';
 
 /**
  * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
@@ -16,7 +17,6 @@ export class ArgsError extends PlumblineError {
   }
 }
 
-/** Nodes in a call. */
 const MAX_NODES = 20_000;
 /** Volumes, terms and constraints of a pod. */
 const MAX_ITEMS = 1024;
@@ -67,7 +67,6 @@ const extenderArgs = z.object({
   Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
-/** A filter or prioritize call. */
 export interface ExtenderArgs {
   readonly pod: SchedulingPod;
   readonly names: readonly string[];
@@ -162,4 +161,39 @@ export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
     for (const { key } of preference.matchExpressions ?? []) keys.add(key);
   }
   return [...keys].slice(0, MAX_KEYS);
+}
+
+/** The answer to a filter call. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
+export interface ExtenderFilterResult {
+  readonly Nodes: { readonly metadata: object; readonly items: readonly NodeObject[] } | null;
+  readonly NodeNames: readonly string[] | null;
+  readonly FailedNodes: Readonly<Record<string, string>> | null;
+  readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>> | null;
+  readonly Error: string;
+}
+
+/**
+ * All refusals are in FailedAndUnresolvableNodes: preemption cannot help (docs/adr/0022).
+ *
+ * @param nodes the objects of a scheduler that sent whole nodes, and expects whole nodes
+ */
+export function filterResult(
+  { answers, refusals }: FilterOutcome,
+  nodes: readonly NodeObject[] | undefined,
+): ExtenderFilterResult {
+  const names = answers.map(({ node }) => node);
+  const passed = new Set(names);
+  return {
+    Nodes:
+      nodes === undefined ? null : { metadata: {}, items: nodes.filter(({ metadata }) => passed.has(metadata.name)) },
+    NodeNames: names,
+    FailedNodes: {},
+    FailedAndUnresolvableNodes: refusals.byNode,
+    Error: '',
+  };
+}
+
+/** The scheduler treats this as a failure of the extender: it retries the pod with backoff, on no node. */
+export function filterError(message: string): ExtenderFilterResult {
+  return { Nodes: null, NodeNames: null, FailedNodes: null, FailedAndUnresolvableNodes: null, Error: message };
 }

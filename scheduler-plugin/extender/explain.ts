@@ -4,7 +4,7 @@ import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import { cut } from '../../model/errors.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
-import type { Decisions } from '../filter/decisions.ts';
+import type { Decisions } from '../filter/refusals.ts';
 import { ArgsError, nodeNames, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 
@@ -30,13 +30,9 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   /** In slices: the scheduler's calls run in between. */
   const explainedNodes = async (pod: Pod, names?: readonly string[]) => {
     const slices = createSlices();
-    const explanations = extender.explain(pod, names)[Symbol.iterator]();
     const nodes: object[] = [];
-    for (;;) {
-      const next = await slices.run(() => explanations.next());
-      if (next.done === true) return nodes;
-      nodes.push(writtenOut(next.value));
-    }
+    for (const explained of extender.explain(pod, names)) nodes.push(await slices.run(() => writtenOut(explained())));
+    return nodes;
   };
   const explanation = async (pod: Pod, names?: readonly string[]) => {
     const uid = pod.metadata.uid ?? '';
@@ -69,17 +65,10 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
     },
     /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
     async ofBody(body: unknown): Promise<object> {
-      const { pod, nodes } = podOfBody(body);
-      return explanation(pod, nodes);
+      const parsed = parseBody(posted, body, 'a Pod');
+      return 'Pod' in parsed ? explanation(parsed.Pod, parsed.NodeNames ?? undefined) : explanation(parsed);
     },
   };
-}
-
-function podOfBody(body: unknown): { pod: Pod; nodes: readonly string[] | undefined } {
-  const parsed = parseBody(posted, body, 'a Pod');
-  return 'Pod' in parsed
-    ? { pod: parsed.Pod, nodes: parsed.NodeNames ?? undefined }
-    : { pod: parsed, nodes: undefined };
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;

@@ -1,9 +1,12 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { answerLimit } from '../../model/reservations/answer-limit.ts';
-import { reservationSeconds } from '../../model/reservations/duration.ts';
-import type { Place, PredictionBasis } from '../../model/reservations/reservation.ts';
+import {
+  answerLimit,
+  type Place,
+  type PredictionBasis,
+  reservationSeconds,
+} from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
@@ -11,11 +14,10 @@ import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
-import type { Decisions } from '../filter/decisions.ts';
-import { dpuRefusal } from '../filter/dpu-text.ts';
 import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
-import { NodeVerdicts } from '../filter/node-verdicts.ts';
+import { dpuRefusal, NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
+import type { Decisions } from '../filter/refusals.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 
@@ -54,28 +56,6 @@ export interface ExtenderOptions {
   readonly reservationTimeout: number;
 }
 
-/** Determines whether a verdict may be given. */
-function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
-  const assertSynced = () => {
-    const missing = notSynced();
-    if (missing !== undefined) throw new NotNow(missing);
-  };
-  return {
-    assertSynced,
-    assertActive() {
-      assertSynced();
-      if (!mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
-    },
-  };
-}
-
-/** A score of a node in the answer to a prioritize call. */
-export interface HostPriority {
-  readonly Host: string;
-  /** An integer from 0 to 10: the scheduler rejects the whole reply if it contains a fraction. */
-  readonly Score: number;
-}
-
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions) {
   const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
@@ -96,7 +76,10 @@ export function createExtender(options: ExtenderOptions) {
   );
   const filter = new Filter(fleet, verdicts, unpredictable);
 
-  const { assertSynced, assertActive } = gateOf(options.notSynced, options.mayAnswer);
+  const assertActive = () => {
+    assertSynced(options);
+    if (!options.mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
+  };
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
@@ -118,7 +101,6 @@ export function createExtender(options: ExtenderOptions) {
     now,
     assertActive,
     needsOf: (pod: Pod) => reader.read(pod),
-    /** Whether a node would accept a pod with these needs now. */
     wouldFit: (needs: PodNeeds, name: string): boolean => {
       const node = fleet.get(name);
       return node?.exists === true && verdicts.verdict(needs, node).fits;
@@ -162,30 +144,28 @@ export function createExtender(options: ExtenderOptions) {
     },
 
     /**
-     * Called for the nodes that passed. Empty if no node is better than another, as for a pod without CPUs of its own:
+     * Called for the nodes that passed. A score is an integer from 0 to 10. Empty if no node is better than another, as for a pod without CPUs of its own:
      * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
      */
-    prioritize({ pod, names }: ExtenderArgs): readonly HostPriority[] {
+    prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
       assertActive();
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
       const scoreOn = (name: string): number => {
-        const place = reservation?.places.get(name);
-        if (place !== undefined) return place.score;
-        const verdict = verdicts.verdict(needs, fleet.get(name));
-        return verdict.fits ? verdict.score : LOWEST;
+        const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, fleet.get(name));
+        return 'score' in scored ? scored.score : LOWEST;
       };
       const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
       return verdicts.withinTime(names.length, score).result;
     },
 
     /**
-     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
+     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is called.
      * @throws NotNow, ParseError
      */
-    explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation> {
-      assertSynced();
+    explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
+      assertSynced(options);
       const needs = reader.read(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
       const explanationOf = (node: string): NodeExplanation => ({
@@ -197,11 +177,15 @@ export function createExtender(options: ExtenderOptions) {
           cpus: places.get(node)?.cpus,
         })),
       });
-      return (function* () {
-        for (const name of names) yield explanationOf(name);
-      })();
+      return names.map((name) => () => explanationOf(name));
     },
   };
+}
+
+/** @throws NotNow */
+function assertSynced({ notSynced }: Pick<ExtenderOptions, 'notSynced'>): void {
+  const missing = notSynced();
+  if (missing !== undefined) throw new NotNow(missing);
 }
 
 /** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */

@@ -4,13 +4,6 @@ import { predictionSeconds } from '../filter/node-verdicts.ts';
 import { type ExtenderPreemptionArgs, parseExtenderPreemptionArgs } from './args.ts';
 import type { Extender } from './extender.ts';
 
-/** The answer to a preempt call. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
-export interface ExtenderPreemptionResult {
-  readonly NodeNameToMetaVictims: Readonly<
-    Record<string, { readonly Pods: readonly { readonly UID: string }[]; readonly NumPDBViolations: number }>
-  >;
-}
-
 /**
  * Selects the nodes on which preemption would help.
  *
@@ -20,9 +13,10 @@ export interface ExtenderPreemptionResult {
  * not.
  *
  * @param body the decoded JSON
+ * @returns an ExtenderPreemptionResult (k8s.io/kube-scheduler/extender/v1/types.go)
  * @throws ArgsError, NotNow, ParseError
  */
-export function preempt(extender: Extender, policy: UnpredictablePolicy, body: unknown): ExtenderPreemptionResult {
+export function preempt(extender: Extender, policy: UnpredictablePolicy, body: unknown) {
   const args = parseExtenderPreemptionArgs(body);
   extender.assertActive();
   const needs = extender.needsOf(args.Pod);

@@ -1,8 +1,7 @@
 import { type CoarseNeed, coarseFit, coarseNeedOf } from '../../model/placement/coarse.ts';
 import { cellsOfNetwork, keepsWholeCores, sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
-import type { ClusterNode } from '../cluster/fleet.ts';
-import type { NodeShape } from '../cluster/node-shapes.ts';
+import type { ClusterNode, NodeShape } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /** A node that is not refused yet, with the facts that determine its position among the candidates. */
@@ -36,43 +35,32 @@ interface ShapeFit extends Pick<Candidate, 'lacksPreferred' | 'wastesNetworks'> 
  * Decides for one pod from the counted free CPUs of nodes, without an exact prediction: of thousands of nodes, only some
  * are worth one. Nodes of the same model share the part that does not depend on their pods.
  */
-export class CoarseFilter {
-  readonly #needs: PodNeeds;
-  readonly #policy: UnpredictablePolicy;
-  readonly #fits = new Map<NodeShape, ShapeFit>();
-
-  constructor(needs: PodNeeds, policy: UnpredictablePolicy) {
-    this.#needs = needs;
-    this.#policy = policy;
-  }
-
-  /** Why no node with this shape can run the pod. */
-  unfit(shape: NodeShape): Refused | undefined {
-    return this.#fitOf(shape).unfit;
-  }
-
-  /** @returns undefined for a node that would run the pod on shared CPUs */
-  check(node: ClusterNode, shape: NodeShape): Candidate | Refused | undefined {
-    const { unfit, shares, need, short, lacksPreferred, wastesNetworks } = this.#fitOf(shape);
-    if (unfit !== undefined) return unfit;
-    if (shares) return undefined;
-    const left = coarseFit(need, node.free, node.reservedCpus);
-    if (left !== undefined) {
-      return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
-    }
-    const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
-    return anywhere === undefined ? short : NOT_NEAR;
-  }
-
-  #fitOf(shape: NodeShape): ShapeFit {
-    let fit = this.#fits.get(shape);
-    if (fit === undefined) {
-      fit = shapeFitOf(shape, this.#needs, this.#policy);
-      this.#fits.set(shape, fit);
-    }
+export function createCoarseFilter(needs: PodNeeds, policy: UnpredictablePolicy) {
+  const fits = new Map<NodeShape, ShapeFit>();
+  const fitOf = (shape: NodeShape): ShapeFit => {
+    const fit = fits.get(shape) ?? shapeFitOf(shape, needs, policy);
+    fits.set(shape, fit);
     return fit;
-  }
+  };
+  return {
+    /** Why no node with this shape can run the pod. */
+    unfit: (shape: NodeShape) => fitOf(shape).unfit,
+    /** @returns undefined for a node that would run the pod on shared CPUs */
+    check(node: ClusterNode, shape: NodeShape): Candidate | Refused | undefined {
+      const { unfit, shares, need, short, lacksPreferred, wastesNetworks } = fitOf(shape);
+      if (unfit !== undefined) return unfit;
+      if (shares) return undefined;
+      const left = coarseFit(need, node.free, node.reservedCpus);
+      if (left !== undefined) {
+        return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
+      }
+      const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
+      return anywhere === undefined ? short : NOT_NEAR;
+    },
+  };
 }
+
+export type CoarseFilter = ReturnType<typeof createCoarseFilter>;
 
 function shapeFitOf({ empty }: NodeShape, needs: PodNeeds, policy: UnpredictablePolicy): ShapeFit {
   const wholeCores = keepsWholeCores(needs, empty);

@@ -2,12 +2,11 @@ import { type Refused, refuse, type UnpredictablePolicy } from '../../model/plac
 import type { Place } from '../../model/reservations/reservation.ts';
 import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
+import { type Candidate, type CoarseFilter, compareCandidates, createCoarseFilter } from './coarse-filter.ts';
 import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';
 import { Refusals } from './refusals.ts';
 import { createSpread } from './spread.ts';
 
-/** A node that passed. */
 export interface Answer extends Place {
   readonly node: string;
 }
@@ -21,7 +20,6 @@ export interface FilterOutcome {
   readonly refusals: Refusals;
 }
 
-/** The input of a filter call. */
 export interface FilterCall {
   readonly needs: PodNeeds;
   readonly names: readonly string[];
@@ -63,7 +61,7 @@ export class Filter {
 
   /** Refuses the nodes that need no prediction. Of the others, those with counted free CPUs are ranked. */
   #candidates(needs: PodNeeds, names: readonly string[], refusals: Refusals) {
-    const coarse = new CoarseFilter(needs, this.#policy);
+    const coarse = createCoarseFilter(needs, this.#policy);
     const ranked: Candidate[] = [];
     const unranked: ClusterNode[] = [];
     for (const name of names) {
@@ -119,12 +117,12 @@ export class Filter {
       answers.push({ node: node.name, score: verdict.score, cpus: verdict.cpus, spreads: shares || spreads });
     };
     for (const { node } of ranked) {
-      if (hasEnough(node) && spread.complete) break;
+      if (hasEnough(node) && spread.isComplete()) break;
       check(node);
     }
     // Only here are nodes on which the pod shares CPUs, and pods with a CPU mask, which have no exclusive CPUs.
     for (const node of this.#keepingMask(needs, unranked, refusals)) {
-      if (!needs.mayShare && hasEnough(node) && spread.complete) break;
+      if (!needs.mayShare && hasEnough(node) && spread.isComplete()) break;
       check(node);
     }
     return prefersNetworks ? highestScores(answers, limit) : answers;
@@ -146,7 +144,7 @@ export class Filter {
    * nodes that suit it.
    */
   missed(needs: PodNeeds, offered: readonly string[]): string | undefined {
-    const coarse = new CoarseFilter(needs, this.#policy);
+    const coarse = createCoarseFilter(needs, this.#policy);
     const names = new Set(offered);
     let predictions = 0;
     for (const node of this.#fleet.nodes()) {

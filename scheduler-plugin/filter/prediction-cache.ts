@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { type MaskRequest, maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { judgeMask, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { alignsOrRefuses, withoutPods } from '../../model/placement/needs.ts';
@@ -20,7 +21,7 @@ export function createPredictions(
   assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[],
   goneFrom: (node: ClusterNode) => ReadonlySet<string>,
 ) {
-  const kinds = new Map<string, Map<string, NodeVerdict>>();
+  const kinds = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_KINDS);
 
   const predict = (needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict => {
     const host = fleet.host(node);
@@ -38,23 +39,13 @@ export function createPredictions(
     const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(node).size > 0;
     if (assumed.length > 0 || depends || reportsPod(node, needs.request.uid)) return predict(needs, node, assumed);
     const kind = needs.key + needs.interfaces;
-    const verdicts = kinds.get(kind) ?? new Map<string, NodeVerdict>();
-    if (verdicts.size === 0) remember(kinds, kind, verdicts, MAX_KINDS);
-    const cached = verdicts.get(node.load);
-    if (cached !== undefined) return cached;
-    const verdict = predict(needs, node, []);
-    remember(verdicts, node.load, verdict, MAX_LOADS);
-    return verdict;
+    return kinds
+      .getOrCreate(kind, () => new BoundedMap(MAX_LOADS))
+      .getOrCreate(node.load, () => predict(needs, node, []));
   };
 }
 
-function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  const [oldest] = map.keys();
-  if (map.size >= most && oldest !== undefined) map.delete(oldest);
-  map.set(key, value);
-}
-
-/** Maximum mask requests, and node states for each. Beyond that, all are forgotten. */
+/** Maximum mask requests, and node states for each. */
 const MAX_REQUESTS = 32;
 const MAX_STATES = 4096;
 
@@ -63,26 +54,14 @@ const MAX_STATES = 4096;
  * judged once.
  */
 export function createMaskVerdicts(): (maskRequest: MaskRequest, node: ClusterNode) => NodeVerdict {
-  const verdicts = new Map<string, Map<string, NodeVerdict>>();
+  const verdicts = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_REQUESTS);
 
   const judge = (maskRequest: MaskRequest, node: ClusterNode): NodeVerdict => {
     if (node.shape === undefined) throw new RangeError(`node ${node.name} has not reported its CPUs`);
     return judgeMask(maskRequest, maskHostOf({ ...node.shape.empty, owned: ownedCpusOf(node) }));
   };
-  return (maskRequest, node) => {
-    const key = maskRequestKey(maskRequest);
-    let states = verdicts.get(key);
-    if (states === undefined) {
-      if (verdicts.size >= MAX_REQUESTS) verdicts.clear();
-      states = new Map();
-      verdicts.set(key, states);
-    }
-    let verdict = states.get(node.load);
-    if (verdict === undefined) {
-      verdict = judge(maskRequest, node);
-      if (states.size >= MAX_STATES) states.clear();
-      states.set(node.load, verdict);
-    }
-    return verdict;
-  };
+  return (maskRequest, node) =>
+    verdicts
+      .getOrCreate(maskRequestKey(maskRequest), () => new BoundedMap(MAX_STATES))
+      .getOrCreate(node.load, () => judge(maskRequest, node));
 }

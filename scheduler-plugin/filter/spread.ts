@@ -16,7 +16,7 @@ export interface Spread {
   /** Records the prediction of a node. */
   tried(node: ClusterNode, fits: boolean): void;
   /** Whether no further node is wanted. */
-  readonly complete: boolean;
+  isComplete(): boolean;
 }
 
 /**
@@ -41,9 +41,7 @@ export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'
     tried(node, fits) {
       for (const spread of spreads) spread.tried(node, fits);
     },
-    get complete() {
-      return spreads.every((spread) => spread.complete);
-    },
+    isComplete: () => spreads.every((spread) => spread.isComplete()),
   };
 }
 
@@ -57,9 +55,7 @@ function spreadOverNodes(): Spread {
       tries--;
       if (fits) left--;
     },
-    get complete() {
-      return isComplete();
-    },
+    isComplete,
   };
 }
 
@@ -83,8 +79,6 @@ function spreadOverDomains(key: string, count: number): Spread {
       if (fits) answered++;
       if (fits || left === 1) settled++;
     },
-    get complete() {
-      return isComplete();
-    },
+    isComplete,
   };
 }

@@ -5,11 +5,10 @@ import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { BodyError } from '../../runtime/body-error.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { parseExtenderArgs } from '../extender/args.ts';
+import { filterError, filterResult, parseExtenderArgs } from '../extender/args.ts';
 import type { Explainer } from '../extender/explain.ts';
 import { type Extender, NotNow } from '../extender/extender.ts';
 import { preempt } from '../extender/preempt.ts';
-import { filterError, filterResult } from '../extender/result.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
@@ -110,13 +109,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
   };
 }
 
-interface Problem {
-  readonly malformed: boolean;
-  readonly status: number;
-  readonly message: string;
-}
-
-function problemOf(error: unknown): Problem {
+function problemOf(error: unknown) {
   if (error instanceof NotNow) return { malformed: false, status: 503, message: error.message };
   if (error instanceof BodyError) return { malformed: true, status: error.status, message: error.message };
   if (error instanceof PlumblineError) {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
-import { DEFAULT_RESERVATION } from '../../model/reservations/duration.ts';
+import { DEFAULT_RESERVATION } from '../../model/reservations/reservation.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 

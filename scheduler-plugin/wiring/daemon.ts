@@ -16,7 +16,7 @@ import { createServingDaemon } from '../../runtime/serving-daemon.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { createExplainer } from '../extender/explain.ts';
-import { createDecisions } from '../filter/decisions.ts';
+import { createDecisions } from '../filter/refusals.ts';
 import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
 import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';

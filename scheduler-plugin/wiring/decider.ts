@@ -1,23 +1,25 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { createDpuHealth } from '../cluster/dpu-health.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions, createStuckPods } from '../controllers/evictions.ts';
-import { createLauncherEvents } from '../controllers/launcher-events.ts';
+import { createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
+import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
+import { createPausedStarts, createStartWriter } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
-import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck, createTakeover } from '../controllers/recheck.ts';
 import { createExtender } from '../extender/extender.ts';
-import type { Decisions } from '../filter/decisions.ts';
+import type { Decisions } from '../filter/refusals.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createCpuMasks } from './cpu-masks.ts';
 
 /** The extender, and the controllers that run while this replica is the active one. */
 export type Decider = ReturnType<typeof createDecider>;
@@ -146,5 +148,45 @@ export function createDecider(options: DeciderOptions) {
     stop() {
       for (const part of [recheck, evictions, writer, dpuHealth, masks]) part.stop();
     },
+  };
+}
+
+interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'metrics' | 'log' | 'now'> {
+  readonly fleet: Fleet;
+  readonly active: () => boolean;
+}
+
+/**
+ * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
+ * masks.
+ */
+export function createCpuMasks(options: CpuMasksOptions) {
+  const { client, events, fleet, metrics, active, log, now } = options;
+  const starts = createPausedStarts({
+    writer: createStartWriter(client),
+    events,
+    active,
+    onResumed: () => metrics.resumed.inc(),
+    log,
+    now,
+  });
+  const vms = createMaskedVms({ client, onInstance: starts.changed, log, now });
+  const survey = createMaskSurvey({
+    fleet,
+    masked: vms.all,
+    active,
+    onCounted: (counts) => {
+      metrics.maskedVms.set(counts.vms);
+      metrics.maskedVmsWithoutNode.set(counts.withoutNode);
+      metrics.pausedStarts.set(active() ? starts.waiting : 0);
+    },
+  });
+  return {
+    pinningReported: starts.reported,
+    lookAtAll: starts.lookAtAll,
+    async run(signal: AbortSignal) {
+      await Promise.all([vms.run(signal), survey.run(signal)]);
+    },
+    stop: starts.stop,
   };
 }

@@ -10,7 +10,7 @@ import { createKubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { cacheProblem } from '../../kube/reflector.ts';
-import { parseConfiguredContext } from '../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../model/networks/context.ts';
 import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { watchLaunchers } from '../../node-agent/vm-pinning/launchers.ts';

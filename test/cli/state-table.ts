@@ -1,6 +1,5 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Reason, Stage, Verdict } from '../../model/vm-state/reasons.ts';
-import type { RemedyId } from '../../model/vm-state/remedy.ts';
 import { placeLostText } from '../../model/vm-state/starting.ts';
 import { REPORT } from './cluster-fixture.ts';
 import type { ApiObject, Objects } from './objects-api.ts';
@@ -20,7 +19,7 @@ export interface StateCase {
   readonly state: Stage;
   readonly verdict: Verdict;
   readonly reason: Reason;
-  readonly remedies: readonly RemedyId[];
+  readonly remedies: readonly string[];
   /** Outputs that do not check every node for each pod; default: the same. */
   readonly coarse?: Reason;
 }
@@ -175,7 +174,7 @@ function cluster(parts: Parts): Objects {
 const one = (
   title: string,
   [state, verdict, reason]: readonly [Stage, Verdict, Reason],
-  remedies: readonly RemedyId[],
+  remedies: readonly string[],
   parts: Parts,
   more: Partial<StateCase> = {},
 ): StateCase => ({ title, state, verdict, reason, remedies, objects: cluster(parts), subject: ['vm', VM], ...more });

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, HostError, MAX_CELL_ID } from '../../model/host.ts';
-import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
+import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import { topologyOfHost } from '../../model/kubelet/topology.ts';
 import { container, pod, predictable } from '../model/kubelet/fixture.ts';

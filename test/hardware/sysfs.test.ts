@@ -4,7 +4,7 @@ import { readSysfs } from '../../hardware/sysfs.ts';
 import { SysfsError } from '../../hardware/sysfs-files.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
-import { describeSysfs } from '../../model/host-siblings.ts';
+import { describeSysfs } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
 import { needs } from '../support/parts.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { readSysfs } from '../../hardware/sysfs.ts';
 import type { HostDescription } from '../../model/host.ts';
-import { describeForKubelet } from '../../model/host-kubelet.ts';
+import { describeForKubelet } from '../../model/host-sysfs.ts';
 import type { Lab } from './lab.ts';
 import { execute } from './machine/commands.ts';
 

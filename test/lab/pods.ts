@@ -1,11 +1,12 @@
-import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
+import type { RequestingPod } from '../../model/kubelet/pod-request.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
+import type { ContainerShape } from '../../model/shapes.ts';
 import { DEVICE_WISHES, SRIOV_RESOURCES, TEST_RESOURCES } from './devices.ts';
 import type { Random } from './random.ts';
 
 /** A drawn pod with only the fields that the kubelet's managers read. */
-export interface DrawnPod extends Pod {
-  readonly spec: { readonly containers: readonly PodContainer[]; readonly initContainers: readonly PodContainer[] };
+export interface DrawnPod extends RequestingPod {
+  readonly spec: { readonly containers: readonly ContainerShape[]; readonly initContainers: readonly ContainerShape[] };
 }
 
 /** Odd counts are rare if whole cores are required: there they only show that odd is refused. */
@@ -63,7 +64,7 @@ export function drawPod(
   };
   const someDevices = (share: number) =>
     devices !== 'none' && random.chance(share) ? random.oneOf(DEVICE_WISHES) : {};
-  const container = (name: string, share: number): PodContainer => {
+  const container = (name: string, share: number): ContainerShape => {
     const cpu = `${random.oneOf(cpus)}`;
     const isMain = name === 'main';
     const wishes = devices === 'several' && isMain ? severalDevices(random) : someDevices(share);
@@ -73,8 +74,8 @@ export function drawPod(
   const main = container('main', 0.65);
   const second = () => container('second', 0.3);
   const init = () => container('init', 0.3);
-  const sidecar = (): PodContainer => ({ ...container('sidecar', 0.3), restartPolicy: 'Always' });
-  const small: PodContainer = { name: 'helper', resources: { limits: { cpu: '100m', ...LITTLE } } };
+  const sidecar = (): ContainerShape => ({ ...container('sidecar', 0.3), restartPolicy: 'Always' });
+  const small: ContainerShape = { name: 'helper', resources: { limits: { cpu: '100m', ...LITTLE } } };
   switch (kind) {
     case 'alone':
       return pod([main]);
@@ -104,7 +105,7 @@ function severalDevices(random: Random): Record<string, string> {
   return wishes;
 }
 
-function pod(containers: readonly PodContainer[], initContainers: readonly PodContainer[] = []): DrawnPod {
+function pod(containers: readonly ContainerShape[], initContainers: readonly ContainerShape[] = []): DrawnPod {
   return { spec: { containers, initContainers } };
 }
 
@@ -128,7 +129,7 @@ export function schedulable(
 const COUNTED = ['cpu', 'memory', 'hugepages-2Mi', 'hugepages-1Gi'] as const;
 
 function peakOf({ spec }: DrawnPod, resource: string): number {
-  const amount = ({ resources }: PodContainer) => milliValue(parseQuantity(resources?.limits?.[resource] ?? '0'));
+  const amount = ({ resources }: ContainerShape) => milliValue(parseQuantity(resources?.limits?.[resource] ?? '0'));
   let sidecars = 0;
   let peak = 0;
   for (const container of spec.initContainers) {
@@ -165,13 +166,13 @@ const NEVER_THERE = 'never-there';
  */
 export function manifestOf(pod: DrawnPod, name: string, node: string, starts = true) {
   const held = starts ? {} : { volumeMounts: [{ name: NEVER_THERE, mountPath: '/never' }] };
-  const lasting = (container: PodContainer) => ({
+  const lasting = (container: ContainerShape) => ({
     ...container,
     ...held,
     image: 'lab/pause:1',
     imagePullPolicy: 'Never',
   });
-  const ending = (container: PodContainer) => ({
+  const ending = (container: ContainerShape) => ({
     ...container,
     ...held,
     image: 'lab/busybox:1',
@@ -180,7 +181,7 @@ export function manifestOf(pod: DrawnPod, name: string, node: string, starts = t
   });
   return {
     apiVersion: 'v1',
-    kind: 'Pod',
+    kind: 'RequestingPod',
     metadata: { name },
     spec: {
       nodeName: node,

@@ -1,6 +1,5 @@
 import type { Admission } from '../../model/kubelet/admission.ts';
-import { podRequestOf } from '../../model/kubelet/pod-request.ts';
-import type { Pod } from '../../model/kubelet/pod-shape.ts';
+import { podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { type PlacementHost, preparedHost, unpredictableFor } from '../../model/placement/needs.ts';
@@ -13,11 +12,11 @@ import { snapshotOf } from './snapshot.ts';
 export interface Forecast {
   readonly state: KubeletState;
   /** The kubelet's decision about a new pod, or why it is not predicted. */
-  admit(name: string, pod: Pod): Admission | { readonly unpredictable: string };
+  admit(name: string, pod: RequestingPod): Admission | { readonly unpredictable: string };
   /** The state after the pod is deleted. Only its CPUs are predicted: a report has no owners of devices and memory. */
   without(name: string): KubeletState;
   /** The CPUs and the verdict on each pod after a restart of the kubelet. */
-  restart(pods: ReadonlyMap<string, Pod>): Restarted;
+  restart(pods: ReadonlyMap<string, RequestingPod>): Restarted;
 }
 
 export interface Restarted {

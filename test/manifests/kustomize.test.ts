@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseConsoleConfig } from '../../console/server/config.ts';
-import { ASKING } from '../../model/admission/asking.ts';
+import { ASKING } from '../../model/launcher/annotation.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';

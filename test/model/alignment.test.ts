@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { alignedCpus, annotatedThreadsPerCore, isAligned, paddingCpus } from '../../model/alignment.ts';
+import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../../model/alignment.ts';
 
 const cpus = fc.nat(4096);
 const threads = fc.integer({ min: 1, max: 16 });
@@ -26,7 +26,6 @@ describe('alignment to whole cores', () => {
         assert.equal(to % threadsPerCore, 0);
         assert.ok(to >= from && to - from < threadsPerCore);
         assert.ok(isAligned(to, threadsPerCore));
-        assert.equal(paddingCpus(to, threadsPerCore), 0);
       }),
     );
   });
@@ -35,10 +34,5 @@ describe('alignment to whole cores', () => {
     assert.equal(annotatedThreadsPerCore([]), 2);
     assert.equal(annotatedThreadsPerCore([1]), 2);
     assert.equal(annotatedThreadsPerCore([1, 8, 2]), 8);
-  });
-
-  it('refuses an invalid count', () => {
-    for (const bad of [-1, 1.5, Number.NaN]) assert.throws(() => paddingCpus(bad, 2), RangeError);
-    for (const bad of [0, -2, 0.5, Number.NaN]) assert.throws(() => paddingCpus(2, bad), RangeError);
   });
 });

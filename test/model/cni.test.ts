@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { parseCniArgs, podOf } from '../../model/cni/args.ts';
-import { ConflistError, GATE_FILES, gateConflist } from '../../model/cni/conflist.ts';
-import { decideAdd, decideStatus, dependsOnDpu, hasDpuDevice } from '../../model/cni/decide.ts';
-import { choosePrimary, planConflist } from '../../model/cni/primary.ts';
+import { ConflistError, choosePrimary, GATE_FILES, gateConflist, planConflist } from '../../model/cni/conflist.ts';
+import { decideAdd, decideStatus, dependsOnDpu, hasDpuDevice, parseCniArgs, podOf } from '../../model/cni/decide.ts';
 
 const ENTRY = { type: 'plumbline-gate' };
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay', ipam: {}, dns: {} };

@@ -3,21 +3,20 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
-import { planPins } from '../../model/cpu-mask/host-pins.ts';
+import { overlaps, planPins } from '../../model/cpu-mask/host-pins.ts';
 import {
   ALL,
   briefMask,
   type CpuMask,
   checkCount,
   checkHost,
-  cpusOf,
   entryOf,
   formatMask,
   maskForHost,
   parseMask,
   pinsNothing,
+  summaryOf,
 } from '../../model/cpu-mask/mask.ts';
-import { overlaps } from '../../model/cpu-mask/overlap.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { processorTime } from '../support/processor-time.ts';
@@ -160,7 +159,7 @@ describe('the check of a mask', () => {
     assert.match(fault?.message ?? '', /names CPU 3, which is not online on this host \(it has 0-2,7\)/);
     assert.equal(checkHost(parseMask('all'), CpuSet.EMPTY), undefined);
     assert.equal(checkHost(parseMask('0'), CpuSet.EMPTY)?.code, 'host-cpus');
-    assert.equal(cpusOf(parseMask('1:all:200')).toString(), '1,200');
+    assert.equal(summaryOf(parseMask('1:all:200')).cpus.toString(), '1,200');
   });
 
   it('M5: falls back to all on a host that is too small only on request', () => {

@@ -6,10 +6,10 @@ import {
   type HostDescription,
   HostError,
   isWholeCores,
+  missingThreads,
   unevenCore,
 } from '../../model/host.ts';
-import { missingThreads } from '../../model/host-cores.ts';
-import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
+import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */

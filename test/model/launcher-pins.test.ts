@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { housekeeping } from '../../model/launcher/housekeeping.ts';
-import type { LauncherCells } from '../../model/launcher/pin-pool.ts';
 import {
+  type LauncherCells,
   LauncherPinError,
   type LauncherPinRequest,
   type LauncherPins,
   launcherPins,
 } from '../../model/launcher/pins.ts';
+import { housekeeping } from '../../model/launcher/qemu-threads.ts';
 import { run as runPinCases } from '../vectors/kubevirt-pinning.ts';
 
 /** One NUMA node with 16 cores; the sibling of CPU n is n + 16. */

@@ -4,9 +4,8 @@ import { hostPins } from '../../model/cpu-mask/host-pins.ts';
 import { parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
-import { ioThreadPins, launcherCells } from '../../model/launcher/io-pins.ts';
 import { launcherPins } from '../../model/launcher/pins.ts';
-import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
+import { ioThreadPins, launcherCells, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 

@@ -7,10 +7,10 @@ import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/
 import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
-import { askedMultiples, type NodeKind } from '../../model/launcher/node-kind.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
+import { askedMultiples, type NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { run as runCpuCases } from '../vectors/kubevirt-cpu.ts';
 
 const vectors = join(import.meta.dirname, '../vectors');
@@ -83,7 +83,7 @@ function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {
     ...request,
   });
   return {
-    outcome: decision.kind === 'pad' ? `${decision.from} -> ${decision.to}` : decision.why,
+    outcome: decision.kind === 'pad' ? `${decision.to}` : decision.why,
     codes: decision.findings.map(({ code }) => code),
     decision,
   };
@@ -134,8 +134,8 @@ describe('the CPU request of a launcher', () => {
   });
 
   for (const [what, v, s, from, to] of [
-    ['W4: one vCPU, pool of 1', 1, 1, 3, '3 -> 4'],
-    ['W4: two vCPUs, pool of 1', 2, 1, 5, '5 -> 6'],
+    ['W4: one vCPU, pool of 1', 1, 1, 3, '4'],
+    ['W4: two vCPUs, pool of 1', 2, 1, 5, '6'],
     ['W4: five vCPUs, no pool', 5, 0, 6, 'aligned'],
   ] as const) {
     it(`${what}: KubeVirt’s even-parity pod of ${from} is repaired, not padded twice`, () => {
@@ -148,7 +148,7 @@ describe('the CPU request of a launcher', () => {
   it('W4: with SMT off, only the CPU that KubeVirt leaves out is added', () => {
     const parity = { [EVEN_PARITY_ANNOTATION]: '' };
     const auto = { candidates: [1], policy: 'auto' } as const;
-    assert.equal(decide({ cpu: '3' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, '3 -> 4');
+    assert.equal(decide({ cpu: '3' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, '4');
     assert.equal(decide({ cpu: '5' }, { ...auto, vmi: vmi({ cores: 2 }, 1, parity) }).outcome, 'aligned');
     assert.equal(decide({ cpu: '9' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, 'aligned');
   });
@@ -162,12 +162,12 @@ describe('the padding decision', () => {
     outcome: string,
     codes: string[],
   ][] = [
-    ['W1: 4c2t isolated, SMT2', {}, {}, '9 -> 10', []],
+    ['W1: 4c2t isolated, SMT2', {}, {}, '10', []],
     ['W2: 3 vCPUs', { cpu: '4' }, {}, 'aligned', []],
-    ['W2: SMT4', {}, { candidates: [4] }, '9 -> 12', []],
-    ['W2: SMT8', {}, { candidates: [8] }, '9 -> 16', []],
+    ['W2: SMT4', {}, { candidates: [4] }, '12', []],
+    ['W2: SMT8', {}, { candidates: [8] }, '16', []],
     ['W2: no SMT under auto', {}, { candidates: [1], policy: 'auto' }, 'aligned', []],
-    ['no SMT, annotated: at least an even number', {}, { candidates: [1] }, '9 -> 10', []],
+    ['no SMT, annotated: at least an even number', {}, { candidates: [1] }, '10', []],
     [
       'auto, annotated, and no kubelet requires whole cores',
       {},
@@ -182,20 +182,20 @@ describe('the padding decision', () => {
       'aligned',
       [],
     ],
-    ['a plain SMT8 node does not count', {}, { candidates: plain(8) }, '9 -> 10', []],
+    ['a plain SMT8 node does not count', {}, { candidates: plain(8) }, '10', []],
     [
       'one among SMT2 nodes that require whole cores',
       {},
       { candidates: askedMultiples([kindOf(2), kindOf(8, false)]) },
-      '9 -> 10',
+      '10',
       [],
     ],
-    ['no node has reported', {}, { candidates: [] }, '9 -> 10', []],
-    ['no node has reported, auto, annotated', {}, { candidates: [], policy: 'auto' }, '9 -> 10', []],
+    ['no node has reported', {}, { candidates: [] }, '10', []],
+    ['no node has reported, auto, annotated', {}, { candidates: [], policy: 'auto' }, '10', []],
     ['no node has reported, auto', { annotations: {} }, { candidates: [], policy: 'auto' }, 'aligned', []],
-    ['auto needs no annotation', { annotations: {} }, { candidates: [4], policy: 'auto' }, '9 -> 12', []],
-    ['always needs no annotation', { annotations: {} }, { candidates: [], policy: 'always' }, '9 -> 10', []],
-    ['W12: mixed candidates take the largest', {}, { candidates: [2, 1, 4, 2] }, '9 -> 12', ['mixed-candidates']],
+    ['auto needs no annotation', { annotations: {} }, { candidates: [4], policy: 'auto' }, '12', []],
+    ['always needs no annotation', { annotations: {} }, { candidates: [], policy: 'always' }, '10', []],
+    ['W12: mixed candidates take the largest', {}, { candidates: [2, 1, 4, 2] }, '12', ['mixed-candidates']],
     ['W3: no annotation', { annotations: {} }, {}, 'not-annotated', []],
     [
       'W3: not dedicated',
@@ -220,34 +220,34 @@ describe('the padding decision', () => {
       'not-annotated',
       ['unknown-annotation-value'],
     ],
-    ['W5: migration target', { labels: { 'kubevirt.io/migrationJobUID': 'm' } }, {}, '9 -> 10', []],
+    ['W5: migration target', { labels: { 'kubevirt.io/migrationJobUID': 'm' } }, {}, '10', []],
     [
       'W5: ephemeral provisioning',
       { annotations: { ...annotated, 'kubevirt.io/ephemeral-provisioning': 'true' } },
       {},
-      '9 -> 10',
+      '10',
       [],
     ],
     ['W5: hot-plug', { labels: { 'kubevirt.io': 'hotplug-disk' } }, {}, 'not-a-launcher', []],
-    ['W11: 9000m', { cpu: '9000m' }, {}, '9 -> 10', []],
-    ['W11: 9e0', { cpu: '9e0', limit: '9' }, {}, '9 -> 10', []],
+    ['W11: 9000m', { cpu: '9000m' }, {}, '10', []],
+    ['W11: 9e0', { cpu: '9e0', limit: '9' }, {}, '10', []],
     ['W11: not a whole number', { cpu: '9500m' }, {}, 'no-exclusive-cpus', []],
     ['W11: request below limit', { cpu: '9', limit: '10' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
     ['W11: pod-level resources', { podLevel: { cpu: '10' } }, {}, 'pod-level-resources', ['pod-level-resources']],
     ['W11: no resources', { cpu: '0' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
     ['more CPUs than any host has', { cpu: '1e15' }, {}, 'no-exclusive-cpus', []],
-    ['W9: an integral sidecar', { after: [container('hook-sidecar-0', '1')] }, {}, '9 -> 10', ['misaligned-container']],
-    ['an aligned sidecar', { after: [container('hook-sidecar-0', '2')] }, {}, '9 -> 10', []],
-    ['an ordinary sidecar', { init: [container('guest-console-log', '15m')] }, {}, '9 -> 10', []],
-    ['an integral init container', { init: [container('init', '3')] }, {}, '9 -> 10', ['misaligned-container']],
+    ['W9: an integral sidecar', { after: [container('hook-sidecar-0', '1')] }, {}, '10', ['misaligned-container']],
+    ['an aligned sidecar', { after: [container('hook-sidecar-0', '2')] }, {}, '10', []],
+    ['an ordinary sidecar', { init: [container('guest-console-log', '15m')] }, {}, '10', []],
+    ['an integral init container', { init: [container('init', '3')] }, {}, '10', ['misaligned-container']],
     [
       'a sidecar that prevents Guaranteed',
       { before: [container('mesh', '100m', '200m')] },
       {},
-      '9 -> 10',
+      '10',
       ['not-guaranteed'],
     ],
-    ['a sidecar without resources', { before: [{ name: 'mesh' }] }, {}, '9 -> 10', ['not-guaranteed']],
+    ['a sidecar without resources', { before: [{ name: 'mesh' }] }, {}, '10', ['not-guaranteed']],
   ];
   for (const [what, options, request, outcome, codes] of cases) {
     it(`${what}: ${[outcome, ...codes].join(', ')}`, () => {
@@ -257,9 +257,9 @@ describe('the padding decision', () => {
     });
   }
 
-  it('names the container by index, wherever injectors put it', () => {
+  it('finds the container wherever injectors put it', () => {
     const { decision } = decide({ before: [container('mesh', '100m')] });
-    assert.ok(decision.kind === 'pad' && decision.container === 1);
+    assert.ok(decision.kind === 'pad');
   });
 
   it('describes problems in at most 256 characters', () => {
@@ -277,7 +277,7 @@ describe('the padding decision', () => {
     for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
       const admitted: Pod = podSchema.parse(fixture(name));
       const decision = decideAlignment({ pod: admitted, vmi: one, candidates: [2], gate: true });
-      assert.deepEqual(decision, { kind: 'pad', container: 0, from: 9, to: 10, threadsPerCore: 2, findings: [] });
+      assert.deepEqual(decision, { kind: 'pad', to: 10, threadsPerCore: 2, findings: [] });
     }
     const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
     assert.deepEqual(recognizeLauncher(hotPlug), { kind: 'other', why: 'hot-plug' });

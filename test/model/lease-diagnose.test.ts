@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { dpuConnections } from '../../model/cni/connection-status.ts';
 import { type DpuSighting, diagnoseDpu, type LeaseLook } from '../../model/lease/diagnose.ts';
-import { RELEASED_HOLDER } from '../../model/lease/released.ts';
-import { leaseForm } from '../../model/lease/repair.ts';
+import { leaseForm, RELEASED_HOLDER } from '../../model/lease/repair.ts';
 
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
 const { ownerReferences, ...spec } = leaseForm(NODE);

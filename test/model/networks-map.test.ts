@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import {
   NetworkMapError,
   networkMapFor,
   overlayNetworkMap,
   parseNetworkMap,
 } from '../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../model/networks/reach.ts';
 
 const host = CpuSet.parse('0-3');
 

@@ -13,23 +13,25 @@ import {
   parseAttachments,
   refText,
 } from '../../model/networks/attachments.ts';
-import { type NodeReach, reachFinding } from '../../model/networks/common-cell.ts';
 import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
 import {
   type AffinityByInterface,
   type InterfaceSources,
   interfacesOf,
-  type NetworkedVmi,
   type NetworkInterface,
   parseAffinities,
 } from '../../model/networks/interfaces.ts';
-import { classifyNad, type NadShape } from '../../model/networks/nad.ts';
+import { classifyNad, type NadShape, nadFacts } from '../../model/networks/nad.ts';
+import { type NodeReach, reachFinding } from '../../model/networks/reach.ts';
 import { type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { run as runNads } from '../vectors/nads.ts';
 
 const vectors = join(import.meta.dirname, '../vectors');
 const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
+
+const classify = (nad: NadShape, context = EMPTY_CONTEXT) => classifyNad(nadFacts(nad), context);
 
 function ovnNad(name: string, config: Record<string, unknown>): NadShape {
   const netAttachDefName = `ns/${name}`;
@@ -78,7 +80,7 @@ function resolve({ networks, annotation, wishes = {}, exclusive = true, sources 
   const resolution = resolveNetworks({
     interfaces,
     preferences: parseAffinities(JSON.stringify(wishes)),
-    findNad: (ref) => nads.get(refText(ref)),
+    findNad: (ref) => (nads.has(refText(ref)) ? nadFacts(nads.get(refText(ref))!) : undefined),
     context: EMPTY_CONTEXT,
     exclusive,
   });
@@ -110,7 +112,7 @@ describe('classification of networks', () => {
       delegate: { type: 'ovn-k8s-cni-overlay', topology: 'localnet' },
     };
     const nad = { metadata: {}, spec: { config: JSON.stringify(config) } };
-    assert.deepEqual(classifyNad(nad, EMPTY_CONTEXT), { kind: 'physnet', physnet: 'blue' });
+    assert.deepEqual(classify(nad, EMPTY_CONTEXT), { kind: 'physnet', physnet: 'blue' });
   });
 
   it('never throws, for any configuration', () => {
@@ -139,7 +141,7 @@ describe('classification of networks', () => {
     );
     fc.assert(
       fc.property(config, (text) => {
-        const { kind } = classifyNad({ metadata: {}, spec: { config: text } }, EMPTY_CONTEXT);
+        const { kind } = classify({ metadata: {}, spec: { config: text } }, EMPTY_CONTEXT);
         assert.ok(['physnet', 'tunnel', 'device', 'none', 'unknown'].includes(kind));
       }),
     );
@@ -147,7 +149,7 @@ describe('classification of networks', () => {
 
   it('does not read an overlong configuration or field', () => {
     const classOf = (config: object, annotations = {}) =>
-      classifyNad({ metadata: { annotations }, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
+      classify({ metadata: { annotations }, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
     const long = 'x'.repeat(300_000);
     const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'blue' };
     assert.deepEqual(classOf({ ...localnet, comment: long }), { kind: 'none', warning: 'invalid-json' });
@@ -162,7 +164,7 @@ describe('classification of networks', () => {
   it('puts a localnet network on the physnet of its name, and on none without a name', () => {
     const classOf = (more: object) => {
       const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', ...more };
-      return classifyNad({ metadata: {}, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
+      return classify({ metadata: {}, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
     };
     assert.deepEqual(classOf({ name: 'blue' }), { kind: 'physnet', physnet: 'blue' });
     for (const more of [{}, { name: '' }, { name: '', physicalNetworkName: '' }]) {
@@ -271,7 +273,7 @@ describe('interfaces', () => {
     metadata: { annotations: { [NETWORKS_ANNOTATION]: text, ...more } },
     spec: {},
   });
-  const guest = (networks: NonNullable<NetworkedVmi['spec']['networks']>): NetworkedVmi => ({ spec: { networks } });
+  const guest = (networks: NonNullable<VmiShape['spec']['networks']>) => ({ spec: { networks } });
 
   it('use the VMI’s names if there is one, not KubeVirt’s names in the pod', () => {
     const pod: Pod = podSchema.parse(fixture('virt-launcher-pod.admission'));
@@ -561,7 +563,7 @@ describe('resolved networks of a VM', () => {
       resolveNetworks({
         interfaces: [{ name: 'a', role: 'secondary', ref: { namespace: 'ns', name: 'chain' } }],
         preferences: new Map(),
-        findNad: () => ({ metadata: {}, spec: { config: JSON.stringify(config) } }),
+        findNad: () => nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } }),
         context: EMPTY_CONTEXT,
         exclusive: true,
       }).findings.map(({ code, message }) => `${code}: ${message}`);
@@ -593,7 +595,7 @@ describe('resolved networks of a VM', () => {
 
   it('the API’s own definition is accepted', () => {
     const parsed = networkAttachmentDefinition.parse({ metadata: { name: 'a' }, spec: { config: '{"type":"sriov"}' } });
-    assert.deepEqual(classifyNad(parsed, EMPTY_CONTEXT), { kind: 'device' });
+    assert.deepEqual(classify(parsed, EMPTY_CONTEXT), { kind: 'device' });
   });
 });
 

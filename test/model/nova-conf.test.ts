@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { networkMapFor } from '../../model/networks/network-map.ts';
-import { readNovaConf, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
-import { parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
+import { parseOsloConfig, readNovaConf, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
 import type { HostCase } from '../vectors/nova-vswitch-config.ts';
 
 const parse = (...texts: string[]) =>

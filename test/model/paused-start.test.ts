@@ -9,7 +9,7 @@ import {
   type StartingVmi,
   type StartStep,
 } from '../../model/launcher/paused-start.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const [T1, T2] = ['2026-11-01T10:00:00Z', '2026-11-01T10:05:00Z'];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
-import { describeSysfs } from '../../model/host-siblings.ts';
+import { describeSysfs } from '../../model/host-sysfs.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/settings.ts';
 import { checkpointChecksum, createStateFile, readStateFile } from '../../sandbox/kubelet/state-file.ts';

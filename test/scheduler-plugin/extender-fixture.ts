@@ -7,10 +7,9 @@ import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
 import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
+import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
-import { filterResult } from '../../scheduler-plugin/extender/result.ts';
-import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
+import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 

@@ -1,5 +1,5 @@
 import type { Host, HostDescription } from '../../model/host.ts';
-import { grouped } from '../../model/host-siblings.ts';
+import { grouped } from '../../model/host-sysfs.ts';
 
 /** Describes a host; `createHost` builds the same host from the description. */
 export function describeHost(host: Host): HostDescription {

@@ -1,13 +1,11 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { Accumulator, type Sorting } from '../../model/kubelet/accumulator.ts';
 import { CpuManager } from '../../model/kubelet/cpu-manager.ts';
-import { takeDistributed } from '../../model/kubelet/distributed.ts';
 import { OptionError, readCpuOptions } from '../../model/kubelet/options.ts';
-import { TakeError, takePacked } from '../../model/kubelet/packed.ts';
 import { podCpus, podRequestOf } from '../../model/kubelet/pod-request.ts';
-import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubelet/rejection.ts';
-import { checkState } from '../../model/kubelet/state-check.ts';
-import { allocateCpus, releaseCpus } from '../../model/kubelet/static-policy.ts';
+import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubelet/provider.ts';
+import { allocateCpus, checkState, releaseCpus } from '../../model/kubelet/static-policy.ts';
+import { TakeError, takeDistributed, takePacked } from '../../model/kubelet/take.ts';
 import { type CpuTopology, numaMask, numaNodes } from '../../model/kubelet/topology.ts';
 import { type KubeletCase, type NumaHint, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';

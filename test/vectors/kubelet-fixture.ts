@@ -1,9 +1,10 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
-import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
+import type { RequestingPod } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { createStaticPolicy, type StaticPolicy, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology } from '../../model/kubelet/topology.ts';
+import type { ContainerShape } from '../../model/shapes.ts';
 
 /** The kubelet vectors' own words, and what they stand for in the model. */
 
@@ -123,8 +124,8 @@ export function stateOf({ state }: KubeletCase): KubeletState {
   };
 }
 
-export function podOf(pod: FixturePod): Pod {
-  const container = ({ name, cpuRequest, cpuLimit, memory, restartPolicy }: FixtureContainer): PodContainer => ({
+export function podOf(pod: FixturePod): RequestingPod {
+  const container = ({ name, cpuRequest, cpuLimit, memory, restartPolicy }: FixtureContainer): ContainerShape => ({
     name,
     restartPolicy,
     resources: {

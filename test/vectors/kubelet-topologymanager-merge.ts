@@ -1,5 +1,5 @@
-import type { Hint, ProviderHints } from '../../model/kubelet/hint.ts';
 import { mergeHints, type TopologyPolicy } from '../../model/kubelet/merge.ts';
+import type { Hint, ProviderHints } from '../../model/kubelet/provider.ts';
 import type { NumaHint } from './kubelet-fixture.ts';
 import { type Adapter, collect, differs } from './outcome.ts';
 

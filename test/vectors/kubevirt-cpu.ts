@@ -2,8 +2,8 @@ import { alignedCpus, isAligned } from '../../model/alignment.ts';
 import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { decideAlignment } from '../../model/launcher/decide.ts';
-import type { GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface Amounts {

@@ -1,12 +1,13 @@
 import { EVEN_PARITY_ANNOTATION, type GuestTopology } from '../../model/launcher/cpus.ts';
-import { type LauncherCells, PinPool } from '../../model/launcher/pin-pool.ts';
 import {
+  type LauncherCells,
   LauncherPinError,
   type LauncherPinRequest,
   launcherPinRequest,
   launcherPins,
+  PinPool,
 } from '../../model/launcher/pins.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
 interface PinCase {
@@ -71,7 +72,7 @@ function vmiOf(one: PinCase): VmiShape {
           ...one.guest,
           dedicatedCpuPlacement: true,
           isolateEmulatorThread: one.isolateEmulatorThread ?? false,
-          numa: one.pool === 'strict' ? { guestMappingPassthrough: {} } : null,
+          numa: one.pool === 'strict' ? { guestMappingPassthrough: {} } : undefined,
         },
       },
     },

@@ -8,7 +8,7 @@ import {
   parseBridgeMappings,
   physnetsByBridge,
 } from '../../model/networks/context.ts';
-import { classifyNad, type NadShape, type NetworkClass } from '../../model/networks/nad.ts';
+import { classifyNad, type NadShape, type NetworkClass, nadFacts } from '../../model/networks/nad.ts';
 import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
 
 interface Vectors {
@@ -47,7 +47,7 @@ export const run: Adapter = (content) => {
     collect(
       samples,
       ({ id }) => id,
-      ({ nad, expected }) => differs(sorted(asVector(classifyNad(withOwnKey(nad), known))), sorted(expected)),
+      ({ nad, expected }) => differs(sorted(asVector(classifyNad(nadFacts(withOwnKey(nad)), known))), sorted(expected)),
     ),
     collect(annotations, ({ annotation }) => `annotation ${annotation}`, checkAnnotation),
   ]);

@@ -1,6 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { physnetOfResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
+import { nadFacts } from '../../model/networks/nad.ts';
 import { NetworkMapError, networkMapFor, parseNetworkMap } from '../../model/networks/network-map.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
@@ -82,7 +83,8 @@ function guest({ networks, expected }: GuestCase): Verdict {
       ref: { namespace: 'default', name: `nad${index}` },
     })),
     preferences: new Map(),
-    findNad: ({ name }) => ({ metadata: { name }, spec: { config: configs[Number(name.slice('nad'.length))] } }),
+    findNad: ({ name }) =>
+      nadFacts({ metadata: { name }, spec: { config: configs[Number(name.slice('nad'.length))] } }),
     context: EMPTY_CONTEXT,
     exclusive: true,
   });

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createWebhookApp, PATHS } from '../../webhook/app.ts';
-import { createWebhookMetrics } from '../../webhook/metrics.ts';
+import { createWebhookApp, createWebhookMetrics, PATHS } from '../../webhook/app.ts';
 import { silent } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createWebhookApp, PATHS } from '../../webhook/app.ts';
-import { createWebhookMetrics } from '../../webhook/metrics.ts';
+import { createWebhookApp, createWebhookMetrics, PATHS } from '../../webhook/app.ts';
 import type { Review } from '../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';

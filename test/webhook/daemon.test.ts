@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, fetch as send } from 'undici';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { parseConfiguredContext } from '../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../model/networks/context.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import { createPodMutation, createPodValidation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import {
+  type AdmissionAnswer,
   type AdmissionRequest,
   decodeReview,
   encodeReview,

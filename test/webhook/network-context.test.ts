@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseConfiguredContext } from '../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../model/networks/context.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { readNetworkContext } from '../../webhook/config.ts';
 import { tempDirectories } from '../support/files.ts';

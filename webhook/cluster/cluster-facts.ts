@@ -1,14 +1,18 @@
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
-import type { ClusterFacts, NetworkFacts, Settings } from '../../model/admission/facts.ts';
+import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import type { ClusterFacts, NetworkFacts, OwnerFacts, Settings } from '../../model/admission/facts.ts';
 import { doubtfulNetworks, type NetworkOwner } from '../../model/admission/networks.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { issuesText, PlumblineError } from '../../model/errors.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type ClusterView, NAD_PATH } from './cluster-view.ts';
+import { sleep, underSignals } from '../../runtime/time.ts';
+import { type ClusterView, NAD_PATH, VMI_PATH } from './cluster-view.ts';
 
 /**
  * Reads one definition from the API server, for one that may be newer than the watch. Undefined if it cannot be read.
@@ -83,4 +87,94 @@ export async function gatherCluster(
     nodeKinds: view.nodeKinds(),
     networks,
   };
+}
+
+/** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
+export type VmiLookup =
+  | { readonly kind: 'found'; readonly vmi: VmiShape }
+  | Extract<OwnerFacts, { kind: 'absent' | 'replaced' | 'unreadable' }>;
+
+export type LookUpVmi = ReturnType<typeof createVmiLookup>;
+
+export interface VmiLookupOptions {
+  readonly client: KubeClient;
+  /** Seconds for the whole lookup. */
+  readonly timeout: number;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+  /** Finds a VMI in the watched copy. */
+  readonly find: (namespace: string, name: string) => VmiShape | undefined;
+}
+
+/** Seconds between two checks of the watched copy during a request, and before a request is retried. */
+const LOOK = 0.05;
+const AGAIN = 0.2;
+
+/**
+ * Finds VMIs in the watched copy. It also asks the API server if the copy has no VMI with the uid, or one that does not
+ * match the launcher: the copy may be late, and the decision must not use an old state. The first result counts,
+ * because a launcher without a readable VMI is refused: a slow API server may deliver the VMI through the watch first,
+ * and a request that failed temporarily (a broken connection, 429, 5xx) is retried while there is time.
+ */
+export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions) {
+  /** @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI */
+  return async (namespace: string, reference: VmiReference, fits: (vmi: VmiShape) => boolean): Promise<VmiLookup> => {
+    const { name, uid } = reference;
+    const fitting = () => {
+      const known = find(namespace, name);
+      return known?.metadata.uid === uid && fits(known) ? known : undefined;
+    };
+    const known = fitting();
+    if (known !== undefined) return { kind: 'found', vmi: known };
+    const deadline = now() + timeout;
+    return underSignals([], undefined, async (signal) => {
+      const arrived = (async (): Promise<VmiLookup> => {
+        for (;;) {
+          await sleep(LOOK, signal);
+          const vmi = fitting();
+          if (vmi !== undefined) return { kind: 'found', vmi };
+        }
+      })();
+      const asked = (async (): Promise<VmiLookup> => {
+        for (;;) {
+          const { answer, again } = await ask(client, namespace, reference, { signal, timeout: deadline - now() });
+          if (!again || deadline - now() <= AGAIN) return answer;
+          await sleep(AGAIN, signal);
+        }
+      })();
+      // The signal ends the one that is slower.
+      for (const one of [arrived, asked]) one.catch(() => undefined);
+      return Promise.race([arrived, asked]);
+    });
+  };
+}
+
+/** Makes one request. `again`: a retry may succeed. */
+async function ask(
+  client: KubeClient,
+  namespace: string,
+  { name, uid }: VmiReference,
+  options: RequestOptions,
+): Promise<{ readonly answer: VmiLookup; readonly again: boolean }> {
+  const path = `${VMI_PATH}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances/${encodeURIComponent(name)}`;
+  let object: unknown;
+  try {
+    object = await client.get(path, options);
+  } catch (error) {
+    if (isNotFound(error)) return { answer: { kind: 'absent' }, again: false };
+    return { answer: { kind: 'unreadable', why: (error as Error).message }, again: isPassing(error) };
+  }
+  const result = virtualMachineInstance.safeParse(object);
+  if (!result.success) {
+    const why = `its shape is unexpected: ${issuesText(result.error)}`;
+    return { answer: { kind: 'unreadable', why }, again: false };
+  }
+  const found = result.data.metadata.uid ?? '';
+  if (found === uid) return { answer: { kind: 'found', vmi: result.data }, again: false };
+  return { answer: { kind: 'replaced', uid: found }, again: false };
+}
+
+/** Whether an error is temporary: no response, too many requests, or a server error. */
+function isPassing(error: unknown): boolean {
+  return error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }

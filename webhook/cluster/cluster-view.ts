@@ -4,27 +4,21 @@ import { cacheProblem, createReflector, type Watches } from '../../kube/reflecto
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
-import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
-import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
-import type { ConfiguredContext } from '../../model/networks/context-file.ts';
-import { type NetworkedVmi, PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
+import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
+import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ReportFault } from '../../model/report/check.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { createNodeCache } from './node-cache.ts';
-import { type CacheOptions, LIST_PAGE } from './options.ts';
-
-/** The fields of a VMI that affect the decision about its launcher. */
-export type VmiView = VmiShape & NetworkedVmi;
+import { type CacheOptions, createNodeCache, LIST_PAGE } from './node-cache.ts';
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-/** VMIs from the watch. */
 export function createVmiCache({ client, log, now }: CacheOptions) {
   const instances = createReflector({
     client,
@@ -39,12 +33,12 @@ export function createVmiCache({ client, log, now }: CacheOptions) {
   });
   return {
     watches: { VMIs: instances },
-    find: (namespace: string, name: string): VmiView | undefined => instances.items.get(`${namespace}/${name}`),
+    find: (namespace: string, name: string): VmiShape | undefined => instances.items.get(`${namespace}/${name}`),
   };
 }
 
-/** The launcher itself has the node selectors. */
-function vmiView({ metadata, spec }: VirtualMachineInstance): VmiView {
+/** The fields of a VMI that affect the decision about its launcher. The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiShape {
   const { limits, requests } = spec.domain.resources ?? {};
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {
@@ -194,7 +188,6 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     candidates: nodes.candidates,
     allReport: nodes.allReport,
     nodeKinds: nodes.kinds,
-    /** The physnets and tunnels that nodes report. */
     reportedNetworks: nodes.reportedNetworks,
     maskHosts: nodes.maskHosts,
   };

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type * as z from 'zod';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
 import type { ReportedDevices } from '../../model/kubelet/usage.ts';
-import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { roomsOf } from '../../model/placement/networks.ts';
@@ -46,19 +47,13 @@ export type KindReader = ReturnType<typeof createKindReader>;
 const SHARED = 512;
 
 export function createKindReader() {
-  const shared = new Map<string, ReadReport>();
-  const narrow = new Map<NodeKind, Map<string, NodeKind>>();
+  const shared = new BoundedMap<string, ReadReport>(SHARED);
+  const narrow = new BoundedMap<NodeKind, BoundedMap<string, NodeKind>>(SHARED);
   return {
     readRaw(raw: unknown): ReadReport {
       const parsed = kindStatus.safeParse(raw);
       if (!parsed.success) return faultOfError(parsed.error);
-      const status = parsed.data;
-      const key = digest(status);
-      const known = shared.get(key);
-      if (known !== undefined) return known;
-      const read = readStatus(status);
-      remember(shared, key, read);
-      return read;
+      return shared.getOrCreate(digest(parsed.data), () => readStatus(parsed.data));
     },
     /**
      * The same kind without networks whose devices the node does not advertise.
@@ -67,14 +62,9 @@ export function createKindReader() {
     narrowed(kind: NodeKind, advertised: string | undefined): NodeKind {
       const { physnets, tunnel } = kind.networks;
       if (advertised === undefined || (physnets.size === 0 && tunnel === undefined)) return kind;
-      const known = narrow.get(kind) ?? new Map<string, NodeKind>();
-      if (known.size === 0) remember(narrow, kind, known);
-      let narrowed = known.get(advertised);
-      if (narrowed === undefined) {
-        narrowed = without(kind, new Set(advertised.split(' ')));
-        remember(known, advertised, narrowed);
-      }
-      return narrowed;
+      return narrow
+        .getOrCreate(kind, () => new BoundedMap(SHARED))
+        .getOrCreate(advertised, () => without(kind, new Set(advertised.split(' '))));
     },
   };
 }
@@ -130,10 +120,4 @@ function without(kind: NodeKind, advertised: ReadonlySet<string>): NodeKind {
     ...kind,
     networks: { physnets: new Map(there), tunnel: advertised.has(TUNNEL_RESOURCE) ? tunnel : undefined },
   });
-}
-
-function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
-  const [oldest] = map.keys();
-  if (map.size >= SHARED && oldest !== undefined) map.delete(oldest);
-  map.set(key, value);
 }

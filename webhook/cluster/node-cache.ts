@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import {
   filteringTaints,
   type SelectingSpec,
@@ -14,6 +14,7 @@ import {
   type Taint,
   toleratesAll,
 } from '../../model/launcher/node-selection.ts';
+import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
@@ -25,8 +26,8 @@ import {
   type ReportFault,
 } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
-import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 export interface NodeCacheOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
@@ -87,7 +88,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     log,
     now,
   });
-  /** The parsed report of each node. */
   const read = new Map<string, ReadReport>();
   const intake = createFairIntake<unknown>((node, raw) => {
     const report = raw === undefined ? undefined : reader.readRaw(raw);
@@ -134,7 +134,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
         ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
       );
     },
-    /** The kinds of all reporting nodes. */
     kinds: (): readonly NodeKind[] => current().distinct,
     reportedNetworks: (): ReportedNetworks => current().networks,
     /** The CPUs that a mask can select, for the reporting nodes that a spec can run on; one entry for equal nodes. */
@@ -166,25 +165,18 @@ function candidateKinds(
   return open.size > 0 ? open : selected;
 }
 
-/** The resources as one text. */
 function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
 /** Results from each report that counts, and the faults of the others. */
-interface CountedReports {
-  readonly kinds: ReadonlyMap<string, NodeKind>;
-  readonly distinct: readonly NodeKind[];
-  readonly networks: ReportedNetworks;
-  readonly maskHosts: ReadonlyMap<string, MaskHost>;
-  readonly faults: ReadonlyMap<string, ReportFault>;
-}
+type CountedReports = ReturnType<typeof countReports>;
 
 function countReports(
   reports: ReadonlyMap<string, ReadReport>,
   nodes: ReadonlyMap<string, NodeView>,
   narrowed: KindReader['narrowed'],
-): CountedReports {
+) {
   const kinds = new Map<string, NodeKind>();
   const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();
@@ -219,3 +211,16 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
   }
   return { physnets, tunnel };
 }
+
+/** Options of every cache of the webhook. */
+export interface CacheOptions {
+  readonly client: KubeClient;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/**
+ * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
+ */
+export const LIST_PAGE = 100;

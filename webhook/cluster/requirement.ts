@@ -1,12 +1,11 @@
 import * as z from 'zod';
 import { list, name, text, word } from '../../kube/bounds.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
-import { refused } from '../../model/admission/answer.ts';
 import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Readiness } from '../../runtime/probes.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { Review } from '../review/admission-review.ts';
+import { type Review, refused } from '../review/admission-review.ts';
 
 const BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -80,7 +79,6 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
   };
 }
 
-/** The review of that write. */
 export function createRequirementReview(notReady: Readiness): Review {
   return async () => {
     const why = notReady();

@@ -1,7 +1,7 @@
 import { createReflector } from '../../kube/reflector.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import type { CacheOptions } from './options.ts';
+import type { CacheOptions } from './node-cache.ts';
 
 /** Seconds without a renewal: several times the duration of the Lease (base/scheduler/config.yaml). */
 const SILENT = 30;

@@ -1,15 +1,19 @@
-import type * as z from 'zod';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
-import { hasAsked } from '../../model/admission/asking.ts';
-import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
+import type {
+  LauncherFacts,
+  OrdinaryFacts,
+  OwnerFacts,
+  PodFacts,
+  SchedulerFacts,
+  Settings,
+} from '../../model/admission/facts.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
-import { asksForAlignment, asksForWholeCores } from '../../model/launcher/annotation.ts';
+import { asksForAlignment, asksForWholeCores, hasAsked } from '../../model/launcher/annotation.ts';
 import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
 import { fitsLauncher } from '../../model/launcher/decide.ts';
-import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
+import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
-import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
-import type { LookUpVmi } from '../cluster/vmi-lookup.ts';
+import { type ClusterFactsOptions, gatherCluster, type LookUpVmi } from '../cluster/cluster-facts.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
 
 /** The scheduler for launchers and for pods that opt in. */
@@ -25,23 +29,14 @@ export interface GatherOptions extends Settings, ClusterFactsOptions {
 
 /** A pod with the fields by which kube-scheduler selects its nodes. */
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
-type AdmittedPod = z.infer<typeof admittedPod>;
+
+type ReadLauncher = Omit<LauncherFacts, 'owner' | 'settings' | 'scheduler'>;
 
 /** A pod under review, by its role. */
 export type ReadPod =
-  | {
-      readonly kind: 'launcher';
-      readonly pod: AdmittedPod;
-      readonly namespace: string;
-      readonly vmi: VmiReference;
-      /** Index of `compute` in spec.containers. */
-      readonly compute: number;
-      readonly purpose: LauncherFacts['purpose'];
-    }
-  /** Asks for whole cores by annotation. */
-  | { readonly kind: 'ordinary'; readonly pod: AdmittedPod; readonly namespace: string }
-  | { readonly kind: 'other'; readonly pod: AdmittedPod }
-  | { readonly kind: 'unreadable'; readonly why: string };
+  | ReadLauncher
+  | Omit<OrdinaryFacts, 'cluster' | 'settings' | 'scheduler'>
+  | Exclude<PodFacts, LauncherFacts | OrdinaryFacts>;
 
 export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
   const parsed = admittedPod.safeParse(object);
@@ -75,14 +70,7 @@ export function schedulerFacts({ schedulerName, schedulerAway }: SchedulerRoute)
  * nothing else is read.
  */
 async function gatherOwner(
-  {
-    pod,
-    namespace,
-    vmi: reference,
-    compute,
-  }: Pick<LauncherFacts, 'namespace' | 'vmi' | 'compute'> & {
-    readonly pod: AdmittedPod;
-  },
+  { pod, namespace, vmi: reference, compute }: ReadLauncher,
   options: GatherOptions,
 ): Promise<OwnerFacts> {
   if (options.policy === 'annotated' && !hasAsked(pod.metadata)) return { kind: 'not-asked' };

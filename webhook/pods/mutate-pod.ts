@@ -1,12 +1,11 @@
 import { pod as podSchema } from '../../kube/resources.ts';
-import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
 import { resizeRefusal } from '../../model/admission/cpus.ts';
 import { decide } from '../../model/admission/decide.ts';
 import type { Decision, PodFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulingOf } from '../../model/admission/scheduling.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { AdmissionRequest, Review } from '../review/admission-review.ts';
+import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
 import { type GatherOptions, gather, readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 

@@ -1,9 +1,9 @@
 import jsonPatch from 'fast-json-patch';
-import type { PatchOperation } from '../../model/admission/answer.ts';
 import type { ContainerChange, PodChange } from '../../model/admission/facts.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
 import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
+import type { PatchOperation } from '../review/admission-review.ts';
 
 /** An object as received. It is patched in this form, so that fields outside the schemas are not lost. */
 export interface RawPod {

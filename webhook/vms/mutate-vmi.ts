@@ -1,9 +1,8 @@
 import { startingInstance } from '../../kube/virtual-machines.ts';
-import { type PatchOperation, refused } from '../../model/admission/answer.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { formatPausedStart, pausesAtStart } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import type { Review } from '../review/admission-review.ts';
+import { type PatchOperation, type Review, refused } from '../review/admission-review.ts';
 
 const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 

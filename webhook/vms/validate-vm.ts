@@ -1,14 +1,25 @@
-import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
-import { hasAsked } from '../../model/admission/asking.ts';
+import type * as z from 'zod';
+import type { ObjectMeta } from '../../kube/resources.ts';
+import {
+  startingInstance,
+  type startingSpec,
+  virtualMachine,
+  virtualMachineInstanceReplicaSet,
+  virtualMachinePool,
+} from '../../kube/virtual-machines.ts';
 import type { SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulerWarnings } from '../../model/admission/scheduling.ts';
-import { PlumblineError } from '../../model/errors.ts';
-import { checkTemplate, misplacedAnnotations, rejectionWarning } from '../../model/launcher/template.ts';
+import { issuesText, PlumblineError } from '../../model/errors.ts';
+import { hasAsked } from '../../model/launcher/annotation.ts';
+import {
+  checkTemplate,
+  misplacedAnnotations,
+  rejectionWarning,
+  type VmTemplate,
+} from '../../model/launcher/template.ts';
 import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
-import type { AdmissionRequest, Review } from '../review/admission-review.ts';
-import { type ReadTemplate, readTemplate } from './read-template.ts';
-import { maskWarnings } from './vm-masks.ts';
-import { reviewNetworks } from './vm-networks.ts';
+import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
+import { maskWarnings, reviewNetworks } from './vm-findings.ts';
 
 export interface VmValidationOptions extends Settings, ClusterFactsOptions {
   readonly route: Pick<SchedulerFacts, 'schedulerName'>;
@@ -58,7 +69,7 @@ async function validate(
     current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
   const namespace = request.namespace ?? current.outer.namespace ?? 'default';
   const aboutMask = maskWarnings(current, previous, options.view);
-  const aboutNetworks = await reviewNetworks({ namespace, current, previous }, options);
+  const aboutNetworks = await reviewNetworks(namespace, current, previous, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
   const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
   const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);
@@ -97,4 +108,61 @@ const JUDGED = [
 /** All fields that affect the review, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
   return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
+}
+
+/** The part of an object that VMIs are created from. */
+export interface ReadTemplate extends VmTemplate {
+  readonly outer: ObjectMeta;
+  readonly metadata: ObjectMeta;
+  readonly spec: z.infer<typeof startingSpec>;
+  /** Whether a VMI exists that was created from an earlier state of the template. */
+  readonly running: boolean;
+  /** Path of the template, for messages; undefined for a VMI. */
+  readonly path: string | undefined;
+}
+
+const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, ownerReferences: undefined };
+
+/**
+ * The template in an object of one of KubeVirt's kinds. A string says why it cannot be parsed; undefined: another kind.
+ */
+export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
+  switch (kind) {
+    case 'VirtualMachineInstance':
+      return read(startingInstance, object, (vmi) => made(vmi.metadata, vmi, undefined));
+    case 'VirtualMachine':
+      return read(virtualMachine, object, ({ metadata, spec: { template, instancetype }, status }) => ({
+        ...made(metadata, template, 'spec.template', instancetype),
+        running: status?.created === true,
+      }));
+    case 'VirtualMachineInstanceReplicaSet':
+      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec }) =>
+        made(metadata, spec.template, 'spec.template'),
+      );
+    case 'VirtualMachinePool':
+      return read(virtualMachinePool, object, ({ metadata, spec: { virtualMachineTemplate } }) => {
+        const { template, instancetype } = virtualMachineTemplate.spec;
+        return made(metadata, template, 'spec.virtualMachineTemplate.spec.template', instancetype);
+      });
+    default:
+      return undefined;
+  }
+}
+
+function made(
+  outer: ObjectMeta,
+  { metadata = NO_METADATA, spec }: { readonly metadata?: ObjectMeta | undefined; readonly spec: ReadTemplate['spec'] },
+  path: string | undefined,
+  instancetype?: unknown,
+): ReadTemplate {
+  return { outer, metadata, spec, instancetype: instancetype != null, running: false, path };
+}
+
+function read<S extends z.ZodType>(
+  schema: S,
+  object: unknown,
+  template: (found: z.output<S>) => ReadTemplate,
+): ReadTemplate | string {
+  const result = schema.safeParse(object);
+  return result.success ? template(result.data) : issuesText(result.error);
 }

@@ -1,5 +1,4 @@
-import { unevenCore } from '../../../model/host.ts';
-import { splitCore } from '../../../model/host-cores.ts';
+import { splitCore, unevenCore } from '../../../model/host.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import type { Facts } from '../facts/facts.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ZodError } from 'zod';
 import { lease as leaseSchema } from '../../../kube/resources.ts';
-import { nextRenewTime, parseMicroTime } from '../../../model/lease/renew-time.ts';
-import { leaseSeconds, MOST_LEASE_SECONDS } from '../../../model/lease/timing.ts';
+import { leaseSeconds, MOST_LEASE_SECONDS, nextRenewTime, parseMicroTime } from '../../../model/lease/timing.ts';
 import { almost, withLong } from '../mutation.ts';
 import type { Target } from '../target.ts';
 

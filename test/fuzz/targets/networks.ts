@@ -70,13 +70,12 @@ export const nad: Target<string> = {
     { piece: '{"type":"sbr","delegate":', tail: '0', closing: '}' },
     { head: '{"type":"', piece: '\\n', tail: '"}' },
   ),
-  fed: fedText((config) => classifyNad({ metadata: {}, spec: { config } }, EMPTY_CONTEXT)),
+  fed: fedText((config) => classifyNad(nadFacts({ metadata: {}, spec: { config } }), EMPTY_CONTEXT)),
   work: { base: 600, each: 60 },
   judge(config) {
     const definition = { metadata: { name: 'n', namespace: 'ns' }, spec: { config } };
-    const found = classifyNad(definition, EMPTY_CONTEXT);
+    const found = classifyNad(nadFacts(definition), EMPTY_CONTEXT);
     assert.ok(KINDS.includes(found.kind), `a class ${String(found.kind)}`);
-    assert.deepEqual(classifyNad(nadFacts(definition), EMPTY_CONTEXT), found);
     return found.kind === 'none' && found.warning !== undefined ? 'refused' : 'accepted';
   },
 };

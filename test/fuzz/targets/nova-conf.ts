@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
-import { readNovaConf } from '../../../model/nova-conf/nova-conf.ts';
-import { parseOsloConfig } from '../../../model/nova-conf/oslo-config.ts';
+import { parseOsloConfig, readNovaConf } from '../../../model/nova-conf/nova-conf.ts';
 import { almost, withLong } from '../mutation.ts';
 import { fedText, parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';

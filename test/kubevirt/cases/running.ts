@@ -6,7 +6,7 @@ import { EVENTS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-ty
 import type { Pod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { removePod } from '../../../scheduler-plugin/controllers/removal.ts';
+import { removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isNotFound } from '../../../kube/client.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
-import type { VmiShape } from '../../../model/launcher/shapes.ts';
+import type { VmiShape } from '../../../model/shapes.ts';
 import { NAMESPACE } from '../cluster.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { GUEST_IS_UP } from './guest-kernel.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { hostOfReport } from '../../../model/kubelet/report.ts';
+import { createHost } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
 import { NAMESPACE } from '../cluster.ts';
@@ -133,7 +133,7 @@ async function near(scene: Scene): Promise<void> {
     await holds(`a VM on ${physnet} runs on NUMA node ${cell}`, async () => {
       assert.equal((await machine.vmi()).status?.phase, 'Running', await machine.state());
       const cpus = await launcherCpus(scene, machine);
-      const { cells } = hostOfReport(await scene.report());
+      const { cells } = createHost(await scene.report());
       assert.deepEqual(
         cells.filter((one) => one.cpus.intersects(cpus)).map(({ id }) => id),
         [cell],

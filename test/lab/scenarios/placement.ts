@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { hostOfReport } from '../../../model/kubelet/report.ts';
+import { createHost } from '../../../model/host.ts';
 import { NAMESPACE } from '../cluster.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
@@ -31,7 +31,7 @@ export const deviceCounts = (change: Readonly<Record<string, number>> = {}): Rea
 /** The NUMA nodes of a pod's CPUs. */
 export async function cellsOf(scene: Scene, pod: ScenePod): Promise<string> {
   const cpus = CpuSet.parse(await scene.pods.cpus(pod));
-  const { cells } = hostOfReport(await scene.report());
+  const { cells } = createHost(await scene.report());
   return cells
     .filter((cell) => cell.cpus.intersects(cpus))
     .map(({ id }) => id)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
-import { type OvsStatus, ovsStatus } from '../../../model/ovs-status.ts';
 import type { Scene } from './scenario.ts';
 
 export const RUNDIR = '/var/run/openvswitch';

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
-import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
-import { type DecisionText, decisionText, NOTHING_TO_DO } from '../../../model/admission/texts.ts';
+import {
+  type DecisionText,
+  decidedOf,
+  decisionText,
+  NOTHING_TO_DO,
+  paddingOf,
+} from '../../../model/admission/decision-annotation.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 
 const read = (text: string | undefined) =>

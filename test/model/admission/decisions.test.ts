@@ -23,7 +23,6 @@ describe('the complete decision about a pod', () => {
     const text = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
     assert.deepEqual(decide(launcher()), {
       outcome: 'changed',
-      text,
       changes: {
         containers: [{ list: 'containers', index: 0, cpus: 10, resources: [] }],
         annotations: { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: undefined },
@@ -43,7 +42,7 @@ describe('the complete decision about a pod', () => {
       { list: 'containers', index: 1, cpus: undefined, resources: [] },
     ]);
     assert.deepEqual([decision.findings, decision.changes.scheduler], [[], 'plumbline-scheduler']);
-    assert.deepEqual(JSON.parse(decision.text ?? ''), {
+    assert.deepEqual(JSON.parse(decision.changes.annotations[DECISION_ANNOTATION] ?? ''), {
       cpus: { a: 4, b: 2 },
       padding: 0,
       threadsPerCore: 2,
@@ -54,13 +53,16 @@ describe('the complete decision about a pod', () => {
 
   it('is absent for an ordinary pod without CPUs of its own, but not for a launcher', () => {
     const left = changed(ordinary({ containers: [container('a', '500m')] }));
-    assert.deepEqual(
-      [left.text, left.changes.annotations],
-      [undefined, { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined }],
-    );
+    assert.deepEqual(left.changes.annotations, {
+      [DECISION_ANNOTATION]: undefined,
+      [PLACEMENT_ANNOTATION]: undefined,
+    });
     const shared = launcher({ annotations: {}, containers: [container('compute', '500m')] });
     const seen = changed({ ...shared, owner: found(cluster(), SHARED_CPU) });
-    assert.deepEqual([seen.text, seen.changes.containers[0]?.resources], ['{"padding":0}', []]);
+    assert.deepEqual(
+      [seen.changes.annotations[DECISION_ANNOTATION], seen.changes.containers[0]?.resources],
+      ['{"padding":0}', []],
+    );
   });
 
   it('excludes nodes only if Plumbline aligns the pod’s CPUs', () => {
@@ -129,7 +131,6 @@ describe('a pod that is refused immediately', () => {
         outcome: 'refused',
         code,
         reason,
-        text: undefined,
         findings: [{ severity: 'error', code: finding, message: reason, status: code }],
       }),
     );

@@ -1,11 +1,11 @@
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { Finding } from '../../../model/finding.ts';
-import type { NodeKind } from '../../../model/launcher/node-kind.ts';
-import type { ContainerShape } from '../../../model/launcher/shapes.ts';
+import type { Finding } from '../../../model/errors.ts';
+import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
 import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
+import type { ContainerShape } from '../../../model/shapes.ts';
 
 export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
 export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };

@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
-import { refused } from '../../../model/admission/answer.ts';
-import { ASKING, hasAsked } from '../../../model/admission/asking.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, resizeRefusal } from '../../../model/admission/cpus.ts';
-import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
+import {
+  decidedOf,
+  decisionText,
+  inWords,
+  paddingOf,
+  placementText,
+} from '../../../model/admission/decision-annotation.ts';
 import type { Settings } from '../../../model/admission/facts.ts';
 import { doubtfulNetworks, networksOf, reachFindings } from '../../../model/admission/networks.ts';
 import { forbiddenUse, reservedRequest } from '../../../model/admission/reserved.ts';
 import { schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
-import { decisionText, inWords, placementText } from '../../../model/admission/texts.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { issuesText } from '../../../model/errors.ts';
-import type { PodShape } from '../../../model/launcher/shapes.ts';
+import { ASKING, hasAsked } from '../../../model/launcher/annotation.ts';
 import { DECISION_ANNOTATION, NUMA_AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import { refused } from '../../../webhook/review/admission-review.ts';
 import { ANNOTATED, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
 
 const SETTINGS: Settings = { gate: true, policy: 'annotated', oversized: 'refuse' };

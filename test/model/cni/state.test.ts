@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CNI_VERSIONS, gateConflist, MOST_CONF } from '../../../model/cni/conflist.ts';
-import { formatGateState, type GateState, type ObservedLease } from '../../../model/cni/state.ts';
+import { formatGateState, type GateState, type ObservedLease } from '../../../model/cni/decide.ts';
 
 const LEASE: ObservedLease = {
   bootId: 'b',

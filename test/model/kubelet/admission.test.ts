@@ -5,7 +5,7 @@ import type { Admission } from '../../../model/kubelet/admission.ts';
 import type { DevicePools } from '../../../model/kubelet/devices.ts';
 import type { Kubelet, KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import type { PodContainer } from '../../../model/kubelet/pod-shape.ts';
+import type { ContainerShape } from '../../../model/shapes.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
@@ -20,7 +20,7 @@ const topology = (policy: string, scope = 'container'): Partial<KubeletConfig> =
   topologyManager: { policy, scope },
 });
 
-function admitOne(kubelet: Kubelet, containers: readonly PodContainer[], init: readonly PodContainer[] = []) {
+function admitOne(kubelet: Kubelet, containers: readonly ContainerShape[], init: readonly ContainerShape[] = []) {
   return kubelet.admit(kubelet.initialState(POOLS), podRequestOf(pod('a', containers, init)));
 }
 
@@ -32,7 +32,7 @@ function outcome(admission: Admission): string {
 /** Two NUMA nodes of four CPUs, cores of two threads, 0-1 reserved. The results are those of a real kubelet 1.36. */
 describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
   const host = simpleHost(2, 4);
-  const cases: readonly [string, Partial<KubeletConfig>, readonly PodContainer[], string][] = [
+  const cases: readonly [string, Partial<KubeletConfig>, readonly ContainerShape[], string][] = [
     ['2 CPUs with physnet1 go to node 1', topology('best-effort'), [container('c', 2, { [PHYSNET1]: '1' })], 'c=4-5'],
     ['2 CPUs with physnet0 go to node 0', topology('best-effort'), [container('c', 2, { [PHYSNET0]: '1' })], 'c=2-3'],
     [

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
-import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { behaviourOf } from '../../../model/kubelet/versions.ts';
+import { behaviourOf, readCpuOptions } from '../../../model/kubelet/options.ts';
 import { simpleHost } from './fixture.ts';
 
 const MANY = { 'max-allowable-numa-nodes': '64' };

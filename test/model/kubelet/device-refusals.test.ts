@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { DevicePool } from '../../../model/kubelet/devices.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import type { PodContainer } from '../../../model/kubelet/pod-shape.ts';
+import type { ContainerShape } from '../../../model/shapes.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const NIC = 'x/nic';
 const kubelet = predictable(simpleHost(1, 16), { topologyManager: { policy: 'none' } });
 const pools = (...healthy: readonly boolean[]) =>
   new Map<string, DevicePool>([[NIC, { devices: healthy.map((is, i) => ({ id: `d${i}`, healthy: is, nodes: [0] })) }]]);
-const nics = (name: string, count: number, restartPolicy?: string): PodContainer => ({
+const nics = (name: string, count: number, restartPolicy?: string): ContainerShape => ({
   ...container(name, 2, { [NIC]: `${count}` }),
   ...(restartPolicy !== undefined && { restartPolicy }),
 });
@@ -16,8 +16,8 @@ const nics = (name: string, count: number, restartPolicy?: string): PodContainer
 function admit(
   state: ReturnType<typeof kubelet.initialState>,
   uid: string,
-  apps: PodContainer[],
-  init: PodContainer[] = [],
+  apps: ContainerShape[],
+  init: ContainerShape[] = [],
 ) {
   const admission = kubelet.admit(state, podRequestOf(pod(uid, apps, init)));
   const text = admission.admitted

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { takeDistributed } from '../../../model/kubelet/distributed.ts';
 import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
-import { TakeError } from '../../../model/kubelet/packed.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
+import { TakeError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 

@@ -1,7 +1,8 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type Host } from '../../../model/host.ts';
 import { createKubelet, type Kubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
-import type { Pod, PodContainer } from '../../../model/kubelet/pod-shape.ts';
+import type { RequestingPod } from '../../../model/kubelet/pod-request.ts';
+import type { ContainerShape } from '../../../model/shapes.ts';
 
 /** NUMA nodes of consecutive CPUs with adjacent SMT siblings: 2 NUMA nodes of 4 CPUs are 0-3 and 4-7. */
 export function simpleHost(cells: number, cpusPerCell: number, threads = 2): Host {
@@ -29,14 +30,14 @@ export function predictable(host: Host, config: Partial<KubeletConfig> = {}): Ku
 }
 
 /** A Guaranteed container. */
-export function container(name: string, cpu: number | string, limits: Record<string, string> = {}): PodContainer {
+export function container(name: string, cpu: number | string, limits: Record<string, string> = {}): ContainerShape {
   return { name, resources: { limits: { cpu: `${cpu}`, memory: '1Gi', ...limits } } };
 }
 
 export function pod(
   uid: string,
-  containers: readonly PodContainer[],
-  initContainers: readonly PodContainer[] = [],
-): Pod {
+  containers: readonly ContainerShape[],
+  initContainers: readonly ContainerShape[] = [],
+): RequestingPod {
   return { metadata: { uid }, spec: { containers, initContainers } };
 }

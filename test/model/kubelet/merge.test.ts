@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { bitCount, type Hint, subMasks } from '../../../model/kubelet/hint.ts';
 import { mergeHints } from '../../../model/kubelet/merge.ts';
+import { bitCount, type Hint, subMasks } from '../../../model/kubelet/provider.ts';
 import { policies } from './arbitraries.ts';
 import { mergePlain } from './set-based.ts';
 

@@ -2,15 +2,16 @@ import assert from 'node:assert/strict';
 import {
   type ContainerRequest,
   hasPodLevelResources,
+  isGuaranteed,
   lastingCpus,
   podCpus,
   podDevices,
   podMemory,
   podRequestOf,
+  type RequestingPod,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
-import type { Pod, PodResources } from '../../../model/kubelet/pod-shape.ts';
-import { isGuaranteed } from '../../../model/kubelet/qos.ts';
+import type { Resources } from '../../../model/shapes.ts';
 import { container, pod } from './fixture.ts';
 
 const GI = 2 ** 30;
@@ -78,7 +79,7 @@ describe('model/kubelet: requests of a pod', () => {
   });
 
   it('are no CPUs of containers if the pod itself has amounts', () => {
-    const levels: [PodResources | undefined, boolean][] = [
+    const levels: [Resources | undefined, boolean][] = [
       [{ limits: { cpu: '1' } }, true],
       [{ requests: { memory: '1Gi' } }, true],
       [{ requests: { 'hugepages-2Mi': '4Mi' } }, true],
@@ -131,13 +132,13 @@ describe('model/kubelet: a request that is stored', () => {
 });
 
 describe('model/kubelet: the QoS class', () => {
-  const of = (...containers: { requests?: Record<string, string>; limits?: Record<string, string> }[]): Pod =>
+  const of = (...containers: { requests?: Record<string, string>; limits?: Record<string, string> }[]): RequestingPod =>
     pod(
       'a',
       containers.map((resources, i) => ({ name: `c${i}`, resources })),
     );
   const both = { cpu: '1', memory: '1Gi' };
-  const cases: [what: string, pod: Pod, guaranteed: boolean][] = [
+  const cases: [what: string, pod: RequestingPod, guaranteed: boolean][] = [
     ['limits of CPU and memory', of({ limits: both }), true],
     ['no containers', of(), false],
     ['no resources', pod('a', [{ name: 'c' }]), false],

@@ -6,7 +6,7 @@ import type { Admission } from '../../../model/kubelet/admission.ts';
 import type { DevicePool } from '../../../model/kubelet/devices.ts';
 import { createKubelet, type Kubelet } from '../../../model/kubelet/kubelet.ts';
 import type { PodRequest } from '../../../model/kubelet/pod-request.ts';
-import { type KubeletState, ownedCpus } from '../../../model/kubelet/state.ts';
+import { cpusOf, type KubeletState } from '../../../model/kubelet/state.ts';
 import { hostOf, policies, shapes } from './arbitraries.ts';
 import { admitPlain, type PlainHost, type PlainVerdict } from './set-based.ts';
 
@@ -118,7 +118,7 @@ function plainAnswer(verdict: PlainVerdict): string {
 
 function checkAdmitted(host: Host, scene: Scenario, before: KubeletState, admission: Admission, reserved: CpuSet) {
   if (!admission.admitted) return;
-  const owned = ownedCpus(before);
+  const owned = cpusOf(before.assignments);
   for (const { cpus, hint } of admission.containers) {
     assert.ok(!cpus.intersects(owned), 'disjoint from what others hold');
     assert.ok(!cpus.intersects(reserved), 'never reserved CPUs');
@@ -129,8 +129,14 @@ function checkAdmitted(host: Host, scene: Scenario, before: KubeletState, admiss
       assert.ok(cpus.isSubsetOf(host.cells.find(({ id }) => id === hint[0])?.cpus ?? CpuSet.EMPTY), 'inside its cell');
     }
   }
-  assert.ok(!admission.state.defaultSet.intersects(ownedCpus(admission.state)), 'given CPUs have left the pool');
-  assert.ok(admission.state.defaultSet.union(ownedCpus(admission.state)).equals(host.online), 'no CPU is lost');
+  assert.ok(
+    !admission.state.defaultSet.intersects(cpusOf(admission.state.assignments)),
+    'given CPUs have left the pool',
+  );
+  assert.ok(
+    admission.state.defaultSet.union(cpusOf(admission.state.assignments)).equals(host.online),
+    'no CPU is lost',
+  );
 }
 
 describe('model/kubelet: properties', () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { askedMultiples } from '../../../model/launcher/node-kind.ts';
 import {
   filteringTaints,
   type NodeRequirement,
@@ -10,7 +9,12 @@ import {
   selectsNode,
   toleratesAll,
 } from '../../../model/launcher/node-selection.ts';
-import { beforeSmtAffinity, smtAffinity, withAlternatives } from '../../../model/launcher/smt-affinity.ts';
+import {
+  askedMultiples,
+  beforeSmtAffinity,
+  smtAffinity,
+  withAlternatives,
+} from '../../../model/launcher/smt-affinity.ts';
 import { rejectionWarning } from '../../../model/launcher/template.ts';
 import { ANNOTATED, CPU, kind } from '../admission/facts.ts';
 

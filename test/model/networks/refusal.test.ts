@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { refusalOf } from '../../../model/networks/refusal.ts';
+import { refusalOf } from '../../../model/networks/cni-config.ts';
 
 const NAME = 'tenants/data';
 const OVN = {

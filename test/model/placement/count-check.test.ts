@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { countCheck } from '../../../model/placement/count-check.ts';
+import { countCheck } from '../../../model/placement/coarse.ts';
 import { needs, node, physnet, TUNNEL } from './fixture.ts';
 
 /** A host with an unpredictable kubelet: 14 CPUs are free, 6 of them on NUMA node 0. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/report.ts';
-import { countCheck } from '../../../model/placement/count-check.ts';
+import { countCheck } from '../../../model/placement/coarse.ts';
 import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import type { Refusal } from '../../../model/placement/refusal.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';

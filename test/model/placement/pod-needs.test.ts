@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
-import { isExclusive, type NeedyPod, placementNeedsOf, readableNeedsOf } from '../../../model/placement/preferences.ts';
+import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../../model/placement/preferences.ts';
+import type { PodShape } from '../../../model/shapes.ts';
 import { container } from '../kubelet/fixture.ts';
 
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
@@ -14,7 +15,7 @@ interface Parts {
   readonly nodeSelector?: Record<string, string>;
   readonly init?: number;
 }
-const podOf = ({ cpu = 2, limits = {}, labels, annotations, nodeSelector, init }: Parts): NeedyPod => ({
+const podOf = ({ cpu = 2, limits = {}, labels, annotations, nodeSelector, init }: Parts): PodShape => ({
   metadata: { uid: 'a', labels, annotations },
   spec: {
     containers: [container('c', cpu, limits)],
@@ -85,7 +86,7 @@ describe('model/placement: needs from a pod', () => {
     const broken = [{ cpu: 'x' }, { cpu: '500m', labels: LAUNCHER, annotations: { 'plumbline.dev/cpu-mask': 'x' } }];
     for (const parts of broken) assert.equal(readableNeedsOf(podOf(parts)), undefined);
     assert.deepEqual(readableNeedsOf(podOf({})), needsOf({}));
-    assert.throws(() => readableNeedsOf(undefined as unknown as NeedyPod), TypeError);
+    assert.throws(() => readableNeedsOf(undefined as unknown as PodShape), TypeError);
   });
 
   it('are exclusive CPUs if some container has some', () => {

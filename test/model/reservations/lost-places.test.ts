@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { lostPlaces } from '../../../model/placement/lost-places.ts';
+import { lostPlaces } from '../../../model/placement/place.ts';
 import { needs, node } from '../placement/fixture.ts';
 import { World } from './world.ts';
 

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
-import { answerLimit } from '../../../model/reservations/answer-limit.ts';
-import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
-import { isLater, type ObservedPod, type Place, type ReservationEnd } from '../../../model/reservations/reservation.ts';
+import {
+  answerLimit,
+  DEFAULT_RESERVATION,
+  isLater,
+  type ObservedPod,
+  type Place,
+  type ReservationEnd,
+  reservationSeconds,
+} from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };

@@ -3,7 +3,6 @@ import { isWholeCores } from '../../../model/host.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
 import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { KubeletState } from '../../../model/kubelet/state.ts';
-import { lostPlaces } from '../../../model/placement/lost-places.ts';
 import {
   alignsOrRefuses,
   type PlacementHost,
@@ -11,10 +10,16 @@ import {
   withAssignments,
   withoutPods,
 } from '../../../model/placement/needs.ts';
-import { exclusiveCpus } from '../../../model/placement/place.ts';
+import { exclusiveCpus, lostPlaces } from '../../../model/placement/place.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
-import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
-import type { ObservedPod, Place, Reservation, ReservationEnd } from '../../../model/reservations/reservation.ts';
+import {
+  DEFAULT_RESERVATION,
+  type ObservedPod,
+  type Place,
+  type Reservation,
+  type ReservationEnd,
+  reservationSeconds,
+} from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
 import { needs, node as nodeOf, physnet } from '../placement/fixture.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { placementNeedsOf } from '../../../model/placement/preferences.ts';
+import type { PodShape } from '../../../model/shapes.ts';
 import { bypassesOf, schedulerOf } from '../../../model/vm-state/bypasses.ts';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import type { VmFacts } from '../../../model/vm-state/facts.ts';
 import { ANNOTATED, DECIDED, launcher, shown, VM } from './fixture.ts';
 
 const MASKED = { 'plumbline.dev/cpu-mask': '1:2' };
@@ -13,10 +14,10 @@ const UNSEEN = 'the webhook did not see this launcher: ';
 
 type Parts = Parameters<typeof launcher>[0] & { readonly annotations?: Readonly<Record<string, string>> };
 
-function pod({ annotations, metadata, ...parts }: Parts = {}): StatePod {
+function pod({ annotations, metadata, ...parts }: Parts = {}): PodShape {
   return launcher({ ...parts, metadata: { ...metadata, ...(annotations && { annotations }) } });
 }
-const bypasses = (one: StatePod, facts: Partial<VmFacts> = {}) =>
+const bypasses = (one: PodShape, facts: Partial<VmFacts> = {}) =>
   bypassesOf({ ...VM, ...facts }, one, placementNeedsOf(one)).map(shown);
 
 /** Requests and limits in hundredths of a CPU: no dedicated CPUs. */

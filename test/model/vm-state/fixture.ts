@@ -1,4 +1,5 @@
-import type { Cause, StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import type { Cause, VmFacts } from '../../../model/vm-state/facts.ts';
 import { remedyText } from '../../../model/vm-state/remedy.ts';
 
 /** A VM with only a known name. */
@@ -8,15 +9,15 @@ export const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpu
 export const DECIDED = { 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1}' };
 
 interface PodParts {
-  readonly metadata?: StatePod['metadata'];
-  readonly spec?: Partial<StatePod['spec']>;
-  readonly status?: StatePod['status'];
+  readonly metadata?: PodShape['metadata'];
+  readonly spec?: Partial<PodShape['spec']>;
+  readonly status?: PodShape['status'];
   readonly cpus?: string;
   readonly resources?: Readonly<Record<string, string>>;
 }
 
 /** A launcher of KubeVirt with a decision of the webhook and four CPUs of its own. */
-export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resources = {} }: PodParts = {}): StatePod {
+export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resources = {} }: PodParts = {}): PodShape {
   const amounts = { cpu: cpus, memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
   return {
     metadata: {

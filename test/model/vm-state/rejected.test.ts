@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import type { VmFacts } from '../../../model/vm-state/facts.ts';
 import { failedPod } from '../../../model/vm-state/rejected.ts';
 import { ANNOTATED, launcher, shown, VM } from './fixture.ts';
 
@@ -7,7 +8,7 @@ const EVENTS =
   'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
 
 /** @param annotations of the pod, which take precedence over those of the VM */
-function failed(status: StatePod['status'], annotations = {}, facts: Partial<VmFacts> = {}, nodeName?: string) {
+function failed(status: PodShape['status'], annotations = {}, facts: Partial<VmFacts> = {}, nodeName?: string) {
   const pod = launcher({ metadata: { name: 'virt-launcher-fw-abcde', annotations }, spec: { nodeName }, status });
   return shown(failedPod({ ...VM, ...facts }, pod));
 }

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
-import { placeAgain } from '../../../model/vm-state/common-remedies.ts';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
-import type { NodeGroup } from '../../../model/vm-state/node-groups.ts';
+import type { NodeGroup, VmFacts } from '../../../model/vm-state/facts.ts';
 import { nodeRemedies } from '../../../model/vm-state/node-remedies.ts';
-import { commandText, kubectl, plumbline, remedy, remedyText, virtctl } from '../../../model/vm-state/remedy.ts';
+import {
+  commandText,
+  kubectl,
+  placeAgain,
+  plumbline,
+  remedy,
+  remedyText,
+  virtctl,
+} from '../../../model/vm-state/remedy.ts';
 import { launcher, VM } from './fixture.ts';
 
 const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({

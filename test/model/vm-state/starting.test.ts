@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import type { VmFacts } from '../../../model/vm-state/facts.ts';
 import { allocationRefused, placeLostText, startingPod } from '../../../model/vm-state/starting.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
@@ -18,7 +19,7 @@ const DPU =
 const NODE = { silent: false, assigned: [] };
 const LOST = placeLostText('n1');
 
-function starting(facts: Partial<VmFacts> = {}, status?: StatePod['status']) {
+function starting(facts: Partial<VmFacts> = {}, status?: PodShape['status']) {
   return shown(startingPod({ ...VM, ...facts }, launcher({ spec: { nodeName: 'n1' }, status })));
 }
 
@@ -35,7 +36,7 @@ describe('a pod on a node that has not started', () => {
     ['its init containers run', {}, { containerStatuses: [waiting('PodInitializing')] }],
     ['a container waits without a reason', {}, { containerStatuses: [{ state: { waiting: {} } }] }],
     ['its node reports', { node: NODE }, undefined],
-  ] as const satisfies readonly (readonly [string, Partial<VmFacts>, StatePod['status']])[]) {
+  ] as const satisfies readonly (readonly [string, Partial<VmFacts>, PodShape['status']])[]) {
     it(`is starting: ${title}`, () => assert.deepEqual(starting(facts, status), being));
   }
 

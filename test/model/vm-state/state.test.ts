@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { pauseOf, type StatePod, type VmFacts } from '../../../model/vm-state/facts.ts';
+import { tooLargeFor } from '../../../model/placement/verdict.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import { pauseOf, type VmFacts } from '../../../model/vm-state/facts.ts';
 import { type REASONS, worst } from '../../../model/vm-state/reasons.ts';
 import { runningState, vmState } from '../../../model/vm-state/state.ts';
-import { tooLargeFor } from '../../../model/vm-state/too-large.ts';
 import { needs, node, physnet } from '../placement/fixture.ts';
 import { ANNOTATED, launcher, VM } from './fixture.ts';
 
@@ -10,7 +11,7 @@ function state(facts: Partial<VmFacts>) {
   const { causes, remedies, ...rest } = vmState({ ...VM, ...facts });
   return { ...rest, causes: causes.map(({ reason }) => reason), remedies: remedies.map(({ id }) => id) };
 }
-const on = (phase: string, more: Partial<NonNullable<StatePod['status']>> = {}) => ({
+const on = (phase: string, more: Partial<NonNullable<PodShape['status']>> = {}) => ({
   spec: { nodeName: 'n1' },
   status: { phase, ...more },
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
-import type { NodeGroup } from '../../../model/vm-state/node-groups.ts';
+import type { PodShape } from '../../../model/shapes.ts';
+import type { NodeGroup, VmFacts } from '../../../model/vm-state/facts.ts';
 import { waitingPod } from '../../../model/vm-state/waiting.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
@@ -10,7 +10,7 @@ const BRING_BACK =
 const REFUSED = { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes' }] };
 const TRIED = { conditions: [{ type: 'PodScheduled', status: 'Unknown' }] };
 
-function waiting(facts: Partial<VmFacts> = {}, status?: StatePod['status'], spec: Partial<StatePod['spec']> = {}) {
+function waiting(facts: Partial<VmFacts> = {}, status?: PodShape['status'], spec: Partial<PodShape['spec']> = {}) {
   return shown(waitingPod({ ...VM, ...facts }, launcher({ spec, status })));
 }
 

@@ -4,7 +4,7 @@ import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.t
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
-import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
+import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { CniPod } from '../../../model/cni/args.ts';
-import type { DpuWord } from '../../../model/cni/decide.ts';
+import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
 import { createGateServer } from '../../../node-agent/gate/server.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { CniPod } from '../../../model/cni/args.ts';
-import type { DpuWord } from '../../../model/cni/decide.ts';
+import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type AnswersDeps, createAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';

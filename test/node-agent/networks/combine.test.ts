@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
+import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { FoundNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-in-use.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { HEALTHY, UNHEALTHY } from '../../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
 import { NetworkMapError, networkMapFor } from '../../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { advertisedResources, devicesOf, socketName } from '../../../node-agent/device-plugin/resources.ts';
 import { NO_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { hasNodeSelectors, parseNetworkMapText } from '../../../node-agent/networks/map-source.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/lines.ts';
-import { ovsStatus } from '../../../model/ovs-status.ts';
+import { ovsStatus } from '../../../model/agent-status.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { type Removal, removePod } from '../../../scheduler-plugin/controllers/removal.ts';
+import { type Removal, removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
 import { root } from '../../support/bundles.ts';

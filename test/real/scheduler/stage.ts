@@ -8,7 +8,7 @@ import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { formatMicroTime } from '../../../model/lease/renew-time.ts';
+import { formatMicroTime } from '../../../model/lease/timing.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
 import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig, type WebhookConfig } from '../../../webhook/config.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { renewalsBeyondRestarts } from '../../../model/lease/crash-loop.ts';
+import { renewalsBeyondRestarts } from '../../../model/lease/observer.ts';
 import { createDpuHealth, type DpuHealth, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
+import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 describe('the DPU health in the extender', () => {

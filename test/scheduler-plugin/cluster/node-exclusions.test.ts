@@ -57,7 +57,7 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
       const { NodeNames, FailedAndUnresolvableNodes } = refuser.under.filter(four('successor'));
       assert.deepEqual(NodeNames, ['empty']);
       assert.deepEqual(FailedAndUnresolvableNodes, { fuller: `its kubelet refused a pod of this shape: ${reason}` });
-      const [explained] = refuser.under.extender.explain(four('successor'), ['fuller']);
+      const [explained] = refuser.under.extender.explain(four('successor'), ['fuller']).map((one) => one());
       assert.ok(explained && !explained.verdict.fits && explained.verdict.kind === 'refused-by-kubelet');
     });
   }

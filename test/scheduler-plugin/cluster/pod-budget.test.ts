@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { PodBudget } from '../../../scheduler-plugin/cluster/pod-budget.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, PodBudget, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const MIB = 1024 * 1024;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/refused-starts.ts';
+import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const refusal = (podName: string, podUID?: string, message = 'no') => ({

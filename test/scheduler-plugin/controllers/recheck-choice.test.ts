@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { createWaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { createRecheckChoice, createWaitingPods } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { podId, podOf, withUid } from '../extender-fixture.ts';
 
 const reader = createNeedsReader('all');
@@ -117,31 +116,6 @@ describe('the choice of the node to touch next', () => {
     for (let i = 0; i < 80; i++) choice.neverOffered(podId(`p${i}`, 'crowd'), four, `far${i}`, 1);
     choice.neverOffered(podId('victim', 'victims'), four, 'near', 1);
     assert.deepEqual([touchNext(), touchNext(), touchNext()], ['far0', 'near', 'far1']);
-  });
-
-  it('makes 24 predictions in one pass, and the rest in the next', () => {
-    const { choice, next, asked } = choiceOf(() => false);
-    choice.waits(podId('a'), four);
-    for (let i = 0; i < 30; i++) choice.improved(`n${i}`);
-    assert.deepEqual(next(), [undefined, NEVER, true]);
-    assert.equal(asked.length, 24);
-    assert.deepEqual(next(), [undefined, NEVER, false]);
-    assert.equal(asked.length, 30);
-    for (let i = 0; i < 30; i++) choice.neverOffered(podId(`m${i}`), four, `far${i}`, 1);
-    asked.length = 0;
-    assert.deepEqual(next(), [undefined, NEVER, true]);
-    assert.equal(asked.length, 24);
-    assert.deepEqual([next(), asked.length], [[undefined, NEVER, false], 30]);
-  });
-
-  it('covers at most 20,000 pairs of pods and nodes in one pass', () => {
-    const { choice, next, asked } = choiceOf(() => false);
-    for (let i = 0; i < 5000; i++) choice.waits(podId(`p${i}`), four);
-    for (let i = 0; i < 3; i++) choice.improved(`n${i}`);
-    assert.deepEqual(next(), [undefined, NEVER, true]);
-    assert.deepEqual(asked, ['n0', 'n1']);
-    assert.deepEqual(next(), [undefined, NEVER, false]);
-    assert.deepEqual(asked, ['n0', 'n1', 'n2']);
   });
 
   it('doubles the wait after each touch for the same pod and node, up to 256 s, and then ends the touches', () => {

@@ -4,12 +4,10 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createRetries } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { createStartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import { createQuarantine } from '../../../scheduler-plugin/controllers/quarantine.ts';
+import { createRetries, removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { createQuarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import { createStartingVms, createStartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { removePod } from '../../../scheduler-plugin/controllers/removal.ts';
-import { createStartingVms } from '../../../scheduler-plugin/controllers/starting-vms.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const instance = (name: string, more: Partial<MaskedInstance> = {}): MaskedInstance => ({

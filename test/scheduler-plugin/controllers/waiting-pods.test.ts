@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createWaitingPods, FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { createWaitingPods, FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { filterError, filterResult } from '../../../scheduler-plugin/extender/result.ts';
+import { filterError, filterResult } from '../../../scheduler-plugin/extender/args.ts';
 import type { FilterOutcome } from '../../../scheduler-plugin/filter/filter.ts';
 import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
-import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
+import { createDecisions, Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 

@@ -24,7 +24,7 @@ function vfPod(cpus: string, vfs: number, uid: string): Pod {
 
 /** Why the node is refused, for people; '' if it is not. */
 function detailOf({ extender }: ExtenderUnderTest, pod: Pod): string {
-  const [explanation] = [...extender.explain(pod, ['n1'])];
+  const [explanation] = extender.explain(pod, ['n1']).map((one) => one());
   return explanation === undefined || explanation.verdict.fits ? '' : explanation.verdict.detail;
 }
 

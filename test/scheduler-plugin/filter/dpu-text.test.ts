@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LeaseState } from '../../../model/lease/observer.ts';
-import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
+import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
 
 describe('the refusal of a node with a dead DPU', () => {
   const textOf = (state: LeaseState, age?: number) => dpuRefusal({ ready: false, state, age });

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../../model/names.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
-import { createCpuMasks } from '../../../scheduler-plugin/wiring/cpu-masks.ts';
+import { createCpuMasks } from '../../../scheduler-plugin/wiring/decider.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';

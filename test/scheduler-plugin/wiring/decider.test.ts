@@ -5,7 +5,7 @@ import type { Pod } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, PAUSED_START_ANNOTATION, RECHECK_ANNOTATION } from '../../../model/names.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
 import { parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
-import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
+import { createDecisions } from '../../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { createDecider, type Decider } from '../../../scheduler-plugin/wiring/decider.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
-import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { type ClusterView, createClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { monotonicSeconds } from '../../../runtime/time.ts';
-import { createVmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import { createVmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import {
   answerReview,
   kindOf,

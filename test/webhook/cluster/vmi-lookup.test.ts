@@ -3,7 +3,7 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { type Pod, pod as podSchema } from '../../../kube/resources.ts';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { fitsLauncher } from '../../../model/launcher/decide.ts';
-import { createVmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import { createVmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.ts';
 
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
-import type { AdmissionAnswer } from '../../../model/admission/answer.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
-import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import type { AdmissionAnswer } from '../../../webhook/review/admission-review.ts';
 import {
   computeCpus,
   kindOf,

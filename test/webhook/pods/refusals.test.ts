@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { AlignmentPolicy } from '../../../model/launcher/policy.ts';
+import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
-import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import {
   computeCpus,
   denialOf,
