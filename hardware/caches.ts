@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { CpuSet } from '../model/cpu-set.ts';
-import { entries, readId, readOptional } from './sysfs-files.ts';
+import { entries, readId, readOptional } from './sysfs.ts';
 
 /** A cache and the CPUs that share it. */
 export interface Cache {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CellMemory } from '../model/kubelet/memory-state.ts';
-import { entries, numaNodeIds, readId, readOptional } from './sysfs-files.ts';
+import { entries, numaNodeIds, readId, readOptional } from './sysfs.ts';
 
 /** Memory and distances of NUMA nodes, as the kubelet reads them when it starts. */
 export interface HostMemory {

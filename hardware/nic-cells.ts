@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { resultOrNone } from '../model/json.ts';
-import { entries, readId } from './sysfs-files.ts';
+import { entries, readId } from './sysfs.ts';
 
 /** The place of a network interface according to sysfs. */
 export interface NicPlace {

@@ -2,7 +2,6 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
 import type { DeviceResource } from './devices.ts';
 import type { MemoryReading } from './memory-checkpoint.ts';
-import { joinNames, type ListedContainer, type PodName } from './names.ts';
 
 /**
  * The last value of a source and whether it is current. A source with a problem keeps its last good value: an unknown
@@ -167,4 +166,77 @@ function reservedCpus(
   if (answer === undefined) return previous.reserved;
   if (policy === 'none') return CpuSet.EMPTY;
   return answer.allocatable.isEmpty ? previous.reserved : online.minus(answer.allocatable);
+}
+
+/** A container with exclusive CPUs as PodResources names it: by pod name, without a uid. */
+export interface ListedContainer {
+  readonly namespace: string;
+  readonly podName: string;
+  readonly container: string;
+  readonly cpus: CpuSet;
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly podName: string;
+}
+
+/** A pod as PodResources returns it; only the fields that the agent reads. */
+export interface ListedPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly containers: readonly { readonly name: string; readonly cpuIds: readonly number[] }[];
+}
+
+/**
+ * The containers of a List that hold exclusive CPUs.
+ *
+ * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
+ */
+export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
+  const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
+    containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
+  );
+  // Check before creating any set: a few bytes can expand to a set of kilobytes.
+  if (holders.length > most) {
+    throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs; the agent reads at most ${most}`);
+  }
+  return holders.map(({ namespace, podName, container: { name: container, cpuIds } }) => {
+    return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+  });
+}
+
+/**
+ * Finds the names that belong to the uids of the checkpoint. A container's name and its CPUs identify the pod if
+ * exactly one entry and one listed container share them; where two match, neither gets a name. A uid keeps its name,
+ * since pods are not renamed, and loses it with its last entry.
+ */
+export function joinNames(
+  entries: readonly CheckpointEntry[],
+  listed: readonly ListedContainer[],
+  known: ReadonlyMap<string, PodName>,
+): ReadonlyMap<string, PodName> {
+  const uids = index(entries, ({ container, cpus }) => `${container} ${cpus}`);
+  const names = index(listed, ({ container, cpus }) => `${container} ${cpus}`);
+  const found = new Map<string, PodName>();
+  for (const { podUID } of entries) {
+    const name = known.get(podUID);
+    if (name !== undefined) found.set(podUID, name);
+  }
+  for (const [key, entry] of uids) {
+    const name = names.get(key);
+    if (entry === undefined || name === undefined || found.has(entry.podUID)) continue;
+    found.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
+  }
+  return found;
+}
+
+/** Items by key; undefined where two items share one. */
+function index<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item | undefined> {
+  const byKey = new Map<string, Item | undefined>();
+  for (const item of items) {
+    const key = keyOf(item);
+    byKey.set(key, byKey.has(key) ? undefined : item);
+  }
+  return byKey;
 }

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
@@ -10,9 +11,7 @@ import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { type Allocation, checkAllocation, type RefusedAllocation } from './allocation-check.ts';
-import type { DeviceHolder } from './holder.ts';
-import type { RefusedStarts } from './refused-starts.ts';
+import { type Allocation, checkAllocation, type DeviceHolder, type RefusedAllocation } from './allocation-check.ts';
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
@@ -95,6 +94,46 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
       if (policy !== 'enforce') return undefined;
       refusals.add(request.holder, pod?.metadata.uid, refused.message);
       return refused.message;
+    },
+  };
+}
+
+/**
+ * Containers that the agent refused to start, for the report. The extender reads refusals only from there, since the
+ * author of an image can forge a container's status.
+ */
+export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
+
+/** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
+const LASTS = 600;
+
+/** Creates an empty list. @param now monotonic seconds */
+export function createRefusedStarts(now: () => number) {
+  const known = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
+  const listeners = new Set<() => void>();
+  const sweep = (): void => {
+    for (const [key, { at }] of known) if (now() - at > LASTS || known.size > MAX_REFUSALS) known.delete(key);
+  };
+  return {
+    add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
+      const key = `${namespace}/${podName}/${container}`;
+      // Inserts at the end again: the oldest is removed first.
+      known.delete(key);
+      const text = message.slice(0, MAX_REFUSAL_MESSAGE);
+      const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
+      known.set(key, { refusal, at: now() });
+      sweep();
+      for (const listener of listeners) listener();
+    },
+    /** Refusals that still count, oldest first. */
+    current(): readonly RefusedStart[] {
+      sweep();
+      return [...known.values()].map(({ refusal }) => refusal);
+    },
+    /** @returns a function that ends the subscription */
+    subscribe(listener: () => void) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
 }

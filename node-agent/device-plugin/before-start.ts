@@ -4,9 +4,8 @@ import { few } from '../../model/errors.ts';
 import type { Host, HostDescription } from '../../model/host.ts';
 import type { Logger, LogLevel } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { checkAllocation } from './allocation-check.ts';
+import { checkAllocation, type DeviceHolder, holderOf } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
-import { type DeviceHolder, holderOf } from './holder.ts';
 import type { AdvertisedResource } from './resources.ts';
 
 /** The start parameters of the device plugin's thread. */

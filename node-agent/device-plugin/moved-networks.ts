@@ -12,8 +12,8 @@ import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
+import type { DeviceHolder } from './allocation-check.ts';
 import { checkAllocation, networkText } from './allocation-check.ts';
-import type { DeviceHolder } from './holder.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const ASK = 2;

@@ -5,8 +5,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
-import type { DeviceHolder } from './holder.ts';
 import type { AdvertisedResource } from './resources.ts';
 
 /** Seconds that the thread may take to remove its sockets. */

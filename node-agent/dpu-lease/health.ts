@@ -1,4 +1,5 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
 import { describeLease } from '../../model/lease/describe.ts';
 import {
@@ -6,13 +7,16 @@ import {
   judgeLease,
   type LeaseObservation,
   type LeaseReading,
+  type LeaseState,
   type LeaseVerdict,
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface DpuHealthDeps {
   readonly client: KubeClient;
@@ -110,4 +114,47 @@ export function createDpuHealth(deps: DpuHealthDeps) {
       while (!signal.aborted) await sleep(await look(signal), signal).catch(() => undefined);
     },
   };
+}
+
+export interface AnnounceDeps {
+  readonly nodeName: string;
+  readonly events: EventRecorder;
+  readonly metrics: AgentMetrics;
+  readonly log: Logger;
+}
+
+/**
+ * Reports each change of the DPU's health: an Event on the Node, a log line, and metrics. Unknown is a change as well,
+ * even where the policy treats it as ready.
+ */
+export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
+  const target = nodeTarget(nodeName);
+  let last: LeaseState | undefined;
+  return (report) => {
+    measure(metrics, report);
+    const { ready, state, reason } = report;
+    if (state === last) return;
+    last = state;
+    if (state === 'alive') {
+      log.info({ state, reason }, 'DPU is ready');
+      events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
+    } else if (ready) {
+      log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
+      events.record(target, {
+        type: 'Warning',
+        reason: 'DPUUnknown',
+        message: `DPU Unknown, treated as ready: ${reason}`,
+      });
+    } else {
+      log.warn({ state, reason }, 'DPU is not ready');
+      events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
+    }
+  };
+}
+
+function measure(metrics: AgentMetrics, { ready, state, age }: DpuHealthReport): void {
+  metrics.dpuReady.set(ready ? 1 : 0);
+  for (const one of ['alive', 'unproven', 'dead', 'unknown'])
+    metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
+  if (age !== undefined) metrics.dpuRenewalAge.set(age);
 }

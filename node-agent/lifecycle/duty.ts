@@ -74,3 +74,66 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
+
+/** The failed duties that wait for a restart, and the listeners. */
+export type Failures = ReturnType<typeof createFailures>;
+
+/** Starts with no failed duty. */
+export function createFailures() {
+  const current = new Set<string>();
+  const listeners = new Set<() => void>();
+  return {
+    current: current as ReadonlySet<string>,
+    set(duty: string, failed: boolean) {
+      if (current.has(duty) === failed) return;
+      if (failed) current.add(duty);
+      else current.delete(duty);
+      for (const listener of listeners) listener();
+    },
+    /** Calls the listener after each change. @returns a function that stops the calls */
+    subscribe(listener: () => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+export interface PacedOptions {
+  readonly work: () => void;
+  /** Minimum seconds from a request to the work. */
+  readonly settle: number;
+  /** The pause after a run, as a multiple of the run's duration. */
+  readonly rest: number;
+}
+
+/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
+export function createPaced({ work, settle, rest }: PacedOptions) {
+  let timer: NodeJS.Timeout | undefined;
+  /** Monotonic milliseconds. */
+  let notBefore = 0;
+
+  const now = () => {
+    const begun = performance.now();
+    work();
+    const ended = performance.now();
+    notBefore = ended + rest * (ended - begun);
+  };
+
+  return {
+    now,
+    /** Runs the work soon; several requests until then cause one run. */
+    soon() {
+      timer ??= setTimeout(
+        () => {
+          timer = undefined;
+          now();
+        },
+        Math.max(settle * 1000, notBefore - performance.now()),
+      );
+    },
+    cancel() {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
+}

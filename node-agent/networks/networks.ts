@@ -1,13 +1,12 @@
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
+import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
-import { createCarrierWatch } from './carriers.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
 import { createMapMemory, type LastMapFile } from './map-in-use.ts';
@@ -167,4 +166,38 @@ function hostAddresses(): ReadonlyMap<string, string> {
     for (const { address } of addresses ?? []) names.set(address, name.split(':')[0] ?? name);
   }
   return names;
+}
+
+/** Seconds between reads of the carriers that the switch does not report. */
+const PERIOD = 2;
+
+/**
+ * Follows the state that a search found and that changes without a notification.
+ * @param onChange called when a carrier differs from the latest search, or the search has to be repeated
+ */
+export function createCarrierWatch(sysfsRoot: string, onChange: () => void) {
+  let latest: FoundNetworks | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  const look = () => {
+    if (latest === undefined) return;
+    const isChanged = [...latest.carriers].some(([name, up]) => hasCarrier(sysfsRoot, name) !== up);
+    if (latest.lacksAddress || isChanged) onChange();
+  };
+
+  const end = () => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+
+  return {
+    end,
+    /** Follows the result of the latest search. If nothing in it can change, the watch does not wake the process. */
+    follow(found: FoundNetworks | undefined) {
+      latest = found;
+      const isNeeded = found !== undefined && (found.lacksAddress || found.carriers.size > 0);
+      if (isNeeded) timer ??= setInterval(look, PERIOD * 1000);
+      else end();
+    },
+  };
 }

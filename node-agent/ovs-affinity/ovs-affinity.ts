@@ -1,11 +1,11 @@
+import { statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
+import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
-import { isEnabled, watchEnabler } from './enabler.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
@@ -201,4 +201,29 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
       return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
     },
   };
+}
+
+/** Error codes of a missing file. With any other error, the state of the file is unknown. */
+const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Whether the enabler file exists and is not empty; undefined if that cannot be determined now (EIO, EACCES, …). */
+export function isEnabled(file: string): boolean | undefined {
+  try {
+    const found = statSync(file);
+    return found.isFile() && found.size > 0;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return ABSENT.has(code) ? false : undefined;
+  }
+}
+
+/** Calls `onChange` whenever the file may have been created, filled, emptied, replaced or removed. */
+export function watchEnabler(file: string, onChange: () => void, signal: AbortSignal): void {
+  watchDirectory({
+    path: dirname(file),
+    signal,
+    onChange: (name) => {
+      if (name === undefined || name === basename(file)) onChange();
+    },
+  });
 }

@@ -2,10 +2,17 @@ import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
-import { allowedOf } from '../processes/threads.ts';
+import { allowedOf } from '../processes/proc.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import type { MasksFile } from './masks-file.ts';
-import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
+import {
+  createThreadMetrics,
+  notManaged,
+  nowhereToGo,
+  type Problem,
+  type ProcessResult,
+  refusals,
+  sumOf,
+} from './problems.ts';
 import {
   type CpuTarget,
   createProcessAffinity,
@@ -15,8 +22,8 @@ import {
   type ThreadSnapshot,
   type ThreadState,
 } from './process-affinity.ts';
+import type { MasksFile } from './saved-masks.ts';
 import { createSavedMasks } from './saved-masks.ts';
-import { createThreadMetrics, type ProcessResult, sumOf } from './thread-metrics.ts';
 
 /** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
 const VACATE_DEADLINE = 2;

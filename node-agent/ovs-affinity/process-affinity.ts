@@ -1,10 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
-import type { Threads } from '../processes/threads.ts';
-import { type OriginalMasks, originalMaskOf } from './masks-file.ts';
-import { createPmdFinder } from './pmd-threads.ts';
-import { createThreadMover, type TargetOf } from './thread-mover.ts';
+import type { Threads } from '../processes/proc.ts';
+import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
+import { createPmdFinder, createThreadMover, type TargetOf } from './thread-mover.ts';
 
 /**
  * The CPUs of a process's threads: exactly `only`; or their current CPUs without `avoid`, and `otherwise` for threads

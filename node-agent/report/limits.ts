@@ -9,7 +9,7 @@ import {
   physnet,
 } from '../../kube/node-topology.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
-import { type Condition, withTimes } from './conditions.ts';
+import { type Condition, withTimes } from './status.ts';
 
 const { shape } = nodeTopologyStatus;
 

@@ -1,8 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
-import { commOf, identityOf, startOf } from '../processes/proc.ts';
-import { allowedOf, type Threads } from '../processes/threads.ts';
+import { allowedOf, commOf, identityOf, startOf, type Threads } from '../processes/proc.ts';
 
 /** A thread of QEMU and the CPUs that it may use. */
 export interface GuestThread {

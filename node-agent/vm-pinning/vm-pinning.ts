@@ -2,14 +2,12 @@ import type { PinningState } from '../../kube/node-topology.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
-import { allowedOf } from '../processes/threads.ts';
-import { createLauncherChecks } from './launcher-checks.ts';
+import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
+import { allowedOf } from '../processes/proc.ts';
 import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
+import { createLauncherChecks } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { createReporting, type ReportingDeps } from './reporting.ts';
-import { maskOverlaps, pinningStates, statusOf } from './status.ts';
+import { createReporting, maskOverlaps, pinningStates, type ReportingDeps, statusOf } from './reporting.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;

@@ -4,8 +4,8 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
+import { createRefusedStarts } from '../device-plugin/allocation-checker.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
-import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { kubeletGeneration } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
 import { createKubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';

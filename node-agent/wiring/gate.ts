@@ -5,15 +5,13 @@ import type { GateState } from '../../model/cni/state.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
-import { createAnswers } from '../gate/answers.ts';
+import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
 import { createInstaller, uninstall } from '../gate/installer.ts';
-import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
 import { createGateServer } from '../gate/server.ts';
-import { gateFilesIn } from '../gate/settings.ts';
-import { observedLease, writeGateState } from '../gate/state-file.ts';
+import { gateFilesIn, observedLease, writeGateState } from '../gate/settings.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import { bootId, machineSeconds } from '../processes/machine.ts';
+import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
 
