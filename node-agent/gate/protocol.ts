@@ -5,7 +5,7 @@ import { quote } from '../../model/errors.ts';
 const VERBS = ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** The shim's request: the runtime's call as it arrived. native/cni/agent.h describes both sides of the protocol. */
+/** The shim's request: the runtime's call as it arrived. native/cni/gate.h describes both sides of the protocol. */
 export interface Question {
   readonly verb: Verb;
   /** The CNI_ variables. */
