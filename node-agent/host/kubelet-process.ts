@@ -84,17 +84,6 @@ function argumentsOf(file: string, root: string): string[] {
     );
 }
 
-/** What a kubelet's command line says. */
-export interface KubeletFlags {
-  /** --config, --config-dir, --root-dir and --cert-dir. */
-  readonly config: string | undefined;
-  readonly configDir: string | undefined;
-  readonly rootDir: string;
-  readonly certDir: string;
-  /** Fields of a KubeletConfiguration that flags set. */
-  readonly settings: Readonly<Record<string, unknown>>;
-}
-
 type Parse = (value: string, before: unknown) => unknown;
 
 /** Repeated flags add to the same map, which replaces the one of the configuration. */
@@ -133,7 +122,7 @@ const PATHS = ['config', 'config-dir', 'root-dir', 'cert-dir'];
  * @param args without the name of the program
  * @throws KubeletConfigError if the kubelet could not have this value, or it contains an environment variable
  */
-export function kubeletFlagsOf(args: readonly string[]): KubeletFlags {
+export function kubeletFlagsOf(args: readonly string[]) {
   const paths = new Map<string, string>();
   const settings: Record<string, unknown> = {};
   for (const [flag, value] of flagsIn(args)) {
@@ -150,10 +139,12 @@ export function kubeletFlagsOf(args: readonly string[]): KubeletFlags {
     }
   }
   return {
+    /** --config, --config-dir, --root-dir and --cert-dir. */
     config: paths.get('config') || undefined,
     configDir: paths.get('config-dir') || undefined,
     rootDir: paths.get('root-dir') ?? '/var/lib/kubelet',
     certDir: paths.get('cert-dir') ?? '/var/lib/kubelet/pki',
+    /** Fields of a KubeletConfiguration that flags set. */
     settings,
   };
 }

@@ -19,6 +19,8 @@ export interface MaskOutcome {
 
 /** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
 const SETTLE = 2000;
+/** The kernel's masks consist of longs; masks of whole longs need no copy. */
+const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
   /** The affinity of the guest's own threads, at this moment. */
@@ -99,12 +101,13 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
     const wanted = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
+    const wordsOf = createWords();
     for (const thread of vcpus) {
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
       const { tid, allowed } = thread;
       wanted.set(tid, cpus);
-      if (!allowed.equals(cpus)) moves.push({ tid, words: cpus.toWords(1), before: allowed.toWords(1) });
+      if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
     }
     pinThreads(affinity(), moves);
     return { moved: moves.length, wanted };
@@ -164,6 +167,16 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
       remember(undefined);
       return moved;
     },
+  };
+}
+
+/** Creates the kernel's form of each set once: many threads share few sets. */
+function createWords(): (cpus: CpuSet) => Uint32Array {
+  const known = new Map<CpuSet, Uint32Array>();
+  return (cpus) => {
+    const words = known.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
+    known.set(cpus, words);
+    return words;
   };
 }
 
