@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
+import type { ContainerDevices } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
@@ -8,12 +9,8 @@ import { isReportedResource } from '../../model/kubelet/report.ts';
 
 export type DeviceResource = NonNullable<NodeTopologyStatus['devices']>[number];
 
-/** Devices as PodResources lists them, with the fields that the agent reads. */
-export interface ListedDevices {
-  readonly resourceName: string;
-  readonly deviceIds: readonly string[];
-  readonly topology?: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
-}
+/** Devices with the fields that the agent reads. */
+export type ListedDevices = Pick<ContainerDevices, 'resourceName' | 'deviceIds'> & Partial<ContainerDevices>;
 
 /**
  * The healthy devices of each resource by NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA
@@ -67,7 +64,6 @@ const cellsOf = (nodes: readonly number[]) => CpuSet.of(nodes.filter((id) => id 
 /** The largest file that is read, in bytes. A device takes about 20, a container what its plugin answered. */
 export const MAX_DEVICE_CHECKPOINT_BYTES = 4 * 1024 * 1024;
 
-/** A pod as PodResources lists it, with the fields that the agent reads. */
 export interface PodWithDevices {
   readonly containers: readonly { readonly name: string; readonly devices: readonly ListedDevices[] }[];
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ContainerResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
@@ -46,16 +47,8 @@ const checkpoint = z.object({
 type Checkpoint = z.infer<typeof checkpoint>;
 type Block = z.infer<typeof block>;
 
-/** A pod as PodResources lists it, with the fields that the agent reads. */
 export interface PodWithMemory {
-  readonly containers: readonly {
-    readonly name: string;
-    readonly memory: readonly {
-      readonly memoryType: string;
-      readonly size: number;
-      readonly topology: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
-    }[];
-  }[];
+  readonly containers: readonly Pick<ContainerResources, 'name' | 'memory'>[];
 }
 
 class MemoryCheckpointError extends PlumblineError {

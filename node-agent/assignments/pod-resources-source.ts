@@ -23,8 +23,7 @@ import {
   type PodWithMemory,
   readMemoryState,
 } from './memory-checkpoint.ts';
-import type { PodResourcesAnswer, Reading } from './view.ts';
-import { listedContainers } from './view.ts';
+import { listedContainers, type PodResourcesAnswer, type Reading } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const LEAST_INTERVAL = 0.05;

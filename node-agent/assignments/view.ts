@@ -1,3 +1,4 @@
+import type { ContainerResources, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
 import type { DeviceResource } from './devices.ts';
@@ -168,24 +169,20 @@ function reservedCpus(
   return answer.allocatable.isEmpty ? previous.reserved : online.minus(answer.allocatable);
 }
 
-/** A container with exclusive CPUs as PodResources names it: by pod name, without a uid. */
-export interface ListedContainer {
-  readonly namespace: string;
-  readonly podName: string;
-  readonly container: string;
-  readonly cpus: CpuSet;
-}
-
 export interface PodName {
   readonly namespace: string;
   readonly podName: string;
 }
 
-/** A pod as PodResources returns it; only the fields that the agent reads. */
-export interface ListedPod {
-  readonly name: string;
-  readonly namespace: string;
-  readonly containers: readonly { readonly name: string; readonly cpuIds: readonly number[] }[];
+/** A container as PodResources names it, without the uid of its pod, and its exclusive CPUs. */
+export interface ListedContainer extends PodName {
+  readonly container: string;
+  readonly cpus: CpuSet;
+}
+
+/** A pod with the fields that the agent reads. */
+interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
+  readonly containers: readonly Pick<ContainerResources, 'name' | 'cpuIds'>[];
 }
 
 /**

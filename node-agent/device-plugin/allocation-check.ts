@@ -3,6 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { few } from '../../model/errors.ts';
 import { type Host, isWholeCores } from '../../model/host.ts';
 import { physnetOfResource } from '../../model/names.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */
 const NAMED = 8;
@@ -63,14 +64,8 @@ export function networkText(resource: string): string {
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
 }
 
-/** The container that holds devices, and the exclusive CPUs that the kubelet gave it. */
-export interface DeviceHolder {
-  readonly namespace: string;
-  readonly podName: string;
-  readonly container: string;
-  /** Empty: the container runs in the shared pool. */
-  readonly cpus: CpuSet;
-}
+/** The container that holds devices. Without CPUs it runs in the shared pool. */
+export type DeviceHolder = ListedContainer;
 
 /**
  * Finds the container that holds these devices. The kubelet gives a plugin only device ids. At that point it has

@@ -16,6 +16,7 @@ import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts
 import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
+import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface DpuHealthDeps {
@@ -59,7 +60,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
   const { client, lease, timing, now, whenUnknown } = deps;
   const { duration } = timing;
   const options = { duration, proof: deps.proof };
-  const listeners = new Set<HealthListener>();
+  const listeners = new Listeners<Parameters<HealthListener>>();
   let observation = deps.before ?? NOTHING_OBSERVED;
   /** Until the first answer: when the previous process read the Lease for the last time. */
   let readBefore = deps.before?.answeredAt;
@@ -92,7 +93,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     const report = current();
     const flipped = report.ready !== lastReady;
     lastReady = report.ready;
-    for (const listener of listeners) listener(report, flipped);
+    listeners.notify(report, flipped);
     if (report.state !== 'alive') return Math.max(SHORTEST, Math.min(1, duration / WAITING_SHARE));
     const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
     return Math.max(SHORTEST, Math.min(observationPeriod(timing), untilDeath + SHORTEST));
@@ -104,11 +105,8 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     observation: () => observation,
     /** One read. @returns seconds until the next is due */
     look,
-    /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
-    subscribe(listener: HealthListener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    /** Calls the listener after each read of the Lease. */
+    subscribe: listeners.subscribe,
     /** The duty: reads the Lease until the signal aborts. It never writes it. */
     async run(signal: AbortSignal) {
       while (!signal.aborted) await sleep(await look(signal), signal).catch(() => undefined);

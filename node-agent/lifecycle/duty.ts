@@ -75,26 +75,36 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The failed duties that wait for a restart, and the listeners. */
+/** The subscribers to something that changes. */
+export class Listeners<Args extends readonly unknown[] = []> {
+  readonly #listeners = new Set<(...args: Args) => void>();
+
+  /** Calls the listener, synchronously, after each change. @returns a function that ends the subscription */
+  readonly subscribe = (listener: (...args: Args) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  notify(...args: Args): void {
+    for (const listener of this.#listeners) listener(...args);
+  }
+}
+
+/** The failed duties that wait for a restart. */
 export type Failures = ReturnType<typeof createFailures>;
 
-/** Starts with no failed duty. */
 export function createFailures() {
   const current = new Set<string>();
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   return {
     current: current as ReadonlySet<string>,
     set(duty: string, failed: boolean) {
       if (current.has(duty) === failed) return;
       if (failed) current.add(duty);
       else current.delete(duty);
-      for (const listener of listeners) listener();
+      listeners.notify();
     },
-    /** Calls the listener after each change. @returns a function that stops the calls */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: listeners.subscribe,
   };
 }
 

@@ -4,7 +4,7 @@ import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
+import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
@@ -50,7 +50,7 @@ export interface NetworksDeps {
 /** Tracks where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
 export function createNetworks(deps: NetworksDeps) {
   const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   let view = UNKNOWN_NETWORKS;
   let shown = '';
   let known = false;
@@ -85,12 +85,14 @@ export function createNetworks(deps: NetworksDeps) {
       switchFaults: config?.problems ?? [],
       switchProblem,
     });
-    const text = describe(next);
+    const text = JSON.stringify(next, (_key, value) =>
+      value instanceof Map || value instanceof Set ? [...value] : value,
+    );
     if (text === shown) return;
     shown = text;
     view = next;
     say(log, next);
-    for (const listener of listeners) listener();
+    listeners.notify();
   };
 
   return {
@@ -99,11 +101,7 @@ export function createNetworks(deps: NetworksDeps) {
     get known() {
       return known;
     },
-    /** Calls the listener after each change. @returns a function that stops the calls */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: listeners.subscribe,
     /** The duty. A restart of the duty keeps the networks that it found. */
     async run(signal: AbortSignal) {
       const host = await deps.host();
@@ -140,14 +138,6 @@ export function createNetworks(deps: NetworksDeps) {
       }
     },
   };
-}
-
-/** All parts of a view that its users may act on, as one text to compare. */
-function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
-  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
-  const tunnel = networks.tunnel?.toString() ?? null;
-  const gone = [...down].map((name) => name ?? null);
-  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
 }
 
 function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {

@@ -22,8 +22,7 @@ import {
   type ThreadSnapshot,
   type ThreadState,
 } from './process-affinity.ts';
-import type { MasksFile } from './saved-masks.ts';
-import { createSavedMasks } from './saved-masks.ts';
+import { createSavedMasks, type MasksFile } from './saved-masks.ts';
 
 /** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
 const VACATE_DEADLINE = 2;

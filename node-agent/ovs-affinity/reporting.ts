@@ -3,6 +3,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
@@ -17,7 +18,7 @@ export interface ReportingDeps {
 
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   let current: readonly Problem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
@@ -55,7 +56,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       current = problems;
       const texts = problems.map(({ text }) => text);
       if (texts.join() === before.map(({ text }) => text).join()) return;
-      for (const listener of listeners) listener();
+      listeners.notify();
       if (texts.length === 0) return log.info('OVS affinity complete');
       for (const { cause } of problems) {
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
@@ -81,14 +82,11 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
     get current(): readonly Problem[] {
       return current;
     },
-    /** Calls the listener when `current` has changed. @returns a function that ends the subscription */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    /** Calls the listener when `current` has changed. */
+    subscribe: listeners.subscribe,
     reset() {
       current = [];
-      for (const listener of listeners) listener();
+      listeners.notify();
       unknownBefore = false;
       last = undefined;
       lastReserved = '';

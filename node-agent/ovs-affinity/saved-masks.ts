@@ -138,6 +138,8 @@ export interface SavedProcess extends OvsProcess {
 export type MasksFile = ReturnType<typeof createMasksFile>;
 
 const cpus = z.string().transform((text) => CpuSet.parse(text));
+/** A thread whose mask differed from its main thread's; `start` in clock ticks since the machine's start. */
+const oddThread = z.object({ tid: z.number().int().positive(), start: z.number(), cpus });
 const schema = z.object({
   bootId: z.string(),
   processes: z.array(
@@ -147,7 +149,7 @@ const schema = z.object({
       pid: z.number().int().positive(),
       start: z.number(),
       main: cpus,
-      odd: z.array(z.object({ tid: z.number().int().positive(), start: z.number(), cpus })),
+      odd: z.array(oddThread),
     }),
   ),
 });
@@ -202,21 +204,13 @@ function parse(path: string, text: string): z.infer<typeof schema> {
   }
 }
 
-/** The original mask of a thread whose mask differed from its main thread's. */
-interface OddThread {
-  readonly tid: number;
-  /** Clock ticks since the machine's start. */
-  readonly start: number;
-  readonly cpus: CpuSet;
-}
-
 /**
  * The masks of a process's threads before the agent moved any. A thread that is not listed had the main thread's mask,
  * or started later and would have inherited it.
  */
 export interface OriginalMasks {
   readonly main: CpuSet;
-  readonly odd: readonly OddThread[];
+  readonly odd: readonly Readonly<z.infer<typeof oddThread>>[];
 }
 
 /** Returns the original mask of a thread. */
