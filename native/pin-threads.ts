@@ -53,18 +53,12 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   return undo;
 }
 
-export interface Moved {
-  /** Ids of threads that are on the CPUs now. */
-  readonly there: readonly number[];
-  /** Ids of threads that the kernel left elsewhere. Ended threads are in neither list. */
-  readonly left: readonly number[];
-}
-
 /**
  * Moves threads to the same CPUs, one by one, and verifies the result. The kernel pins some threads itself (io_uring's
  * workers), and others end in the meantime: none of them prevents the others from being moved.
+ * @returns the ids of threads that are on the CPUs now, and of those that the kernel left elsewhere
  */
-export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array): Moved {
+export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array) {
   const there: number[] = [];
   const left: number[] = [];
   for (const tid of tids) {

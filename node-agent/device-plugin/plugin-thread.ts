@@ -7,7 +7,6 @@ import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
-import type { AdvertisedResource } from './resources.ts';
 
 /** Seconds that the thread may take to remove its sockets. */
 const STOP_DEADLINE = 3;
@@ -19,10 +18,7 @@ const LOOK = 60;
 const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 
 /** The advertised resources, and whether the node's kubelet assigns whole cores only. */
-export interface Advertisement {
-  readonly resources: readonly AdvertisedResource[];
-  readonly wholeCoresOnly: boolean;
-}
+export type Advertisement = Omit<Extract<ToPluginThread, { kind: 'resources' }>, 'kind'>;
 
 export interface PluginThreadDeps {
   /** The thread's program. */

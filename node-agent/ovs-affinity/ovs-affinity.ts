@@ -23,37 +23,6 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
 
 export type OvsAffinity = ReturnType<typeof createOvsAffinity>;
 
-/** Calls `pass` after each change that affects the threads' CPUs. @returns a function that ends the subscription */
-function followChanges(
-  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
-  pass: (at: number) => void,
-  signal: AbortSignal,
-): () => void {
-  const passNow = () => pass(performance.now());
-  const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
-  const onChange = (name: string | undefined) => {
-    if (name === undefined || name.endsWith('.pid')) passNow();
-  };
-  watchDirectory({ path: rundir, signal, onChange });
-  return () => {
-    for (const end of ends) end();
-  };
-}
-
-/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
-function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
-  const { moved, problems } = ovsProcesses.restore();
-  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
-  if (problems.length > 0)
-    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
-}
-
-/** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
-function leaveMasks(ovsProcesses: OvsProcesses, { log }: OvsAffinityDeps): void {
-  ovsProcesses.leave();
-  log.info('agent stopping; OVS threads stay off owned CPUs');
-}
-
 /**
  * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
  * a monitor which has started.
@@ -134,11 +103,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
     pass(performance.now(), true);
   };
 
+  /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
   const end = () => {
     if (!enabled) return;
     enabled = false;
     metrics.ovsEnabled.set(0);
-    leaveMasks(ovsProcesses, deps);
+    ovsProcesses.leave();
+    log.info('agent stopping; OVS threads stay off owned CPUs');
     reset();
   };
 
@@ -162,13 +133,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
       // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
-      const unsubscribe = followChanges(deps, guard(pass), signal);
+      const ends = followChanges(deps, guard(pass), signal);
       const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        unsubscribe();
+        for (const unsubscribe of ends) unsubscribe();
         end();
       }
     },
@@ -201,6 +172,28 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
       return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
     },
   };
+}
+
+/** Calls `pass` after each change that affects the threads' CPUs. @returns functions that end the subscriptions */
+function followChanges(
+  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
+  pass: (at: number) => void,
+  signal: AbortSignal,
+) {
+  const passNow = () => pass(performance.now());
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || name.endsWith('.pid')) passNow();
+  };
+  watchDirectory({ path: rundir, signal, onChange });
+  return [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
+}
+
+/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
+function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
+  const { moved, problems } = ovsProcesses.restore();
+  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+  if (problems.length > 0)
+    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
 }
 
 /** Error codes of a missing file. With any other error, the state of the file is unknown. */

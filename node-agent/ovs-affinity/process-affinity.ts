@@ -96,6 +96,18 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     return { threads: done.size, moved, displaced: threadMover.takeDisplaced(), ...threadMover.trouble() };
   };
 
+  const currentMasks = (): OriginalMasks | undefined => {
+    const tids = ordinary(list());
+    const main = threadMover.current(pid);
+    if (main === undefined) return undefined;
+    const odd = tids.flatMap((tid) => {
+      const cpus = threadMover.current(tid);
+      const start = cpus === undefined || cpus.equals(main) ? undefined : threads.start(pid, tid);
+      return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
+    });
+    return { main, odd };
+  };
+
   return {
     process,
     /** Lists the threads. */
@@ -148,8 +160,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     },
     /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
     remember(known?: OriginalMasks) {
-      originalMasks =
-        known ?? rememberMasks(pid, ordinary(list()), threadMover.current, (tid) => threads.start(pid, tid));
+      originalMasks = known ?? currentMasks();
     },
     /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
     restore(): PassResult {
@@ -174,20 +185,4 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
 
 function ordinary({ tids, pmd }: ThreadSnapshot): readonly number[] {
   return pmd.size === 0 ? tids : tids.filter((tid) => !pmd.has(tid));
-}
-
-function rememberMasks(
-  pid: number,
-  tids: readonly number[],
-  current: (tid: number) => CpuSet | undefined,
-  startOf: (tid: number) => number | undefined,
-): OriginalMasks | undefined {
-  const main = current(pid);
-  if (main === undefined) return undefined;
-  const odd = tids.flatMap((tid) => {
-    const cpus = current(tid);
-    const start = cpus === undefined || cpus.equals(main) ? undefined : startOf(tid);
-    return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
-  });
-  return { main, odd };
 }
