@@ -45,14 +45,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   const { assignments, enablerFile, log, metrics, events } = deps;
   const ovsProcesses = createOvsProcesses(deps);
   const reporting = createReporting(deps);
-  /** Applies a due growth, under the guard of the current run. */
+  /** A due growth, and a check, under the guard of the current run. */
   let grow = () => {};
+  let lookAgain = () => {};
   const targets = createTargets(deps, () => grow());
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  /** Runs a check, under the guard of the current run. */
-  let lookAgain = () => {};
   const again = createPaced({ work: () => lookAgain(), settle: LOOK_AGAIN, rest: 0 });
   let enabled = false;
 
