@@ -6,7 +6,6 @@ export class QmpError extends Error {
   override readonly name = 'QmpError';
 }
 
-/** A vCPU and the thread that runs it. */
 export interface QmpCpu {
   readonly index: number;
   readonly tid: number;

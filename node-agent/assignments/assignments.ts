@@ -11,7 +11,6 @@ export type Assignments = ReturnType<typeof createAssignments>;
 
 export interface AssignmentsDeps {
   readonly kubeletDir: string;
-  /** The host's online CPUs. */
   readonly online: () => CpuSet;
   readonly log: Logger;
   readonly onFailure: (code: string) => void;

@@ -81,11 +81,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** An entry as it is in the file. */
 interface Written {
   readonly podUID: string;
   readonly container: string;
-  /** Its CPUs. */
   readonly text: string;
   /** Its location in the file, for messages. */
   readonly where: string;

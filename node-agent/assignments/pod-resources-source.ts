@@ -56,7 +56,6 @@ export interface PodResourcesSourceDeps {
   /** The kubelet's root directory. */
   readonly kubeletDir: string;
   readonly socketPath: string;
-  /** Uids of the pods that own CPUs. */
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: Logger;
   /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */

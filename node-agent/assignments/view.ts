@@ -25,7 +25,6 @@ export interface PodResourcesAnswer {
 }
 
 export interface Inputs {
-  /** The host's online CPUs. */
   readonly online: CpuSet;
   readonly checkpoint: Reading<Checkpoint>;
   readonly podResources: Reading<PodResourcesAnswer>;
@@ -94,7 +93,6 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   memory: undefined,
 };
 
-/** The view after a reading changed. */
 export function nextView(
   previous: AssignmentsView,
   { online, checkpoint, podResources, confirmed, alone, configuredPolicy }: Inputs,

@@ -58,7 +58,6 @@ export function checkAllocation({
   return { reason: 'SplitCores', message: `it needs whole cores, but ${given} (device of ${networkText(resource)})` };
 }
 
-/** The network's name in messages. */
 export function networkText(resource: string): string {
   const physnet = physnetOfResource(resource);
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;

@@ -25,7 +25,6 @@ export interface AllocationCheckerDeps {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: AllocationCheckPolicy;
-  /** Stores refusals for the report. */
   readonly refusals: Pick<RefusedStarts, 'add'>;
   readonly log: Logger;
   readonly metrics: AgentMetrics;

@@ -118,7 +118,6 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       resources = new Map(advertised.map((resource) => [resource.name, resource]));
       wholeCores = wholeCoresOnly;
     },
-    /** Delivers the main thread's answer. */
     answered(call: number, refusal: string | undefined) {
       waiting.get(call)?.(refusal);
     },

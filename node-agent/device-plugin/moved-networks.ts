@@ -87,7 +87,6 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
   };
 
   return {
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       let wake = () => {};
       const end = networks.subscribe(() => wake());

@@ -21,7 +21,6 @@ const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 export type Advertisement = Omit<Extract<ToPluginThread, { kind: 'resources' }>, 'kind'>;
 
 export interface PluginThreadDeps {
-  /** The thread's program. */
   readonly program: string;
   readonly data: () => Promise<PluginThreadData>;
   /** Undefined if not known yet. */

@@ -12,7 +12,7 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { createProblemLog } from '../telemetry/metrics.ts';
 
 export interface LeaseReleaseDeps {
   readonly client: KubeClient;

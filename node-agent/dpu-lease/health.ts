@@ -138,11 +138,8 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
       events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
     } else if (ready) {
       log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
-      events.record(target, {
-        type: 'Warning',
-        reason: 'DPUUnknown',
-        message: `DPU Unknown, treated as ready: ${reason}`,
-      });
+      const message = `DPU Unknown, treated as ready: ${reason}`;
+      events.record(target, { type: 'Warning', reason: 'DPUUnknown', message });
     } else {
       log.warn({ state, reason }, 'DPU is not ready');
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });

@@ -19,7 +19,6 @@ const PACE = 1;
 /** Bytes. The shim has 40 kB. */
 const MOST_SHIM = 16 * 1024 * 1024;
 
-/** The directories of the gate's files. */
 export interface GatePlaces {
   /** Where the runtime looks for plugins and for configurations. */
   readonly binDir: string;

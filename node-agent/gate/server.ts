@@ -6,13 +6,12 @@ import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { createProblemLog } from '../telemetry/metrics.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */
 export interface Asker {
   say(frame: string | Buffer): void;
-  /** Sends the final answer. */
   end(frame: string | Buffer): void;
   /** Aborts when the shim disconnects. */
   readonly gone: AbortSignal;
@@ -41,9 +40,6 @@ export interface GateServerDeps {
 
 /** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */
 const RELISTEN_SECONDS = 1;
-
-/** Shared by all connections: creating an error costs more than the rest of closing a connection. */
-const GONE = new Error('the CNI plugin disconnected');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
@@ -79,7 +75,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       clearTimeout(deadline);
-      gone.abort(GONE);
+      gone.abort();
       hold(0);
     });
     const read = (chunk: Buffer) => {

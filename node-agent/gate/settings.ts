@@ -43,7 +43,6 @@ export const gateSettings = {
     .default('/run/plumbline'),
 } as const;
 
-/** Their flags and help. */
 export const gateFlags = {
   gate: {
     flag: '--gate <policy>',

@@ -44,7 +44,6 @@ const kubeletConfiguration = z.object({
 /** The kubelet's own default. */
 export const DEFAULT_MAX_PODS = 110;
 
-/** The settings that the agent reads, with the defaults of the kubelet. */
 export type KubeletConfig = Readonly<ReturnType<typeof kubeletConfigOf>>;
 
 /** What a file says that is newer than the kubelet is not what the kubelet read. */

@@ -21,7 +21,6 @@ const node = z.object({
     .nullish(),
 });
 
-/** The part of its own Node object that the agent needs. */
 export type NodeIdentity = Awaited<ReturnType<typeof readNode>>;
 
 /**
@@ -51,7 +50,6 @@ export function ownedBy({ name, uid }: { readonly name: string; readonly uid: st
 
 export type LeaseObject = z.infer<typeof lease>;
 
-/** The namespace and name of a Lease. */
 export interface LeaseName {
   readonly namespace: string;
   readonly name: string;

@@ -41,21 +41,14 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
 }
 
 /** Lets an error in a duty's callbacks (events, timers) fail the duty instead of ending the process. */
-export interface Guard {
-  /** Wraps a callback: its exceptions become the guard's failure. */
-  <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
-  readonly fail: (error: unknown) => void;
-  /** Never resolves; rejects with the first failure. */
-  readonly failed: Promise<never>;
-}
-
-export function createGuard(): Guard {
+export function createGuard() {
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_resolve, reject) => {
     fail = reject;
   });
   // Prevents an unhandled rejection where no caller waits.
   failed.catch(() => undefined);
+  /** Wraps a callback: its exceptions become the guard's failure. */
   const guard =
     <Args extends unknown[]>(callback: (...args: Args) => void) =>
     (...args: Args): void => {
@@ -65,6 +58,7 @@ export function createGuard(): Guard {
         fail(error);
       }
     };
+  /** `failed` never resolves; it rejects with the first failure. */
   return Object.assign(guard, { failed, fail: (error: unknown) => fail(error) });
 }
 

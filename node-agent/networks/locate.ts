@@ -11,7 +11,6 @@ export type NetworkName = string | undefined;
 const NAMED = 8;
 const LONGEST_NAME = 63;
 
-/** Locations and states of a node's networks. */
 export interface FoundNetworks {
   readonly networks: NodeNetworks;
   /** Networks with uplinks of which none has a carrier. */

@@ -19,8 +19,6 @@ export interface MapInUse {
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
   /** Whether the override comes from the last good map instead of the current one. */
   readonly isKept: boolean;
-  /** The entry to remember, if the current map is good. */
-  readonly good: LastMap | undefined;
 }
 
 export interface MapSources {
@@ -30,55 +28,50 @@ export interface MapSources {
   readonly labels: Readonly<Record<string, string>> | undefined;
   /** NUMA nodes of this host. */
   readonly cells: CpuSet;
-  readonly last: LastMap | undefined;
 }
 
-/** Chooses the override. A faulty map changes nothing: the last good map's entry for this node stays in use. */
-export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
+/**
+ * Remembers the last good map, also in a file, and determines which one is in use: a faulty map changes nothing.
+ *
+ * @returns a function to call with the current map
+ */
+export function createMapMemory(file: LastMapFile, log: Logger): (sources: MapSources) => MapInUse {
+  let last: LastMap | undefined;
+  let isLoaded = false;
+  let saved = '';
+
   const kept = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
     override: last?.networks,
     fault: { reason, message },
     isKept: last !== undefined,
-    good: undefined,
   });
-  if (map === undefined) return { override: undefined, fault: undefined, isKept: false, good: undefined };
-  if (map instanceof Error) return kept('InvalidMap', map.message);
-  if (labels === undefined)
-    return kept('NodeUnknown', 'the network map selects nodes by labels, which are unknown until the Node is read');
-  try {
-    const networks = networkMapFor(map, labels, cells);
-    return { override: networks, fault: undefined, isKept: false, good: { networks } };
-  } catch (error) {
-    return kept('InvalidMap', (error as Error).message);
-  }
-}
 
-/**
- * Remembers the last good map, also in a file, and determines which one is in use.
- *
- * @returns a function to call with the current map
- */
-export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<MapSources, 'last'>) => MapInUse {
-  let last: LastMap | undefined;
-  let isLoaded = false;
-  let saved = '';
-  return (sources) => {
-    if (!isLoaded && sources.map !== undefined) {
-      last = file.load(sources.cells);
-      isLoaded = true;
-    }
-    const used = mapInUse({ ...sources, last });
-    if (used.good === undefined) return used;
-    last = used.good;
-    const text = lastMapText(last);
-    if (text === saved) return used;
+  const remember = (good: LastMap) => {
+    last = good;
+    const text = lastMapText(good);
+    if (text === saved) return;
     saved = text;
     try {
-      file.save(last);
+      file.save(good);
     } catch (err) {
       log.warn({ err }, 'saving the network map failed; with a faulty map, a restart leaves the node without networks');
     }
-    return used;
+  };
+
+  return ({ map, labels, cells }) => {
+    if (map === undefined) return { override: undefined, fault: undefined, isKept: false };
+    if (!isLoaded) last = file.load(cells);
+    isLoaded = true;
+    if (map instanceof Error) return kept('InvalidMap', map.message);
+    if (labels === undefined)
+      return kept('NodeUnknown', 'the network map selects nodes by labels, which are unknown until the Node is read');
+    try {
+      const networks = networkMapFor(map, labels, cells);
+      remember({ networks });
+      return { override: networks, fault: undefined, isKept: false };
+    } catch (error) {
+      return kept('InvalidMap', (error as Error).message);
+    }
   };
 }
 

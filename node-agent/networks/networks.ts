@@ -36,9 +36,7 @@ export interface NetworksDeps {
   readonly host: () => Promise<Host>;
   /** Undefined where the switch runs elsewhere (on a DPU). */
   readonly ovsRundir: string | undefined;
-  /** The operator's map. */
   readonly networkMap: string | undefined;
-  /** The file of the last good map. */
   readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;

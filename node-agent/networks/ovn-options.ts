@@ -11,7 +11,6 @@ const LONGEST_NAME = 63;
 /** Maximum number of names or faulty pairs in a problem. */
 const NAMED = 4;
 
-/** The options of all OVN instances on the switch. */
 export interface OvnOptions {
   /** Bridges that ovn-controllers connect to the bridge of every physnet. */
   readonly integration: ReadonlySet<string>;
@@ -25,7 +24,6 @@ export interface OvnOptions {
 
 type ExternalIds = ReadonlyMap<string, string>;
 
-/** Reads the external_ids of the table Open_vSwitch. */
 export function readOvnOptions(externalIds: ExternalIds, problems: string[]): OvnOptions {
   const chassis = chassisOf(externalIds, problems);
   const endpoints = valuesOf('ovn-encap-ip', externalIds, chassis)

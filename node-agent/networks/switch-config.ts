@@ -46,7 +46,6 @@ export interface SwitchConfig extends OvnOptions {
   readonly problems: readonly string[];
 }
 
-/** Reads the configuration from the database's tables. */
 export function switchConfig(tables: Tables): SwitchConfig {
   const root: Row = [...rowsOf(tables, 'Open_vSwitch').values()][0] ?? {};
   const externalIds = mapOf(root['external_ids']);
@@ -96,7 +95,6 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   return { internal, patches, interfaces: interfaces.slice(0, MOST_PORTS) };
 }
 
-/** The types of interfaces that may be uplinks. */
 const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
   ...['', 'system', 'afxdp-nonpmd'].map((type) => [type, 'system'] as const),
   ['afxdp', 'afxdp'],

@@ -143,7 +143,6 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-/** A daemon and its parent. */
 interface FoundDaemon {
   readonly daemon: OvsProcess;
   readonly parent: Parent;

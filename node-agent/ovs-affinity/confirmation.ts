@@ -112,7 +112,6 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   return { cpus: quiet, why };
 }
 
-/** The CPUs to use now, and the CPUs to take later. */
 export interface Step {
   readonly now: CpuSet;
   /** The set to grow to, if it is larger than `now`. */

@@ -8,8 +8,7 @@ import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
-import { createReporting, type ReportingDeps } from './reporting.ts';
-import { statusOf } from './status.ts';
+import { createReporting, type ReportingDeps, statusOf } from './reporting.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {

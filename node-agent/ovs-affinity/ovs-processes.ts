@@ -54,7 +54,6 @@ interface OvsPassResult {
   readonly problems: readonly Problem[];
 }
 
-/** Open vSwitch's processes and threads at one moment. */
 interface OvsSnapshot {
   /** CPUs of poll mode driver threads. */
   readonly pmdCpus: CpuSet;

@@ -10,7 +10,6 @@ export interface Problem {
   readonly text: string;
 }
 
-/** The problem of a daemon that was not found. */
 export function notManaged({ name, code, message }: MissingDaemon): Problem {
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
@@ -53,7 +52,6 @@ export function pollsOwned(cpus: CpuSet): Problem[] {
   return [{ cause: 'pmd-on-owned', text }];
 }
 
-/** The result of a pass for one process. */
 export interface ProcessResult extends PassResult {
   readonly process: OvsProcess;
 }
@@ -80,7 +78,6 @@ export function createThreadMetrics(metrics: AgentMetrics) {
   };
 }
 
-/** The sums over several processes. */
 export function sumOf(results: readonly PassResult[]) {
   const sum = (of: (result: PassResult) => number) => results.reduce((total, result) => total + of(result), 0);
   return {

@@ -11,7 +11,6 @@ import { createPmdFinder, createThreadMover, type TargetOf } from './thread-move
  */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
-/** The result of one pass over a process's threads. */
 export interface PassResult {
   readonly threads: number;
   /** Number of threads whose mask was changed. */
@@ -24,7 +23,6 @@ export interface PassResult {
   readonly errors: readonly string[];
 }
 
-/** The current state of a thread, for display. */
 export interface ThreadState {
   readonly tid: number;
   readonly name: string;
@@ -49,7 +47,6 @@ const LOOKS_FOR_ALL = 4;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
-/** The threads of a process at one moment. */
 export interface ThreadSnapshot {
   readonly tids: readonly number[];
   /** The poll mode drivers among `tids`. */
@@ -110,7 +107,6 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
 
   return {
     process,
-    /** Lists the threads. */
     snapshot: list,
     /** The masks that `remember` recorded or received. */
     get originalMasks() {

@@ -1,12 +1,15 @@
 import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
+import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { OvsProcesses } from './ovs-processes.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
+import type { Targets } from './targets.ts';
 
 export interface ReportingDeps {
   readonly log: Logger;
@@ -113,7 +116,6 @@ export interface AffinityEventsDeps {
   readonly now: () => number;
 }
 
-/** Creates the reporter for one node. */
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
   const announced = new Map<string, number>();
   const node = nodeTarget(nodeName);
@@ -143,5 +145,49 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
       warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
     /** A container's start was refused because threads stayed on its CPUs. */
     notVacated: (problem: string) => warn('OvsNotVacated', problem),
+  };
+}
+
+export interface StatusParts {
+  readonly enabled: boolean;
+  readonly enablerFile: string;
+  readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
+  readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
+  readonly sources: AssignmentsView['sources'];
+  readonly problems: readonly Problem[];
+}
+
+/** Builds the output of `plumbline ovs status`. It reads every thread's current mask and changes none. */
+export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems }: StatusParts): OvsStatus {
+  const processes = ovsProcesses.describe();
+  // A daemon may have ended since the last pass.
+  const texts = [...problems, ...(enabled ? ovsProcesses.unmanaged() : [])].map(({ text }) => text);
+  const here = targets.wanted?.intersect(ovsProcesses.machine()).toString() ?? null;
+  return {
+    enabled,
+    enablerFile,
+    wanted: targets.wanted?.toString() ?? null,
+    why: [...targets.why],
+    problems: [...new Set(texts)],
+    sources: [
+      { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
+      { name: 'PodResources', problem: sources.podResources ?? null },
+      {
+        name: 'cgroups',
+        problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+      },
+    ],
+    processes: processes.map(({ name, role, pid, threads }) => ({
+      name,
+      role,
+      pid,
+      threads: threads.map(({ tid, name: comm, allowed, note }) => ({
+        tid,
+        name: comm,
+        allowed: allowed.toString(),
+        wanted: note === 'pmd' ? null : here,
+        note: note ?? null,
+      })),
+    })),
   };
 }

@@ -129,7 +129,6 @@ export class MasksFileError extends PlumblineError {
   }
 }
 
-/** A process and the original masks of its threads. */
 export interface SavedProcess extends OvsProcess {
   readonly originalMasks: OriginalMasks;
 }
@@ -213,7 +212,6 @@ export interface OriginalMasks {
   readonly odd: readonly Readonly<z.infer<typeof oddThread>>[];
 }
 
-/** Returns the original mask of a thread. */
 export function originalMaskOf(
   { main, odd }: OriginalMasks,
   tid: number,

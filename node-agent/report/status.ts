@@ -13,7 +13,6 @@ import type { NetworksView } from '../networks/combine.ts';
 /** Characters of the networks in the summary. */
 const SUMMARY_CHARACTERS = 255;
 
-/** The inputs of a report. */
 export interface ReportInputs {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
@@ -34,13 +33,10 @@ export interface ReportInputs {
   readonly pmdCpus: CpuSet;
   /** Whether this agent sets the CPU masks of VMs. */
   readonly pinsVms: boolean;
-  /** The state of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
-  /** Containers that the agent refused to start. */
   readonly refusals: readonly RefusedStart[];
   /** The reasons why threads of Open vSwitch are not on their CPUs. */
   readonly ovsProblems: readonly string[];
-  /** Duties of the agent that failed and wait for a restart. */
   readonly failedDuties: readonly string[];
 }
 

@@ -3,7 +3,6 @@ import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-t
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
 import { allowedOf, commOf, identityOf, startOf, type Threads } from '../processes/proc.ts';
 
-/** A thread of QEMU and the CPUs that it may use. */
 export interface GuestThread {
   readonly tid: number;
   readonly name: string;
@@ -11,7 +10,6 @@ export interface GuestThread {
   readonly allowed: CpuSet;
 }
 
-/** The access to processes and threads that a guest needs. */
 export interface GuestParts {
   readonly affinity: Affinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
@@ -41,7 +39,6 @@ const JUST_NOW = 100;
 
 const ESRCH = 3;
 
-/** Facts about a thread that are kept between checks. */
 interface Known {
   readonly name: string;
   readonly role: QemuThreadRole;
@@ -63,7 +60,6 @@ export interface Guest {
   affinity(): Affinity;
   /** Whether it had vCPU threads at the last check. */
   isReady(): boolean;
-  /** Its current threads, by id. */
   look(): GuestThread[];
 }
 

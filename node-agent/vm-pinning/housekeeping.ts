@@ -7,7 +7,6 @@ import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';
 
-/** The state of the emulator's CPUs. */
 export interface HousekeepingOutcome {
   /** The CPUs that virt-handler's cgroup should contain: those of the container without a pinned vCPU. */
   readonly cgroup: CpuSet;
@@ -24,7 +23,6 @@ export interface HousekeepingParts {
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-/** One container at a check. */
 export interface ContainerLook {
   readonly path: string;
   readonly cpuset: CpuSet;
@@ -145,13 +143,11 @@ function poolNumber({ name }: GuestThread): number {
   return Number(/(\d+)$/.exec(name)?.[1] ?? 0);
 }
 
-/** The access to threads and cgroups that `keepOthers` needs. */
 export interface WholeVmParts {
   readonly affinity: Affinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-/** The state of a VM's threads other than vCPUs. */
 export interface OthersOutcome {
   readonly moved: number;
   /** Threads that the kernel leaves on other CPUs. */

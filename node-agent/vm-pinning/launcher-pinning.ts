@@ -7,7 +7,6 @@ import type { Launcher } from './launchers.ts';
 import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
-/** The state of the node's CPUs at a check. */
 export interface NodeCpus {
   /** Undefined while unknown. */
   readonly host: Host | undefined;
@@ -19,7 +18,6 @@ export interface NodeCpus {
   readonly dedicated: ReadonlySet<string>;
 }
 
-/** A launcher at its last check. */
 export interface LauncherView {
   readonly launcher: Launcher;
   /** Undefined while QEMU does not run. */

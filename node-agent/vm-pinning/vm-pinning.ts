@@ -102,7 +102,6 @@ export function createVmPinning(deps: VmPinningDeps) {
   };
 
   return {
-    /** VMs with a mask, for the report. */
     pinning: () => states,
     /** Calls the listener when `pinning` has changed. */
     subscribe: listeners.subscribe,

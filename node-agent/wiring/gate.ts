@@ -83,7 +83,6 @@ function keepState({ config }: AgentParts, path: string, health: DpuHealth | und
   };
 }
 
-/** The content of the state file for a state of the DPU. */
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   return {
     dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
