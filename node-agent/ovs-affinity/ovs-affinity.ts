@@ -92,8 +92,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
     metrics.ovsEnabled.set(wanted ? 1 : 0);
     if (!wanted) {
       disable();
-      events.disabled();
-      return;
+      return events.disabled();
     }
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);

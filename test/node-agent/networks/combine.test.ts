@@ -28,8 +28,8 @@ const foundNetworks = (more: Partial<FoundNetworks> = {}): FoundNetworks => ({
   lacksAddress: false,
   ...more,
 });
-const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false, good: undefined };
-const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override, good: { networks: override } });
+const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false };
+const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override });
 
 const combine = (more: Partial<NetworkSources>) =>
   combineNetworks({
