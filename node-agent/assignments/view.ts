@@ -39,10 +39,6 @@ export interface Inputs {
   readonly configuredPolicy: string | undefined;
 }
 
-interface Assignment extends CheckpointEntry {
-  readonly name: PodName | undefined;
-}
-
 /** The owners of this node's CPUs, combined from all sources. */
 export interface AssignmentsView {
   /** The kubelet's CPU manager policy; undefined until a checkpoint has been read. */
@@ -53,7 +49,7 @@ export interface AssignmentsView {
    */
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
-  readonly assignments: readonly Assignment[];
+  readonly assignments: readonly (CheckpointEntry & { readonly name: PodName | undefined })[];
   /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
   /**

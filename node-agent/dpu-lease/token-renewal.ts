@@ -137,13 +137,7 @@ function replaceToken(path: string, token: string): void {
 }
 
 /** The claims of a service account's token. They are not verified here: the API server does that. */
-interface TokenClaims {
-  readonly namespace: string;
-  readonly account: string;
-  /** Seconds since the epoch. */
-  readonly issued: number;
-  readonly expires: number;
-}
+type TokenClaims = ReturnType<typeof readTokenClaims>;
 
 const claims = z.object({
   sub: z.string().regex(/^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/),
@@ -156,7 +150,7 @@ const claims = z.object({
  *
  * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
-export function readTokenClaims(token: string): TokenClaims {
+export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   const found = claims.safeParse(parseJson(payload));
   if (!found.success) {
@@ -167,5 +161,6 @@ export function readTokenClaims(token: string): TokenClaims {
   }
   const { sub, iat, exp } = found.data;
   const [, , namespace = '', account = ''] = sub.split(':');
+  /** `issued` and `expires`: seconds since the epoch. */
   return { namespace, account, issued: iat, expires: exp };
 }

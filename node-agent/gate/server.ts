@@ -17,25 +17,25 @@ export interface Asker {
   readonly gone: AbortSignal;
 }
 
-/** Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. */
-export interface GateLimits {
+/**
+ * Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. A node
+ * has a few hundred pods, and a request a few kilobytes.
+ */
+const LIMITS = {
   /** Connections, including ADDs whose delegate runs. A malformed request leaves up to 64 KiB to the garbage collector. */
-  readonly connections: number;
+  connections: 256,
   /** Bytes of all requests that are being read or answered. */
-  readonly bytes: number;
+  bytes: 32 * 1024 * 1024,
   /** Seconds from the connection within which a shim must have sent its request. */
-  readonly questionWithin: number;
-}
-
-/** A node has a few hundred pods, and a request a few kilobytes. */
-const LIMITS: GateLimits = { connections: 256, bytes: 32 * 1024 * 1024, questionWithin: 2 };
+  questionWithin: 2,
+};
 
 export interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a request. An exception closes the connection, and the shim uses the state file. */
   readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
   readonly log: Logger;
-  readonly limits?: Partial<GateLimits>;
+  readonly limits?: Partial<typeof LIMITS>;
 }
 
 /** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */

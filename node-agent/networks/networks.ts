@@ -9,8 +9,7 @@ import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
-import { createMapMemory, type LastMapFile } from './map-in-use.ts';
-import { createMapSource } from './map-source.ts';
+import { createMapMemory, createMapSource, type LastMapFile } from './map-source.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */

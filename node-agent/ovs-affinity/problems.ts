@@ -52,9 +52,7 @@ export function pollsOwned(cpus: CpuSet): Problem[] {
   return [{ cause: 'pmd-on-owned', text }];
 }
 
-export interface ProcessResult extends PassResult {
-  readonly process: OvsProcess;
-}
+export type ProcessResult = PassResult & { readonly process: OvsProcess };
 
 /** Records the results of passes for each daemon, including its monitor. */
 export function createThreadMetrics(metrics: AgentMetrics) {

@@ -7,13 +7,14 @@ import type { HostDescription } from '../../model/host.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import type { HostFacts } from '../host/host-facts.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
 
 /** Characters of the networks in the summary. */
 const SUMMARY_CHARACTERS = 255;
 
-export interface ReportInputs {
+export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
   /** The Node's capacity by resource. */
@@ -22,11 +23,6 @@ export interface ReportInputs {
   /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
-  readonly memory: HostMemory;
-  readonly isolated: CpuSet;
-  readonly offline: CpuSet;
-  /** Where the kubelet's view of the cores is not the kernel's. */
-  readonly contradictions: readonly string[];
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */

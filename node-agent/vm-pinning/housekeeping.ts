@@ -148,12 +148,6 @@ export interface WholeVmParts {
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-export interface OthersOutcome {
-  readonly moved: number;
-  /** Threads that the kernel leaves on other CPUs. */
-  readonly left: readonly GuestThread[];
-}
-
 /**
  * Moves the emulator's and IO threads to the CPUs of a mask for the whole VM, as far as the kernel allows: it places
  * io_uring's workers itself, for example.
@@ -162,13 +156,14 @@ export interface OthersOutcome {
  * exists anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next check
  * corrects both.
  * @param path the container's cgroup
+ * @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
  */
 export function keepOthers(
   { affinity, tree }: WholeVmParts,
   path: string,
   others: readonly GuestThread[],
   cpus: CpuSet,
-): OthersOutcome {
+) {
   openHousekeeping(tree, path, cpus);
   const astray = others.filter(({ allowed }) => !allowed.equals(cpus));
   const { there, left } = moveThreads(

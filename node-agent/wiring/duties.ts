@@ -12,7 +12,7 @@ import { createKubeletConfigReader, type KubeletConfigSources } from '../host/ku
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
-import { createLastMapFile } from '../networks/map-in-use.ts';
+import { createLastMapFile } from '../networks/map-source.ts';
 import { createNetworks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createHeartbeat } from '../report/heartbeat.ts';
@@ -154,15 +154,12 @@ export function createReportDuty(
       };
     },
     inputs: async () => {
-      const { description: host, memory, isolated, offline, contradictions } = await facts.read();
+      const { host: _host, description, ...hostFacts } = await facts.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
       return {
-        host,
-        memory,
-        isolated,
-        offline,
-        contradictions,
+        ...hostFacts,
+        host: description,
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),

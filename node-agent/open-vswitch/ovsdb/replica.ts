@@ -14,21 +14,16 @@ export class ReplicaError extends PlumblineError {
   }
 }
 
-/** Limits of a replica. A node has a few hundred pods, each with a port or a few. */
-export interface ReplicaLimits {
-  /** Rows of all tables. */
-  readonly rows: number;
-  /** Characters of all rows as JSON. */
-  readonly characters: number;
-}
-
-/** With a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB). */
-const LIMITS: ReplicaLimits = { rows: 32_768, characters: 4 * 1024 * 1024 };
+/**
+ * Rows of all tables, and characters of all rows as JSON. A node has a few hundred pods, each with a port or a few. With
+ * a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB).
+ */
+const LIMITS = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
 /** @param columns the columns to keep, by table; other tables and columns are ignored */
 export function createReplica(
   columns: Readonly<Record<string, readonly string[]>>,
-  { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
+  { rows: mostRows, characters: mostCharacters } = LIMITS,
 ) {
   const tables = new Map<string, Map<string, Row>>();
   const sizes = new Map<string, number>();

@@ -4,7 +4,7 @@ import { createHost } from '../../../model/host.ts';
 import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
 import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { FoundNetworks } from '../../../node-agent/networks/locate.ts';
-import type { MapInUse } from '../../../node-agent/networks/map-in-use.ts';
+import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const host = createHost({

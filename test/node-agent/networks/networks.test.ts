@@ -16,8 +16,9 @@ import {
   createMapMemory,
   type LastMap,
   type MapSources,
-} from '../../../node-agent/networks/map-in-use.ts';
-import { parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-source.ts';
+  parseNetworkMapText,
+  readNetworkMap,
+} from '../../../node-agent/networks/map-source.ts';
 import { createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
