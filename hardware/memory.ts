@@ -10,7 +10,7 @@ export interface HostMemory {
    * For each NUMA node, its distances to the nodes that have CPUs, ascending by id. Undefined if the kernel reports
    * none.
    */
-  readonly distances: Readonly<Record<string, readonly number[]>> | undefined;
+  readonly distances: Readonly<Record<string, number[]>> | undefined;
 }
 
 /**

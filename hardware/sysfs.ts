@@ -50,19 +50,15 @@ async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
     (await readOptional(join(directory, 'topology/thread_siblings_list'))) ??
     (await readOptional(join(directory, 'topology/core_cpus_list'))) ??
     '';
+  const caches = await entries(join(directory, 'cache'), /^index/);
   return {
     id,
     // A CPU is its own sibling even if the list is empty, as on some virtual machines.
     siblings: siblings.trim() === '' ? String(id) : siblings,
     core: await readNumber(join(directory, 'topology/core_id')),
     socket: await readNumber(join(directory, 'topology/physical_package_id')),
-    caches: await readCpuCaches(join(directory, 'cache')),
+    caches: await Promise.all(caches.sort().map((name) => readCpuCache(join(directory, 'cache', name)))),
   };
-}
-
-async function readCpuCaches(directory: string): Promise<(SysfsCache | undefined)[]> {
-  const names = (await entries(directory, /^index/)).sort();
-  return Promise.all(names.map((name) => readCpuCache(join(directory, name))));
 }
 
 async function readCpuCache(directory: string): Promise<SysfsCache | undefined> {

@@ -34,7 +34,12 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   const before: Uint32Array[] = [];
   const undo = () => {
     before.forEach((words, i) => {
-      putBack(affinity, pins[i]?.tid ?? 0, words);
+      try {
+        affinity.set(pins[i]?.tid ?? 0, words);
+      } catch (error) {
+        // A thread that has ended needs nothing; any other refusal is already being reported.
+        if (!(error instanceof SyscallError)) throw error;
+      }
     });
   };
   try {
@@ -71,15 +76,6 @@ export function moveThreads(affinity: Affinity, tids: readonly number[], words: 
     }
   }
   return { there, left };
-}
-
-/** Restores a thread. One that has ended needs nothing; any other refusal is already being reported. */
-function putBack(affinity: Affinity, tid: number, words: Uint32Array): void {
-  try {
-    affinity.set(tid, words);
-  } catch (error) {
-    if (!(error instanceof SyscallError)) throw error;
-  }
 }
 
 /** Whether two masks contain the same CPUs; trailing empty words do not matter. */

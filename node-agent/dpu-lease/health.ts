@@ -129,8 +129,11 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
   const target = nodeTarget(nodeName);
   let last: LeaseState | undefined;
   return (report) => {
-    measure(metrics, report);
-    const { ready, state, reason } = report;
+    const { ready, state, reason, age } = report;
+    metrics.dpuReady.set(ready ? 1 : 0);
+    for (const one of ['alive', 'unproven', 'dead', 'unknown'])
+      metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
+    if (age !== undefined) metrics.dpuRenewalAge.set(age);
     if (state === last) return;
     last = state;
     if (state === 'alive') {
@@ -145,11 +148,4 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
     }
   };
-}
-
-function measure(metrics: AgentMetrics, { ready, state, age }: DpuHealthReport): void {
-  metrics.dpuReady.set(ready ? 1 : 0);
-  for (const one of ['alive', 'unproven', 'dead', 'unknown'])
-    metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
-  if (age !== undefined) metrics.dpuRenewalAge.set(age);
 }

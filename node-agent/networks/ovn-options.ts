@@ -17,7 +17,12 @@ type ExternalIds = ReadonlyMap<string, string>;
 export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
   const chassis = chassisOf(externalIds, problems);
   const endpoints = valuesOf('ovn-encap-ip', externalIds, chassis)
-    .map((text) => commaList(text.slice(0, LONGEST_LIST)))
+    .map((text) =>
+      text
+        .slice(0, LONGEST_LIST)
+        .split(',')
+        .flatMap((part) => part.trim() || []),
+    )
     .filter((addresses) => addresses.length > 0);
   const bridgeKeys = [...externalIds.keys()].filter((key) => /^ovn-bridge(?!-mappings)/.test(key));
   return {
@@ -96,11 +101,4 @@ function parseMappings(text: string, problems: string[]): ReadonlyMap<string, st
   const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
   problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
   return new Map(mappings.map(({ physnet, bridge }) => [physnet, bridge]));
-}
-
-function commaList(text: string): string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
 }

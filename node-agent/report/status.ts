@@ -64,7 +64,7 @@ export function buildStatus(
       ? { cpuManager: { policy: view.policy } }
       : kubeletPart(view, kubeletConfig, memory)),
     ...devicesPart(view.devices, inputs.capacity),
-    ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
+    ...(memory.distances === undefined ? {} : { distances: memory.distances }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
     ...(offline.isEmpty ? {} : { offline: offline.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
@@ -130,10 +130,10 @@ const networkText = (name: string | undefined) =>
 function kubeletPart(view: AssignmentsView, config: KubeletConfig, memory: HostMemory) {
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
   return {
-    cpuManager: { policy: view.policy ?? '', options: { ...cpuManager.options } },
-    topologyManager: { ...topologyManager, options: { ...topologyManager.options } },
+    cpuManager: { policy: view.policy ?? '', options: cpuManager.options },
+    topologyManager,
     memoryManager: { ...memoryManager, ...memoryCells(memory, config, view.memory) },
-    featureGates: { ...featureGates },
+    featureGates,
   };
 }
 
@@ -174,10 +174,6 @@ function memoryCells(
       };
     }),
   };
-}
-
-function copyOf(distances: NonNullable<HostMemory['distances']>): Record<string, number[]> {
-  return Object.fromEntries(Object.entries(distances).map(([id, row]) => [id, [...row]]));
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {

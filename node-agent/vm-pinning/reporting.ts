@@ -8,7 +8,6 @@ import { vmiObject } from '../../model/launcher/recognize.ts';
 import type { OneVm, VmStatus } from '../../model/launcher/vm-status.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import type { GuestThread } from './guest.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
 
@@ -148,13 +147,10 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
     threads: threads.flatMap(({ tid, name, role }) => {
       const allowed = allowedNow(tid)?.toString();
       if (allowed === undefined) return [];
-      return [{ tid, name, role: roleText(role), allowed, wanted: wanted.get(tid)?.toString() ?? null }];
+      const roleText = role.kind === 'vcpu' ? `vCPU ${role.index}` : role.kind;
+      return [{ tid, name, role: roleText, allowed, wanted: wanted.get(tid)?.toString() ?? null }];
     }),
   };
-}
-
-function roleText(role: GuestThread['role']): string {
-  return role.kind === 'vcpu' ? `vCPU ${role.index}` : role.kind;
 }
 
 function compare(a: string, b: string): number {

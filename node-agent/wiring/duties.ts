@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { type EventText, nodeTarget } from '../../kube/events.ts';
+import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
@@ -74,7 +74,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   networks.subscribe(() => {
     const { problems, mapFault } = networks.view();
     metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
-    if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
+    if (mapFault === undefined) return;
+    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InvalidNetworkMap', message: mapFault });
   });
   const refusals = createRefusedStarts(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
@@ -114,8 +115,6 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   return { duties, assignments, ovs, vms };
 }
-
-const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });
 
 /** The sources of the kubelet's configuration, from the agent's settings. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {

@@ -137,7 +137,8 @@ export function setOf(value: unknown): readonly (string | number | boolean)[] {
 /** A map from text to text; all maps read here have this type. */
 export function mapOf(value: unknown): ReadonlyMap<string, string> {
   if (!Array.isArray(value) || value[0] !== 'map' || !Array.isArray(value[1])) return new Map();
-  return new Map((value[1] as unknown[]).filter(isPair).map(([key, one]) => [String(key), String(one)]));
+  const pairs = (value[1] as unknown[]).filter((pair) => Array.isArray(pair) && pair.length === 2) as unknown[][];
+  return new Map(pairs.map(([key, text]) => [String(key), String(text)]));
 }
 
 /** The text, or the only text of a set of at most one; '' for an empty set. */
@@ -149,8 +150,4 @@ export function textOf(value: unknown): string {
 function atom(value: unknown): string | number | boolean {
   if (Array.isArray(value)) return String(value[1]);
   return typeof value === 'number' || typeof value === 'boolean' ? value : String(value);
-}
-
-function isPair(value: unknown): value is [unknown, unknown] {
-  return Array.isArray(value) && value.length === 2;
 }
