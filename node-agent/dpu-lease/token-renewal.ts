@@ -30,13 +30,6 @@ export interface TokenRenewalDeps {
   readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A token that this process requested. The monotonic clock measures its age, whatever the DPU's wall clock says. */
-interface Obtained {
-  readonly token: string;
-  readonly lifetime: number;
-  readonly at: number;
-}
-
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
 /**
@@ -49,7 +42,8 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
   const problems = createProblemLog(log);
   const backoff = new Backoff(RETRY);
-  let obtained: Obtained | undefined;
+  /** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
+  let obtained: { readonly token: string; readonly lifetime: number; readonly at: number } | undefined;
 
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   const validity = (token: string, { issued, expires }: TokenClaims) => {

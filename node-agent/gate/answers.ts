@@ -12,7 +12,7 @@ import {
 } from '../../model/cni/decide.ts';
 import { CNI_CODES, type CniError } from '../../model/cni/errors.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { isObject, parseJson } from '../../model/json.ts';
+import { isObject, parseJson, resultOrNone } from '../../model/json.ts';
 import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
@@ -162,17 +162,10 @@ const MOST_QUESTIONS = 16;
  */
 export function createPodCpus(kubeletDir: string, known: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
-  let last: { readonly text: string; readonly entries: readonly CheckpointEntry[] } | undefined;
-  const entries = () => {
-    try {
-      const text = readBounded(file, MOST_CHECKPOINT);
-      if (last?.text !== text) last = { text, entries: parseCheckpoint(text).entries };
-      return last.entries;
-    } catch {
-      return known();
-    }
+  return (uid) => {
+    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MOST_CHECKPOINT)).entries) ?? known();
+    return unionOf(entries.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
   };
-  return (uid) => unionOf(entries().flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
 }
 
 /**

@@ -92,34 +92,24 @@ export function bootId(): string {
  */
 const MOST_THREADS = 4096;
 
-/** The properties of threads that the duties need. */
-export interface Threads {
-  /** Thread ids of a process, including the main thread, at most MOST_THREADS; empty if it has ended. */
-  list(pid: number): number[];
-  /** Whether the thread belongs to the process at this moment. */
-  has(pid: number, tid: number): boolean;
-  /** The number of threads, and a number that differs for another process with the same id. One system call. */
-  glance(pid: number): { readonly count: number; readonly identity: number };
-  /** A thread's name; undefined if it has ended. */
-  name(pid: number, tid: number): string | undefined;
-  /** When a thread started, in clock ticks since the machine's start; undefined if it has ended. */
-  start(pid: number, tid: number): number | undefined;
-}
-
 /** Link count of a directory without entries: its name and its own `.`. */
 const LINKS_OF_NONE = 2;
 
-export const procThreads: Threads = createProcThreads(MOST_THREADS);
+/** The properties of threads that the duties need. */
+export type Threads = ReturnType<typeof createProcThreads>;
+
+export const procThreads = createProcThreads(MOST_THREADS);
 
 /** @param most maximum threads of a process to list */
-export function createProcThreads(most: number): Threads {
+export function createProcThreads(most: number) {
   const glance = (pid: number) => {
     // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
     const found = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
     return { count: (found?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: found?.ino ?? 0 };
   };
   return {
-    list(pid) {
+    /** Thread ids of a process, including the main thread; empty if it has ended. */
+    list(pid: number): number[] {
       const directory = `/proc/${pid}/task`;
       try {
         return (glance(pid).count <= most ? readdirSync(directory) : firstEntries(directory, most)).map(Number);
@@ -127,10 +117,11 @@ export function createProcThreads(most: number): Threads {
         return [];
       }
     },
+    /** The number of threads, and a number that differs for another process with the same id. One system call. */
     glance,
     has: isThreadOf,
     name: threadNameOf,
-    start: startOf,
+    start: (pid: number, tid: number) => startOf(pid, tid),
   };
 }
 

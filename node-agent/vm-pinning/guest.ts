@@ -13,22 +13,13 @@ export interface GuestThread {
 export interface GuestParts {
   readonly affinity: Affinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
-  /** Facts about processes from /proc; undefined for one that has ended. */
-  readonly processes: {
-    name(pid: number): string | undefined;
-    start(pid: number): number | undefined;
-    /** Differs between two processes with the same id, and may change during a process's life. Cheaper than `start`. */
-    identity(pid: number): number | undefined;
-  };
+  readonly processes: typeof procProcesses;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-export const procProcesses: GuestParts['processes'] = {
-  name: commOf,
-  start: (pid) => startOf(pid),
-  identity: identityOf,
-};
+/** Facts about processes from /proc; undefined for one that has ended. `identity` is cheaper than `start`. */
+export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid), identity: identityOf };
 
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
 const NAMED_AFTER = 1000;
