@@ -82,33 +82,41 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
   };
 
   return {
-    look(launcher: Launcher, node: NodeCpus) {
+    look(launcher: Launcher, node: NodeCpus): LauncherView {
       const path = placeOf(launcher);
       const cpuset = path === undefined ? undefined : tree.cpuset(path);
       const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
+      const idle: LauncherView = {
+        launcher,
+        pid: undefined,
+        container: cpuset ?? CpuSet.EMPTY,
+        threads: [],
+        mask: refusalOf(launcher, node),
+        housekeeping: undefined,
+      };
       if (path === undefined || cpuset === undefined || found === undefined) {
         if (cpuset === undefined) place = undefined;
-        return { launcher, pid: undefined, container: cpuset ?? CpuSet.EMPTY, threads: [], ...unasked(launcher, node) };
+        return idle;
       }
       const { guest, masks, keepHouse } = found;
       const threads = guest.look();
-      const view = { launcher, pid: guest.pid, container: cpuset, threads };
+      const view = { ...idle, pid: guest.pid, threads };
       if (node.dedicated.has(launcher.uid)) {
-        const housekeeping = keepHouse({ path, cpuset, guest, threads, host: node.host });
-        return { ...view, mask: unasked(launcher, node).mask, housekeeping };
+        return { ...view, housekeeping: keepHouse({ path, cpuset, guest, threads, host: node.host }) };
       }
       if (launcher.maskRequest === undefined) {
         masks.release(threads, cpuset);
-        return { ...view, ...unasked(launcher, node) };
+        return view;
       }
-      if (node.reserved === undefined || node.host === undefined)
-        return { ...view, mask: undefined, housekeeping: undefined };
+      if (node.reserved === undefined || node.host === undefined) return view;
       const withheld = node.reserved.union(node.owned);
       const { mask, fixMismatch } = launcher.maskRequest;
       const { migrated: mayBePlugged } = launcher;
       const { online } = node.host;
-      const outcome = masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads);
-      return { ...view, mask: outcome, housekeeping: undefined };
+      return {
+        ...view,
+        mask: masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads),
+      };
     },
 
     /** Moves threads that a mask had moved back to the CPUs of the container. */
@@ -120,18 +128,14 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
   };
 }
 
-/** The problem of a mask that is not applied, whether or not the guest runs. */
-function unasked(
-  { maskRequest, problem, uid }: Launcher,
-  { dedicated }: NodeCpus,
-): Pick<LauncherView, 'mask' | 'housekeeping'> {
+/** Why a mask is not applied, whether or not the guest runs. */
+function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeCpus): MaskOutcome | undefined {
   const refused = (reason: string, message: string): MaskOutcome => {
     return { state: 'refused', reason, message, wanted: new Map(), pins: [], moved: 0 };
   };
-  if (problem !== undefined) return { mask: refused('Parse', problem), housekeeping: undefined };
-  if (maskRequest === undefined || !dedicated.has(uid)) return { mask: undefined, housekeeping: undefined };
-  const message = 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs';
-  return { mask: refused('Dedicated', message), housekeeping: undefined };
+  if (problem !== undefined) return refused('Parse', problem);
+  if (maskRequest === undefined || !dedicated.has(uid)) return undefined;
+  return refused('Dedicated', 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs');
 }
 
 /**
