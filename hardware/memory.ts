@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CellMemory } from '../model/kubelet/memory-state.ts';
-import { entries, numaNodeIds, readId, readOptional } from './sysfs-files.ts';
+import { entries, numaNodeIds, readId, readOptional } from './sysfs.ts';
 
 /** Memory and distances of NUMA nodes, as the kubelet reads them when it starts. */
 export interface HostMemory {
@@ -10,7 +10,7 @@ export interface HostMemory {
    * For each NUMA node, its distances to the nodes that have CPUs, ascending by id. Undefined if the kernel reports
    * none.
    */
-  readonly distances: Readonly<Record<string, readonly number[]>> | undefined;
+  readonly distances: Readonly<Record<string, number[]>> | undefined;
 }
 
 /**

@@ -2,9 +2,8 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { resultOrNone } from '../model/json.ts';
-import { entries, readId } from './sysfs-files.ts';
+import { entries, readId } from './sysfs.ts';
 
-/** The place of a network interface according to sysfs. */
 export interface NicPlace {
   /**
    * `hardware`: a device, or built on devices. `virtual`: without a device (dummy, veth, tap). `absent`: the interface
@@ -201,7 +200,6 @@ export async function readNics(root: string): Promise<Nic[]> {
   return nics;
 }
 
-/** The name of a link's target. */
 function targetName(path: string): string | undefined {
   const target = real(path);
   return target && basename(target);

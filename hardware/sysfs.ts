@@ -1,7 +1,8 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../model/cpu-set.ts';
+import { PlumblineError } from '../model/errors.ts';
 import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
-import { entries, numaNodeIds, readNumber, readOptional, SysfsError } from './sysfs-files.ts';
 
 /**
  * Reads what the kernel reports about CPUs and NUMA nodes.
@@ -49,19 +50,15 @@ async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
     (await readOptional(join(directory, 'topology/thread_siblings_list'))) ??
     (await readOptional(join(directory, 'topology/core_cpus_list'))) ??
     '';
+  const caches = await entries(join(directory, 'cache'), /^index/);
   return {
     id,
     // A CPU is its own sibling even if the list is empty, as on some virtual machines.
     siblings: siblings.trim() === '' ? String(id) : siblings,
     core: await readNumber(join(directory, 'topology/core_id')),
     socket: await readNumber(join(directory, 'topology/physical_package_id')),
-    caches: await readCpuCaches(join(directory, 'cache')),
+    caches: await Promise.all(caches.sort().map((name) => readCpuCache(join(directory, 'cache', name)))),
   };
-}
-
-async function readCpuCaches(directory: string): Promise<(SysfsCache | undefined)[]> {
-  const names = (await entries(directory, /^index/)).sort();
-  return Promise.all(names.map((name) => readCpuCache(join(directory, name))));
 }
 
 async function readCpuCache(directory: string): Promise<SysfsCache | undefined> {
@@ -85,4 +82,106 @@ async function readNodes(directory: string): Promise<{ id: number; cpus: string 
   return Promise.all(
     ids.map(async (id) => ({ id, cpus: (await readOptional(join(directory, `node${id}/cpulist`)))?.trim() ?? '' })),
   );
+}
+
+/** A sysfs tree without a file that is required to describe a host; the message names the file. */
+export class SysfsError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('sysfs', message, options);
+  }
+}
+
+/** The text of a file, or undefined if it is missing or does not apply to this hardware. */
+export async function readOptional(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw new SysfsError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** An id in a file. Negative numbers mean unknown in sysfs and result in undefined. */
+export async function readId(file: string): Promise<number | undefined> {
+  const text = (await readOptional(file))?.trim();
+  return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);
+}
+
+/** A whole number at the start of a file, as Go's Sscanf reads it. Undefined if the file is missing or has none. */
+export async function readNumber(file: string): Promise<number | undefined> {
+  const digits = /^\s*([+-]?\d+)/.exec((await readOptional(file)) ?? '')?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** The matching names in a directory; empty if it is missing. */
+export async function entries(directory: string, pattern: RegExp): Promise<string[]> {
+  try {
+    return (await readdir(directory)).filter((name) => pattern.test(name));
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw new SysfsError(`${directory} cannot be listed: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The NUMA nodes with a directory in sysfs, ascending. */
+export async function numaNodeIds(directory: string): Promise<number[]> {
+  const names = await entries(directory, /^node\d+$/);
+  return names.map((name) => Number(name.slice('node'.length))).sort((a, b) => a - b);
+}
+
+/**
+ * Whether a file is absent: ENOENT and ENOTDIR; also ENODEV and EINVAL, which some sysfs files return if they do not
+ * apply.
+ */
+function isAbsent(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  return ['ENOENT', 'ENOTDIR', 'ENODEV', 'EINVAL'].includes(code);
+}
+
+export interface Cache {
+  readonly level: number;
+  readonly type: 'data' | 'instruction' | 'unified';
+  /** Size in bytes; undefined if the kernel does not report it. */
+  readonly size: number | undefined;
+  readonly cpus: CpuSet;
+}
+
+/**
+ * The caches of the online CPUs, each once, by level, then by their first CPU. Empty if the kernel reports none, as on
+ * many virtual machines.
+ *
+ * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
+ * @throws ParseError if a CPU list is malformed
+ */
+export async function readCaches(root: string, online: CpuSet): Promise<Cache[]> {
+  const found = new Map<string, Cache>();
+  for (const cpu of online) {
+    const directory = join(root, `devices/system/cpu/cpu${cpu}/cache`);
+    for (const index of await entries(directory, /^index\d+$/)) {
+      const cache = await readCache(join(directory, index), online);
+      if (cache) found.set(`${cache.level} ${cache.type} ${cache.cpus}`, cache);
+    }
+  }
+  return [...found.values()].sort((a, b) => a.level - b.level || (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
+}
+
+async function readCache(directory: string, online: CpuSet): Promise<Cache | undefined> {
+  const level = await readId(join(directory, 'level'));
+  const shared = await readOptional(join(directory, 'shared_cpu_list'));
+  if (level === undefined || shared === undefined) return undefined;
+  const type = (await readOptional(join(directory, 'type')))?.trim().toLowerCase();
+  return {
+    level,
+    type: type === 'data' || type === 'instruction' ? type : 'unified',
+    size: bytesOf((await readOptional(join(directory, 'size'))) ?? ''),
+    cpus: CpuSet.parse(shared).intersect(online),
+  };
+}
+
+const UNITS: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
+
+/** Parses `32K`, the kernel's format for cache sizes. */
+function bytesOf(text: string): number | undefined {
+  const [, amount, unit = ''] = /^(\d+)([KMG]?)$/.exec(text.trim()) ?? [];
+  return amount === undefined ? undefined : Number(amount) * (UNITS[unit] ?? 1);
 }

@@ -34,7 +34,12 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   const before: Uint32Array[] = [];
   const undo = () => {
     before.forEach((words, i) => {
-      putBack(affinity, pins[i]?.tid ?? 0, words);
+      try {
+        affinity.set(pins[i]?.tid ?? 0, words);
+      } catch (error) {
+        // A thread that has ended needs nothing; any other refusal is already being reported.
+        if (!(error instanceof SyscallError)) throw error;
+      }
     });
   };
   try {
@@ -53,18 +58,12 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   return undo;
 }
 
-export interface Moved {
-  /** Ids of threads that are on the CPUs now. */
-  readonly there: readonly number[];
-  /** Ids of threads that the kernel left elsewhere. Ended threads are in neither list. */
-  readonly left: readonly number[];
-}
-
 /**
  * Moves threads to the same CPUs, one by one, and verifies the result. The kernel pins some threads itself (io_uring's
  * workers), and others end in the meantime: none of them prevents the others from being moved.
+ * @returns the ids of threads that are on the CPUs now, and of those that the kernel left elsewhere
  */
-export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array): Moved {
+export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array) {
   const there: number[] = [];
   const left: number[] = [];
   for (const tid of tids) {
@@ -77,15 +76,6 @@ export function moveThreads(affinity: Affinity, tids: readonly number[], words: 
     }
   }
   return { there, left };
-}
-
-/** Restores a thread. One that has ended needs nothing; any other refusal is already being reported. */
-function putBack(affinity: Affinity, tid: number, words: Uint32Array): void {
-  try {
-    affinity.set(tid, words);
-  } catch (error) {
-    if (!(error instanceof SyscallError)) throw error;
-  }
 }
 
 /** Whether two masks contain the same CPUs; trailing empty words do not matter. */

@@ -1,45 +1,18 @@
 import { connect, type Socket } from 'node:net';
-import { createLineReader } from './lines.ts';
-import { peerOf, threadsOf } from './peer.ts';
-import { isThreadOf } from './thread-group.ts';
+import { isThreadOf, peerOf, threadsOf } from './peer.ts';
 
 /** QEMU's monitor did not answer, or refused. */
 export class QmpError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'QmpError';
-  }
+  override readonly name = 'QmpError';
 }
 
-/** A vCPU and the thread that runs it. */
 export interface QmpCpu {
   readonly index: number;
   readonly tid: number;
 }
 
 /** A session with QEMU's monitor. A socket serves one session at a time. */
-export interface Qmp {
-  /** @throws QmpError if QEMU refuses, the connection ends or the answer is late */
-  execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>;
-  /** The guest's state: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
-  status(): Promise<string>;
-  /**
-   * The vCPU threads in QEMU's order. It verifies that each is a thread of the process that listens at the monitor: a
-   * compromised QEMU may name any thread of the machine.
-   * @throws QmpError
-   */
-  cpus(): Promise<readonly QmpCpu[]>;
-  /**
-   * Every thread of the process that listens at the monitor, at this moment; empty if that process is not visible here.
-   */
-  threads(): readonly number[];
-  close(): void;
-}
-
-export interface QmpOptions {
-  /** Timeout in seconds for the greeting and for each answer. Default 5. */
-  readonly deadline?: number;
-}
+export type Qmp = Awaited<ReturnType<typeof connectQmp>>;
 
 /** Maximum bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
 const LONGEST_LINE = 1024 * 1024;
@@ -55,13 +28,15 @@ type Message = Readonly<Record<string, unknown>>;
 /**
  * Connects to a monitor's Unix socket and leaves its negotiation mode. Events are ignored.
  * Source: QEMU, docs/interop/qmp-spec.
+ * @param deadline seconds for the greeting and for each answer
  * @throws QmpError
  */
-export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}): Promise<Qmp> {
+export async function connectQmp(path: string, { deadline = 5 }: { readonly deadline?: number } = {}) {
   const lines = await openLines(path, deadline);
   let asked = 0;
 
-  const execute: Qmp['execute'] = async (command, args) => {
+  /** @throws QmpError if QEMU refuses, the connection ends or the answer is late */
+  const execute = async (command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown> => {
     const id = ++asked;
     lines.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }), id })}\n`);
     const answer = await lines.next((message) => message['id'] === id || 'error' in message, `an answer to ${command}`);
@@ -79,6 +54,7 @@ export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}
   }
   return {
     execute,
+    /** The guest's state: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
     async status() {
       const { status } = ((await execute('query-status')) ?? {}) as { readonly status?: unknown };
       if (typeof status !== 'string' || status.length > LONGEST_TEXT) {
@@ -86,13 +62,19 @@ export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}
       }
       return status;
     },
-    async cpus() {
+    /**
+     * The vCPU threads in QEMU's order. It verifies that each is a thread of the process that listens at the monitor: a
+     * compromised QEMU may name any thread of the machine.
+     * @throws QmpError
+     */
+    async cpus(): Promise<readonly QmpCpu[]> {
       const cpus = cpusOf(path, await execute('query-cpus-fast'));
       const foreign = cpus.find(({ tid }) => lines.peer === undefined || !isThreadOf(lines.peer, tid));
       if (foreign !== undefined) throw new QmpError(`${path}: ${foreignText(foreign, lines.peer)}`);
       return cpus;
     },
-    threads: () => (lines.peer === undefined ? [] : threadsOf(lines.peer)),
+    /** Every thread of that process at this moment; empty if the process is not visible here. */
+    threads: (): readonly number[] => (lines.peer === undefined ? [] : threadsOf(lines.peer)),
     close: lines.close,
   };
 }
@@ -120,28 +102,13 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
     : `QEMU reports vCPU ${index} as thread ${tid}, which is not a thread of process ${peer} at the monitor`;
 }
 
-interface Lines {
-  /** The process at the other end. */
-  readonly peer: number | undefined;
-  write(text: string): void;
-  /** The next matching message; others are dropped. */
-  next(isWanted: (message: Message) => boolean, what: string): Promise<Message>;
-  close(): void;
-}
-
-/** A call that waits for a message. */
-interface Waiting {
-  readonly isWanted: (message: Message) => boolean;
-  readonly settle: (answer: Message | QmpError) => void;
-}
-
-async function openLines(path: string, deadline: number): Promise<Lines> {
+async function openLines(path: string, deadline: number) {
   const socket = await open(path);
   const reader = createLineReader(LONGEST_LINE);
   const kept: Message[] = [];
   let bytes = 0;
   let ended: QmpError | undefined;
-  let waiting: Waiting | undefined;
+  let waiting: { isWanted: (message: Message) => boolean; settle: (answer: Message | QmpError) => void } | undefined;
 
   const end = (why: string, cause?: Error) => {
     ended ??= new QmpError(`${path}: ${why}`, { cause });
@@ -170,10 +137,12 @@ async function openLines(path: string, deadline: number): Promise<Lines> {
   socket.on('close', () => end('QEMU has closed the connection'));
 
   return {
+    /** The process at the other end. */
     peer: peerOf(socket),
-    write: (text) => void socket.write(text),
+    write: (text: string) => void socket.write(text),
     close: () => void socket.destroy(),
-    next(isWanted, what) {
+    /** The next matching message; others are dropped. */
+    next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
       bytes = 0;
       const early = kept.splice(0).find(isWanted);
       if (early !== undefined) return Promise.resolve(early);
@@ -214,4 +183,42 @@ function parse(line: string): Message | undefined {
   } catch {
     return undefined;
   }
+}
+
+const NEWLINE = 10;
+
+/**
+ * Splits a stream into lines of limited length. It reads and copies each byte once.
+ * @param longest maximum bytes of a line
+ */
+export function createLineReader(longest: number) {
+  let held: Buffer = Buffer.alloc(0);
+  let size = 0;
+
+  const take = (part: Buffer) => {
+    const needed = size + part.length;
+    if (needed > longest) throw new RangeError(`a line of more than ${longest} bytes`);
+    if (needed > held.length) {
+      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, held.length * 2)));
+      held.copy(larger, 0, 0, size);
+      held = larger;
+    }
+    size += part.copy(held, size);
+  };
+
+  return {
+    /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
+    read(chunk: Buffer) {
+      const lines: string[] = [];
+      let begin = 0;
+      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
+        take(chunk.subarray(begin, end));
+        lines.push(held.toString('utf8', 0, size));
+        size = 0;
+        begin = end + 1;
+      }
+      take(chunk.subarray(begin));
+      return lines;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createAffinity } from '../../native/affinity.ts';
-import { procThreads } from '../../node-agent/processes/threads.ts';
+import { procThreads } from '../../node-agent/processes/proc.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from '../node-agent/ovs-stage.ts';
 import { compile } from '../support/c-program.ts';
 import type { Contender } from './contenders.ts';

@@ -4,7 +4,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import { procThreads } from '../../node-agent/processes/threads.ts';
+import { procThreads } from '../../node-agent/processes/proc.ts';
 import { startAgentProcess } from '../node-agent/agent-process.ts';
 import { compile, median } from '../support/c-program.ts';
 import { startManyThreads } from '../support/many-threads.ts';

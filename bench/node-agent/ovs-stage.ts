@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import { procThreads } from '../../node-agent/processes/threads.ts';
+import { procThreads } from '../../node-agent/processes/proc.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/kubelet-stand-in.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';

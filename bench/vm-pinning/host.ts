@@ -8,7 +8,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { createCgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
-import { procThreads } from '../../node-agent/processes/threads.ts';
+import { procThreads } from '../../node-agent/processes/proc.ts';
 import { procProcesses } from '../../node-agent/vm-pinning/guest.ts';
 import type { LauncherPinningParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../node-agent/vm-pinning/launchers.ts';

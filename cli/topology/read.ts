@@ -1,7 +1,6 @@
-import { type Cache, readCaches } from '../../hardware/caches.ts';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { type Nic, readNics } from '../../hardware/nic-cells.ts';
-import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
+import { type Cache, readCaches, readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Cell, createHost, type Host, HostError } from '../../model/host.ts';
 import { describeForKubelet, describeSysfs, kubeletContradictions, type SysfsHost } from '../../model/host-sysfs.ts';

@@ -1,4 +1,4 @@
-#include "agent.h"
+#include "gate.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "host.h"
 
 enum frame { FRAME_PARTIAL, FRAME_BAD, FRAME_WAIT, FRAME_VERDICT };
 

@@ -1,10 +1,7 @@
-#include "call.h"
+#include "gate.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "answer.h"
-#include "json.h"
 
 /* Maximum bytes of a wrong value in a message: it may come from a tenant and be as long as the whole configuration. */
 #define SHOWN 80

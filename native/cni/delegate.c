@@ -1,4 +1,4 @@
-#include "delegate.h"
+#include "gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "host.h"
 
 /* Milliseconds from SIGTERM to SIGKILL, and then until the delegate is abandoned. */
 #define GRACE 100

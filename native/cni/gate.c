@@ -8,9 +8,53 @@
  */
 #include "gate.h"
 
-#include "host.h"
-#include "delegate.h"
-#include "state.h"
+/* Whether the runtime determines the value of a member of the delegate's object; libcni inserts the same ones. */
+static int is_injected(const struct call *call, struct slice name)
+{
+    return slice_is(name, "cniVersion") || slice_is(name, "prevResult") ||
+           slice_is(name, "cni.dev/valid-attachments") || (slice_is(name, "name") && call->name.length > 0) ||
+           (slice_is(name, "runtimeConfig") && call->runtime_config.length > 0) ||
+           (slice_is(name, "args") && call->args.length > 0);
+}
+
+struct building {
+    const struct call *call;
+    struct text *conf;
+};
+
+/* The version comes first, so every other member follows one. */
+static void put(struct text *conf, struct slice name, struct slice value)
+{
+    if (value.length == 0)
+        return;
+    text_string(conf, ",\"");
+    text_bytes(conf, name);
+    text_string(conf, "\":");
+    text_bytes(conf, value);
+}
+
+static void copy_member(void *context, struct slice name, struct slice value)
+{
+    const struct building *building = context;
+    if (!is_injected(building->call, name))
+        put(building->conf, name, value);
+}
+
+/* The delegate's configuration: at most 4 KiB more than that of the call. */
+static void delegate_conf(const struct call *call, struct text *conf)
+{
+    struct building building = {call, conf};
+    text_clear(conf);
+    text_string(conf, "{\"cniVersion\":");
+    text_json(conf, call->version);
+    put(conf, SLICE("name"), call->name);
+    json_members(call->delegate, copy_member, &building);
+    put(conf, SLICE("args"), call->args);
+    put(conf, SLICE("runtimeConfig"), call->runtime_config);
+    put(conf, SLICE("prevResult"), call->prev_result);
+    put(conf, SLICE("cni.dev/valid-attachments"), call->valid_attachments);
+    text_string(conf, "}");
+}
 
 /* Milliseconds. A working agent answers within one or two; one that vacates CPUs sends `wait` and has 2 s for it. */
 #define ADD_FIRST 1000
@@ -26,24 +70,18 @@ static int refuse(const struct call *call, const struct verdict *verdict, struct
     return answer_error(answer, call->version, verdict->code, (struct slice){verdict->bytes, verdict->length});
 }
 
-static int fail(const struct call *call, struct text *answer, unsigned code, struct slice text)
+/* Fails with the delegate's name, a text and, unless it is negative, a number. */
+static int fail(const struct call *call, struct text *answer, unsigned code, const char *text, int number)
 {
     static char buffer[512];
     struct text message = TEXT(buffer);
     text_string(&message, "plumbline-gate: ");
     text_bytes(&message, call->plugin);
     text_string(&message, " ");
-    text_bytes(&message, text);
-    return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
-}
-
-static int fail_with(const struct call *call, struct text *answer, const char *text, int number)
-{
-    static char buffer[64];
-    struct text message = TEXT(buffer);
     text_string(&message, text);
-    text_number(&message, (unsigned long)number);
-    return fail(call, answer, CODE_INTERNAL, (struct slice){message.at, message.length});
+    if (number >= 0)
+        text_number(&message, (unsigned long)number);
+    return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
 }
 
 /* Reports why a delegate has no answer to pass on. */
@@ -53,13 +91,13 @@ static int explain(const struct call *call, struct outcome outcome, const struct
     case ABORTED:
         return refuse(call, verdict, answer);
     case TIMED_OUT:
-        return fail(call, answer, CODE_UNAVAILABLE, SLICE("does not answer STATUS in time"));
+        return fail(call, answer, CODE_UNAVAILABLE, "does not answer STATUS in time", -1);
     case TOO_LONG:
-        return fail(call, answer, CODE_IO, SLICE("answers more than a MiB"));
+        return fail(call, answer, CODE_IO, "answers more than a MiB", -1);
     case KILLED:
-        return fail_with(call, answer, "was ended by signal ", outcome.status);
+        return fail(call, answer, CODE_INTERNAL, "was ended by signal ", outcome.status);
     default:
-        return fail_with(call, answer, "cannot be executed: errno ", outcome.status);
+        return fail(call, answer, CODE_INTERNAL, "cannot be executed: errno ", outcome.status);
     }
 }
 
@@ -83,7 +121,7 @@ static int run_delegate(const struct call *call, long long deadline, struct agen
     static char path[4096], bytes[LARGEST + 4096];
     struct text own = TEXT(bytes);
     if (delegate_find(call->plugin, path, sizeof path))
-        return fail(call, answer, CODE_CONFIG, SLICE("is in no directory of CNI_PATH"));
+        return fail(call, answer, CODE_CONFIG, "is in no directory of CNI_PATH", -1);
     delegate_conf(call, &own);
     struct slice conf = {own.at, own.length};
     struct outcome outcome = delegate_run(path, 0, conf, deadline, agent, verdict, answer);

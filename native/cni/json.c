@@ -1,4 +1,4 @@
-#include "json.h"
+#include "gate.h"
 
 #include <string.h>
 

@@ -1,9 +1,8 @@
+#include "gate.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include "answer.h"
-#include "gate.h"
 
 static char input[LARGEST];
 static char output[LARGEST];

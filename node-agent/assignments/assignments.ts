@@ -2,25 +2,15 @@ import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import { createGuard, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
 import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 
-/** `at`: when this process learned of the change, in monotonic milliseconds. */
-type ViewListener = (view: AssignmentsView, at: number) => void;
-
-export interface Assignments {
-  view(): AssignmentsView;
-  /** Calls the listener, synchronously, with each new view. @returns a function that stops the calls */
-  subscribe(listener: ViewListener): () => void;
-  /** The duty: follows the sources until the signal aborts. A restart of the duty keeps what it has read. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type Assignments = ReturnType<typeof createAssignments>;
 
 export interface AssignmentsDeps {
   readonly kubeletDir: string;
-  /** The host's online CPUs. */
   readonly online: () => CpuSet;
   readonly log: Logger;
   readonly onFailure: (code: string) => void;
@@ -36,9 +26,10 @@ export interface AssignmentsDeps {
 const CHECKPOINT_GRACE = 30;
 
 /** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
-export function createAssignments(deps: AssignmentsDeps): Assignments {
+export function createAssignments(deps: AssignmentsDeps) {
   const { kubeletDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
-  const listeners = new Set<ViewListener>();
+  /** `at`: when this process learned of the change, in monotonic milliseconds. */
+  const listeners = new Listeners<[view: AssignmentsView, at: number]>();
   let view = UNKNOWN_VIEW;
   let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
     checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
@@ -53,16 +44,14 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
   const update = (change: Partial<Inputs>, at: number) => {
     inputs = { ...inputs, ...change };
     view = nextView(view, { ...inputs, online: online(), confirmed: kubeletAsked >= checkpointRead });
-    for (const listener of listeners) listener(view, at);
+    listeners.notify(view, at);
   };
 
   return {
     view: () => view,
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    async run(signal) {
+    subscribe: listeners.subscribe,
+    /** The duty: follows the sources until the signal aborts. A restart of the duty keeps what it has read. */
+    async run(signal: AbortSignal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
       const client = createPodResourcesClient(socketPath);
       const guard = createGuard();

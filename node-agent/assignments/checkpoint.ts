@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut, PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
+import { isObject } from '../../model/json.ts';
 
 /** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
@@ -32,14 +33,7 @@ export interface CheckpointEntry {
   readonly cpus: CpuSet;
 }
 
-export interface Checkpoint {
-  readonly policy: string;
-  /** The shared pool. It never contains a CPU that a container was promised. */
-  readonly defaultCpus: CpuSet;
-  readonly entries: readonly CheckpointEntry[];
-  /** The union of the entries. */
-  readonly owned: CpuSet;
-}
+export type Checkpoint = Readonly<ReturnType<typeof parseCheckpoint>>;
 
 /** A checkpoint that is incomplete or in an unknown format. */
 export class CheckpointError extends PlumblineError {
@@ -52,7 +46,7 @@ export class CheckpointError extends PlumblineError {
  * Reads the text of a cpu_manager_state file.
  * @throws CheckpointError
  */
-export function parseCheckpoint(text: string): Checkpoint {
+export function parseCheckpoint(text: string) {
   const result = checkpoint.safeParse(parseJson(text));
   if (!result.success) {
     const issue = result.error.issues[0];
@@ -70,8 +64,10 @@ export function parseCheckpoint(text: string): Checkpoint {
   const held = found.filter(({ cpus }) => !cpus.isEmpty).sort(byPodAndContainer);
   return {
     policy: policyName,
+    /** The shared pool. It never contains a CPU that a container was promised. */
     defaultCpus: parseCpus(defaultCpuSet, 'defaultCpuSet'),
-    entries: held,
+    entries: held as readonly CheckpointEntry[],
+    /** The union of the entries. */
     owned: unionOf(held.map(({ cpus }) => cpus)),
   };
 }
@@ -85,11 +81,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** An entry as it is in the file. */
 interface Written {
   readonly podUID: string;
   readonly container: string;
-  /** Its CPUs. */
   readonly text: string;
   /** Its location in the file, for messages. */
   readonly where: string;
@@ -118,10 +112,6 @@ function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written>
   }
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function parseCpus(text: string, where: string): CpuSet {
   try {
     return CpuSet.parse(text, MAX_CPU_ID);
@@ -130,10 +120,8 @@ function parseCpus(text: string, where: string): CpuSet {
   }
 }
 
-/** Shortens a location, which consists of the file's own keys and has no length limit. */
-function shown(where: string): string {
-  return where.length > LONGEST_PLACE ? `${where.slice(0, LONGEST_PLACE)}…` : where;
-}
+/** A location consists of the file's own keys, which have any length. */
+const shown = (where: string) => cut(where, LONGEST_PLACE);
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
   if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;

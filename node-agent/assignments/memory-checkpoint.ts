@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ContainerMemory, ContainerResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
@@ -46,16 +47,8 @@ const checkpoint = z.object({
 type Checkpoint = z.infer<typeof checkpoint>;
 type Block = z.infer<typeof block>;
 
-/** A pod as PodResources lists it, with the fields that the agent reads. */
 export interface PodWithMemory {
-  readonly containers: readonly {
-    readonly name: string;
-    readonly memory: readonly {
-      readonly memoryType: string;
-      readonly size: number;
-      readonly topology: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
-    }[];
-  }[];
+  readonly containers: readonly Pick<ContainerResources, 'name' | 'memory'>[];
 }
 
 class MemoryCheckpointError extends PlumblineError {
@@ -162,30 +155,13 @@ function endedPods(
 ): (readonly Block[])[] {
   const remaining = new Map(
     Object.entries(entries ?? {}).map(([uid, containers]) => {
-      const keys = Object.entries(containers).map(([name, blocks]) =>
-        containerKey(
-          name,
-          blocks.map(({ type, size, numaAffinity }) => blockKey(type, size, numaAffinity)),
-        ),
-      );
-      return [uid, new Set(keys)];
+      return [uid, new Set(Object.entries(containers).map(([name, blocks]) => containerKey(name, blocks)))];
     }),
   );
   for (const { containers } of pods) {
     const keys = containers
       .filter(({ memory }) => memory.length > 0)
-      .map(({ name, memory }) =>
-        containerKey(
-          name,
-          memory.map(({ memoryType, size, topology }) =>
-            blockKey(
-              memoryType,
-              size,
-              (topology?.nodes ?? []).map(({ ID }) => ID),
-            ),
-          ),
-        ),
-      );
+      .map(({ name, memory }) => containerKey(name, memory.map(blockOf)));
     if (keys.length === 0) continue;
     const equal = [...remaining].filter(([, ofPod]) => keys.every((key) => ofPod.has(key)));
     const withCpus = equal.filter(([uid]) => podsWithCpus.has(uid));
@@ -201,9 +177,16 @@ function endedPods(
   return [...remaining.keys()].map((uid) => blocksOf(entries?.[uid] ?? {}));
 }
 
-const containerKey = (name: string, blocks: readonly string[]) => `${name} ${[...blocks].sort().join()}`;
-const blockKey = (type: string, size: number, nodes: readonly number[]) =>
-  `${type}:${size}:${[...nodes].sort((a, b) => a - b).join('+')}`;
+const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
+  return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
+};
+
+function containerKey(name: string, blocks: readonly Block[]): string {
+  const keys = blocks.map(
+    ({ type, size, numaAffinity }) => `${type}:${size}:${numaAffinity.toSorted((a, b) => a - b).join('+')}`,
+  );
+  return `${name} ${keys.sort().join()}`;
+}
 
 /** Source: pkg/kubelet/cm/memorymanager/policy_static.go, releaseMemory. */
 function release({ machineState }: Checkpoint, { numaAffinity, type, size }: Block): void {

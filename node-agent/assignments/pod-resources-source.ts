@@ -9,8 +9,13 @@ import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { MOST_ENTRIES } from './checkpoint.ts';
-import { devicesOfPods, MAX_DEVICE_CHECKPOINT_BYTES, type PodWithDevices } from './device-checkpoint.ts';
-import { countDevices, type ListedDevices } from './devices.ts';
+import {
+  countDevices,
+  devicesOfPods,
+  type ListedDevices,
+  MAX_DEVICE_CHECKPOINT_BYTES,
+  type PodWithDevices,
+} from './devices.ts';
 import {
   MAX_MEMORY_CHECKPOINT_BYTES,
   MEMORY_CHECKPOINT_FILE,
@@ -18,8 +23,7 @@ import {
   type PodWithMemory,
   readMemoryState,
 } from './memory-checkpoint.ts';
-import { listedContainers } from './names.ts';
-import type { PodResourcesAnswer, Reading } from './view.ts';
+import { listedContainers, type PodResourcesAnswer, type Reading } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const LEAST_INTERVAL = 0.05;
@@ -52,7 +56,6 @@ export interface PodResourcesSourceDeps {
   /** The kubelet's root directory. */
   readonly kubeletDir: string;
   readonly socketPath: string;
-  /** Uids of the pods that own CPUs. */
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: Logger;
   /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */

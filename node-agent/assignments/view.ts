@@ -1,8 +1,8 @@
+import type { ContainerResources, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
 import type { DeviceResource } from './devices.ts';
 import type { MemoryReading } from './memory-checkpoint.ts';
-import { joinNames, type ListedContainer, type PodName } from './names.ts';
 
 /**
  * The last value of a source and whether it is current. A source with a problem keeps its last good value: an unknown
@@ -25,7 +25,6 @@ export interface PodResourcesAnswer {
 }
 
 export interface Inputs {
-  /** The host's online CPUs. */
   readonly online: CpuSet;
   readonly checkpoint: Reading<Checkpoint>;
   readonly podResources: Reading<PodResourcesAnswer>;
@@ -40,10 +39,6 @@ export interface Inputs {
   readonly configuredPolicy: string | undefined;
 }
 
-interface Assignment extends CheckpointEntry {
-  readonly name: PodName | undefined;
-}
-
 /** The owners of this node's CPUs, combined from all sources. */
 export interface AssignmentsView {
   /** The kubelet's CPU manager policy; undefined until a checkpoint has been read. */
@@ -54,7 +49,7 @@ export interface AssignmentsView {
    */
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
-  readonly assignments: readonly Assignment[];
+  readonly assignments: readonly (CheckpointEntry & { readonly name: PodName | undefined })[];
   /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
   /**
@@ -94,7 +89,6 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   memory: undefined,
 };
 
-/** The view after a reading changed. */
 export function nextView(
   previous: AssignmentsView,
   { online, checkpoint, podResources, confirmed, alone, configuredPolicy }: Inputs,
@@ -167,4 +161,73 @@ function reservedCpus(
   if (answer === undefined) return previous.reserved;
   if (policy === 'none') return CpuSet.EMPTY;
   return answer.allocatable.isEmpty ? previous.reserved : online.minus(answer.allocatable);
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly podName: string;
+}
+
+/** A container as PodResources names it, without the uid of its pod, and its exclusive CPUs. */
+export interface ListedContainer extends PodName {
+  readonly container: string;
+  readonly cpus: CpuSet;
+}
+
+/** A pod with the fields that the agent reads. */
+interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
+  readonly containers: readonly Pick<ContainerResources, 'name' | 'cpuIds'>[];
+}
+
+/**
+ * The containers of a List that hold exclusive CPUs.
+ *
+ * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
+ */
+export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
+  const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
+    containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
+  );
+  // Check before creating any set: a few bytes can expand to a set of kilobytes.
+  if (holders.length > most) {
+    throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs; the agent reads at most ${most}`);
+  }
+  return holders.map(({ namespace, podName, container: { name: container, cpuIds } }) => {
+    return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+  });
+}
+
+/**
+ * Finds the names that belong to the uids of the checkpoint. A container's name and its CPUs identify the pod if
+ * exactly one entry and one listed container share them; where two match, neither gets a name. A uid keeps its name,
+ * since pods are not renamed, and loses it with its last entry.
+ */
+export function joinNames(
+  entries: readonly CheckpointEntry[],
+  listed: readonly ListedContainer[],
+  known: ReadonlyMap<string, PodName>,
+): ReadonlyMap<string, PodName> {
+  const uids = index(entries, ({ container, cpus }) => `${container} ${cpus}`);
+  const names = index(listed, ({ container, cpus }) => `${container} ${cpus}`);
+  const found = new Map<string, PodName>();
+  for (const { podUID } of entries) {
+    const name = known.get(podUID);
+    if (name !== undefined) found.set(podUID, name);
+  }
+  for (const [key, entry] of uids) {
+    const name = names.get(key);
+    if (entry === undefined || name === undefined || found.has(entry.podUID)) continue;
+    found.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
+  }
+  return found;
+}
+
+/** Items by key; undefined where two items share one. */
+function index<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item | undefined> {
+  const byKey = new Map<string, Item | undefined>();
+  for (const item of items) {
+    const key = keyOf(item);
+    byKey.set(key, byKey.has(key) ? undefined : item);
+  }
+  return byKey;
 }

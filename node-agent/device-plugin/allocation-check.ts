@@ -1,7 +1,9 @@
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { few } from '../../model/errors.ts';
 import { type Host, isWholeCores } from '../../model/host.ts';
 import { physnetOfResource } from '../../model/names.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */
 const NAMED = 8;
@@ -56,8 +58,31 @@ export function checkAllocation({
   return { reason: 'SplitCores', message: `it needs whole cores, but ${given} (device of ${networkText(resource)})` };
 }
 
-/** The network's name in messages. */
 export function networkText(resource: string): string {
   const physnet = physnetOfResource(resource);
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
+}
+
+/** The container that holds devices. Without CPUs it runs in the shared pool. */
+export type DeviceHolder = ListedContainer;
+
+/**
+ * Finds the container that holds these devices. The kubelet gives a plugin only device ids. At that point it has
+ * assigned the container's CPUs and lists both in PodResources.
+ */
+export function holderOf(
+  pods: readonly PodResources[],
+  resource: string,
+  deviceIds: readonly string[],
+): DeviceHolder | undefined {
+  const wanted = new Set(deviceIds);
+  for (const { name: podName, namespace, containers } of pods) {
+    for (const { name: container, devices, cpuIds } of containers) {
+      const own = devices.filter(({ resourceName }) => resourceName === resource);
+      if (own.some((device) => device.deviceIds.some((id) => wanted.has(id)))) {
+        return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+      }
+    }
+  }
+  return undefined;
 }

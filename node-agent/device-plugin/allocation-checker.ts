@@ -1,6 +1,7 @@
 import type * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
@@ -9,10 +10,9 @@ import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { type Allocation, checkAllocation, type RefusedAllocation } from './allocation-check.ts';
-import type { DeviceHolder } from './holder.ts';
-import type { RefusedStarts } from './refused-starts.ts';
+import { type Allocation, checkAllocation, type DeviceHolder, type RefusedAllocation } from './allocation-check.ts';
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
@@ -25,7 +25,6 @@ export interface AllocationCheckerDeps {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: AllocationCheckPolicy;
-  /** Stores refusals for the report. */
   readonly refusals: Pick<RefusedStarts, 'add'>;
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -40,29 +39,29 @@ export interface AllocationRequest {
   readonly wholeCoresOnly: boolean;
 }
 
-type Pod = z.infer<typeof podSchema>;
+/** @throws KubeError */
+export async function readPod(
+  client: Pick<KubeClient, 'get'>,
+  { namespace, podName }: DeviceHolder,
+  options: RequestOptions,
+): Promise<z.infer<typeof podSchema>> {
+  return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, options));
+}
 
 /**
  * Checks allocations and reports a wrong one in an Event of the pod. It reads a pod from the API server only if the result depends on
  * the pod.
  */
 export function createAllocationChecker({ client, events, policy, refusals, log, metrics }: AllocationCheckerDeps) {
-  const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
-    try {
-      return podSchema.parse(
-        await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
-      );
-    } catch (err) {
-      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
-      return undefined;
-    }
-  };
-
   const judge = async (request: AllocationRequest, signal: AbortSignal) => {
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
-    const pod = await readPod(holder, signal);
+    const pod = await readPod(client, holder, { signal, timeout: ASK }).catch((err: unknown) => {
+      const { namespace, podName } = holder;
+      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
+      return undefined;
+    });
     // With larger cores, the webhook promised whole cores only to pods that it padded.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
@@ -96,5 +95,41 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
       refusals.add(request.holder, pod?.metadata.uid, refused.message);
       return refused.message;
     },
+  };
+}
+
+/**
+ * Containers that the agent refused to start, for the report. The extender reads refusals only from there, since the
+ * author of an image can forge a container's status.
+ */
+export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
+
+/** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
+const LASTS = 600;
+
+/** @param now monotonic seconds */
+export function createRefusedStarts(now: () => number) {
+  const known = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
+  const listeners = new Listeners();
+  const sweep = (): void => {
+    for (const [key, { at }] of known) if (now() - at > LASTS || known.size > MAX_REFUSALS) known.delete(key);
+  };
+  return {
+    add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
+      const key = `${namespace}/${podName}/${container}`;
+      // Inserts at the end again: the oldest is removed first.
+      known.delete(key);
+      const text = message.slice(0, MAX_REFUSAL_MESSAGE);
+      const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
+      known.set(key, { refusal, at: now() });
+      sweep();
+      listeners.notify();
+    },
+    /** Refusals that still count, oldest first. */
+    current(): readonly RefusedStart[] {
+      sweep();
+      return [...known.values()].map(({ refusal }) => refusal);
+    },
+    subscribe: listeners.subscribe,
   };
 }

@@ -4,9 +4,8 @@ import { few } from '../../model/errors.ts';
 import type { Host, HostDescription } from '../../model/host.ts';
 import type { Logger, LogLevel } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { checkAllocation } from './allocation-check.ts';
+import { checkAllocation, type DeviceHolder, holderOf } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
-import { type DeviceHolder, holderOf } from './holder.ts';
 import type { AdvertisedResource } from './resources.ts';
 
 /** The start parameters of the device plugin's thread. */
@@ -119,7 +118,6 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       resources = new Map(advertised.map((resource) => [resource.name, resource]));
       wholeCores = wholeCoresOnly;
     },
-    /** Delivers the main thread's answer. */
     answered(call: number, refusal: string | undefined) {
       waiting.get(call)?.(refusal);
     },

@@ -3,7 +3,7 @@ import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kub
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { createProblemLog } from '../telemetry/metrics.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 
@@ -12,11 +12,9 @@ const LASTING_SECONDS = 30;
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
-  /** The initial resources to advertise. */
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
-  /** Called after each registration. */
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 

@@ -1,8 +1,6 @@
-import type * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder, EventTarget } from '../../kube/events.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { pod as podSchema } from '../../kube/resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
@@ -12,8 +10,8 @@ import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
-import { checkAllocation, networkText } from './allocation-check.ts';
-import type { DeviceHolder } from './holder.ts';
+import { checkAllocation, type DeviceHolder, networkText } from './allocation-check.ts';
+import { readPod } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const ASK = 2;
@@ -35,25 +33,12 @@ interface Move {
   readonly to: CpuSet | undefined;
 }
 
-type Pod = z.infer<typeof podSchema>;
-
 /**
  * Reports in Events of a running pod and its VMI that a network which the pod must be close to has moved away from its
  * CPUs, or has left the node. The CPUs of a running container cannot follow.
  */
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;
-
-  const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
-    try {
-      return podSchema.parse(
-        await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
-      );
-    } catch (err) {
-      log.warn({ err, namespace, pod: podName }, 'reading a pod whose network moved failed');
-      return undefined;
-    }
-  };
 
   const announce = async (move: Move, holder: DeviceHolder, host: Host, signal: AbortSignal): Promise<void> => {
     const allocation = {
@@ -64,10 +49,13 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
       wholeCores: false,
     };
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
-    const pod = await readPod(holder, signal);
+    const { namespace, podName: name, container, cpus } = holder;
+    const pod = await readPod(client, holder, { signal, timeout: ASK }).catch((err: unknown) => {
+      log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
+      return undefined;
+    });
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
-    const { namespace, podName: name, container, cpus } = holder;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
     const launcher = pod && recognizeLauncher(pod);
@@ -99,7 +87,6 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
   };
 
   return {
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       let wake = () => {};
       const end = networks.subscribe(() => wake());

@@ -76,7 +76,6 @@ export function createPluginServer(deps: PluginServerDeps) {
   server.addService(DevicePluginService, plugin);
 
   return {
-    /** The advertised resource. */
     get resource() {
       return resource;
     },

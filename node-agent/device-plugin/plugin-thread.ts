@@ -5,9 +5,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
-import type { DeviceHolder } from './holder.ts';
-import type { AdvertisedResource } from './resources.ts';
 
 /** Seconds that the thread may take to remove its sockets. */
 const STOP_DEADLINE = 3;
@@ -19,13 +18,9 @@ const LOOK = 60;
 const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 
 /** The advertised resources, and whether the node's kubelet assigns whole cores only. */
-export interface Advertisement {
-  readonly resources: readonly AdvertisedResource[];
-  readonly wholeCoresOnly: boolean;
-}
+export type Advertisement = Omit<Extract<ToPluginThread, { kind: 'resources' }>, 'kind'>;
 
 export interface PluginThreadDeps {
-  /** The thread's program. */
   readonly program: string;
   readonly data: () => Promise<PluginThreadData>;
   /** Undefined if not known yet. */

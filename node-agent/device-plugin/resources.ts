@@ -7,8 +7,6 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 
-/** The directory of device plugins below the kubelet's root. */
-
 /** Identifies one run of the kubelet by the registration socket in that directory; '' without a socket. */
 export function kubeletGeneration(directory: string): string {
   const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });

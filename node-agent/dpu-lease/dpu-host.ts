@@ -1,5 +1,5 @@
 import { isAlreadyExists, isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
-import { isReleased, type LeaseRepair, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
+import { isReleased, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -11,14 +11,17 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { createProblemLog } from '../telemetry/metrics.ts';
 
-export interface DpuHostDeps {
+export interface LeaseReleaseDeps {
   readonly client: KubeClient;
-  readonly nodeName: string;
   readonly lease: LeaseName;
-  readonly timing: LeaseTiming;
   readonly log: Logger;
+}
+
+export interface DpuHostDeps extends LeaseReleaseDeps {
+  readonly nodeName: string;
+  readonly timing: LeaseTiming;
 }
 
 /**
@@ -31,34 +34,22 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
 
   const tend = async (signal: AbortSignal): Promise<void> => {
     const node = await readNode(client, nodeName, signal);
-    const found = await readLease(client, lease, signal).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const found = await findLease(client, lease, signal);
     const repair = repairLease(found, { nodeName, nodeUid: node.uid, duration });
     if (repair.kind === 'none') return;
-    const { ownerReferences, holderIdentity } = repair.form;
+    const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
     if (repair.kind === 'create') {
       await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
       log.info({ lease: lease.name, duration }, 'DPU lease created; waiting for the DPU to renew it');
-    } else if (found !== undefined) {
-      await putRight(found, repair, signal);
+      return;
     }
-  };
-
-  const putRight = async (
-    { metadata }: LeaseObject,
-    { form, faults }: Extract<LeaseRepair, { kind: 'repair' }>,
-    signal: AbortSignal,
-  ): Promise<void> => {
-    const { ownerReferences, holderIdentity, leaseDurationSeconds } = form;
     const patch = {
       // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
-      metadata: { resourceVersion: metadata.resourceVersion, ownerReferences },
+      metadata: { resourceVersion: found?.metadata.resourceVersion, ownerReferences },
       spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
-    log.warn({ lease: lease.name, faults }, 'DPU lease repaired');
+    log.warn({ lease: lease.name, faults: repair.faults }, 'DPU lease repaired');
   };
 
   return {
@@ -81,10 +72,12 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   };
 }
 
-export interface LeaseReleaseDeps {
-  readonly client: KubeClient;
-  readonly lease: LeaseName;
-  readonly log: Logger;
+/** Undefined if it does not exist. @throws KubeError */
+function findLease(client: KubeClient, lease: LeaseName, signal: AbortSignal): Promise<LeaseObject | undefined> {
+  return readLease(client, lease, signal).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
 }
 
 /** Seconds between two checks of a Lease that is released or missing, and after a failure. */
@@ -101,18 +94,11 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
 
   /** @returns seconds until the next check */
   const look = async (signal: AbortSignal): Promise<number> => {
-    const found = await readLease(client, lease, signal).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const found = await findLease(client, lease, signal);
     if (found === undefined || isReleased(found.spec)) return PERIOD;
     const { resourceVersion } = found.metadata;
-    await patchLease(
-      client,
-      lease,
-      { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } },
-      signal,
-    );
+    const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
+    await patchLease(client, lease, patch, signal);
     log.info({ lease: lease.name }, 'DPU lease released; health check off');
     return PERIOD;
   };

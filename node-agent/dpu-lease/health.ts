@@ -1,4 +1,5 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
 import {
   describeLease,
@@ -6,13 +7,17 @@ import {
   judgeLease,
   type LeaseObservation,
   type LeaseReading,
+  type LeaseState,
   type LeaseVerdict,
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
+import { Listeners } from '../lifecycle/duty.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface DpuHealthDeps {
   readonly client: KubeClient;
@@ -55,7 +60,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
   const { client, lease, timing, now, whenUnknown } = deps;
   const { duration } = timing;
   const options = { duration, proof: deps.proof };
-  const listeners = new Set<HealthListener>();
+  const listeners = new Listeners<Parameters<HealthListener>>();
   let observation = deps.before ?? NOTHING_OBSERVED;
   /** Until the first answer: when the previous process read the Lease for the last time. */
   let readBefore = deps.before?.answeredAt;
@@ -88,7 +93,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     const report = current();
     const flipped = report.ready !== lastReady;
     lastReady = report.ready;
-    for (const listener of listeners) listener(report, flipped);
+    listeners.notify(report, flipped);
     if (report.state !== 'alive') return Math.max(SHORTEST, Math.min(1, duration / WAITING_SHARE));
     const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
     return Math.max(SHORTEST, Math.min(observationPeriod(timing), untilDeath + SHORTEST));
@@ -100,14 +105,47 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     observation: () => observation,
     /** One read. @returns seconds until the next is due */
     look,
-    /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
-    subscribe(listener: HealthListener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    /** Calls the listener after each read of the Lease. */
+    subscribe: listeners.subscribe,
     /** The duty: reads the Lease until the signal aborts. It never writes it. */
     async run(signal: AbortSignal) {
       while (!signal.aborted) await sleep(await look(signal), signal).catch(() => undefined);
     },
+  };
+}
+
+export interface AnnounceDeps {
+  readonly nodeName: string;
+  readonly events: EventRecorder;
+  readonly metrics: AgentMetrics;
+  readonly log: Logger;
+}
+
+/**
+ * Reports each change of the DPU's health: an Event on the Node, a log line, and metrics. Unknown is a change as well,
+ * even where the policy treats it as ready.
+ */
+export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
+  const target = nodeTarget(nodeName);
+  let last: LeaseState | undefined;
+  return (report) => {
+    const { ready, state, reason, age } = report;
+    metrics.dpuReady.set(ready ? 1 : 0);
+    for (const one of ['alive', 'unproven', 'dead', 'unknown'])
+      metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
+    if (age !== undefined) metrics.dpuRenewalAge.set(age);
+    if (state === last) return;
+    last = state;
+    if (state === 'alive') {
+      log.info({ state, reason }, 'DPU is ready');
+      events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
+    } else if (ready) {
+      log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
+      const message = `DPU Unknown, treated as ready: ${reason}`;
+      events.record(target, { type: 'Warning', reason: 'DPUUnknown', message });
+    } else {
+      log.warn({ state, reason }, 'DPU is not ready');
+      events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
+    }
   };
 }

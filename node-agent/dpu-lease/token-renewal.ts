@@ -5,8 +5,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { type AgentMetrics, createProblemLog } from '../telemetry/metrics.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME = 86_400;
@@ -31,13 +30,6 @@ export interface TokenRenewalDeps {
   readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A token that this process requested. The monotonic clock measures its age, whatever the DPU's wall clock says. */
-interface Obtained {
-  readonly token: string;
-  readonly lifetime: number;
-  readonly at: number;
-}
-
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
 /**
@@ -50,7 +42,8 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
   const problems = createProblemLog(log);
   const backoff = new Backoff(RETRY);
-  let obtained: Obtained | undefined;
+  /** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
+  let obtained: { readonly token: string; readonly lifetime: number; readonly at: number } | undefined;
 
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   const validity = (token: string, { issued, expires }: TokenClaims) => {
@@ -138,13 +131,7 @@ function replaceToken(path: string, token: string): void {
 }
 
 /** The claims of a service account's token. They are not verified here: the API server does that. */
-interface TokenClaims {
-  readonly namespace: string;
-  readonly account: string;
-  /** Seconds since the epoch. */
-  readonly issued: number;
-  readonly expires: number;
-}
+type TokenClaims = ReturnType<typeof readTokenClaims>;
 
 const claims = z.object({
   sub: z.string().regex(/^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/),
@@ -157,7 +144,7 @@ const claims = z.object({
  *
  * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
-export function readTokenClaims(token: string): TokenClaims {
+export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   const found = claims.safeParse(parseJson(payload));
   if (!found.success) {
@@ -168,5 +155,6 @@ export function readTokenClaims(token: string): TokenClaims {
   }
   const { sub, iat, exp } = found.data;
   const [, , namespace = '', account = ''] = sub.split(':');
+  /** `issued` and `expires`: seconds since the epoch. */
   return { namespace, account, issued: iat, expires: exp };
 }

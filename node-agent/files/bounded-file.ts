@@ -1,15 +1,4 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  type Stats,
-  writeFileSync,
-} from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
@@ -41,7 +30,9 @@ export function readBounded(path: string, most: number): string {
 export function readBoundedBytes(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
-    assertBounded(path, fstatSync(file), most);
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
+    if (stats.size > most) throw tooLarge(path, most);
     const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -73,31 +64,6 @@ export function readHead(path: string, most: number): string {
   } finally {
     closeSync(file);
   }
-}
-
-/** `readBounded` without blocking the event loop. */
-export async function readBoundedAsync(path: string, most: number): Promise<string> {
-  let file: FileHandle | undefined;
-  try {
-    file = await open(path, FLAGS);
-    assertBounded(path, await file.stat(), most);
-    const chunks: Buffer[] = [];
-    for (let length = 0; ; ) {
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
-      if (bytesRead === 0) return Buffer.concat(chunks).toString('utf8');
-      length += bytesRead;
-      if (length > most) throw tooLarge(path, most);
-      chunks.push(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file?.close();
-  }
-}
-
-/** @throws FileLimitError */
-function assertBounded(path: string, stats: Stats, most: number): void {
-  if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
-  if (stats.size > most) throw tooLarge(path, most);
 }
 
 function tooLarge(path: string, most: number): FileLimitError {

@@ -4,12 +4,7 @@ import { dirname, join } from 'node:path';
 import { resultOrNone } from '../../model/json.ts';
 
 /** A unix socket that this process made, at its path. Another process's socket at that path is never removed. */
-export interface OwnSocket {
-  /** Whether the socket at the path is still this one. */
-  isInPlace(): boolean;
-  /** Removes it if it is. Call it before the server closes: until then, no other socket can have its inode number. */
-  remove(): void;
-}
+export type OwnSocket = Awaited<ReturnType<typeof placeSocket>>;
 
 /**
  * Makes a socket and puts it at its path in one step, in place of any other. It listens at a temporary name first: a
@@ -18,7 +13,7 @@ export interface OwnSocket {
  * @param listen starts the server
  * @throws an error of `listen`, or a system error
  */
-export async function placeSocket(path: string, listen: (temporary: string) => Promise<void>): Promise<OwnSocket> {
+export async function placeSocket(path: string, listen: (temporary: string) => Promise<void>) {
   // As long as the shortest name of a socket, since the length of its path is limited.
   const temporary = join(dirname(path), `.new-${randomBytes(2).toString('hex')}`);
   rmSync(temporary, { force: true });
@@ -30,7 +25,9 @@ export async function placeSocket(path: string, listen: (temporary: string) => P
     return current?.ino === ino && current.dev === dev;
   };
   return {
+    /** Whether the socket at the path is still this one. */
     isInPlace,
+    /** Removes it if it is. Call it before the server closes: until then, no other socket can have its inode number. */
     remove() {
       if (isInPlace()) rmSync(path, { force: true });
     },

@@ -61,8 +61,8 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
   const check = () => {
     clearTimeout(timer);
     if (signal.aborted) return;
-    const now = directoryAt(path);
-    if (now === undefined) {
+    const now = resultOrNone(() => statSync(path));
+    if (now?.isDirectory() !== true) {
       if (watcher !== undefined) {
         close();
         onChange(undefined);
@@ -71,7 +71,9 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       close();
       open(now);
     }
-    timer = setTimeout(check, 1000 * (watcher === undefined ? absentCheck(absentSince) : CHECK));
+    const absent = (performance.now() - absentSince) / 1000;
+    const absentPeriod = CHECK_ABSENT.find((period) => period <= absent / 20) ?? CHECK_FIRST;
+    timer = setTimeout(check, 1000 * (watcher === undefined ? absentPeriod : CHECK));
   };
 
   signal.addEventListener(
@@ -83,15 +85,4 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
     { once: true },
   );
   check();
-}
-
-/** @param since monotonic milliseconds */
-function absentCheck(since: number): number {
-  const seconds = (performance.now() - since) / 1000;
-  return CHECK_ABSENT.find((period) => period <= seconds / 20) ?? CHECK_FIRST;
-}
-
-function directoryAt(path: string): Stats | undefined {
-  const now = resultOrNone(() => statSync(path));
-  return now?.isDirectory() === true ? now : undefined;
 }

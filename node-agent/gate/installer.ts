@@ -25,7 +25,6 @@ const PACE = 1;
 /** Bytes. The shim has 40 kB. */
 const MOST_SHIM = 16 * 1024 * 1024;
 
-/** The directories of the gate's files. */
 export interface GatePlaces {
   /** Where the runtime looks for plugins and for configurations. */
   readonly binDir: string;
@@ -62,12 +61,6 @@ export function createInstaller(deps: InstallerDeps) {
     if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
   };
 
-  const say = (problem: string | undefined) => {
-    if (problem !== undefined && problem !== lastProblem)
-      log.warn({ problem }, 'gate incomplete: new pods may start without it');
-    lastProblem = problem;
-  };
-
   /** Checks the directory once. @returns seconds until the next check, if a write was postponed */
   const look = (now: number): number | undefined => {
     const plan = planConflist(readConfFiles(confDir));
@@ -82,7 +75,9 @@ export function createInstaller(deps: InstallerDeps) {
     }
     if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
     const problem = plan.kind === 'keep' ? plan.problem : undefined;
-    say(problem);
+    if (problem !== undefined && problem !== lastProblem)
+      log.warn({ problem }, 'gate incomplete: new pods may start without it');
+    lastProblem = problem;
     const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
     metrics.gateInstalled.set(inPlace ? 1 : 0);
     return undefined;

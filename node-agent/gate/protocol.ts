@@ -5,7 +5,7 @@ import { quote } from '../../model/errors.ts';
 const VERBS = ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** The shim's request: the runtime's call as it arrived. native/cni/agent.h describes both sides of the protocol. */
+/** The shim's request: the runtime's call as it arrived. native/cni/gate.h describes both sides of the protocol. */
 export interface Question {
   readonly verb: Verb;
   /** The CNI_ variables. */
@@ -92,20 +92,14 @@ function readHead(bytes: Buffer): Head | undefined {
   return { verb, places: [start, conf, conf + confBytes] };
 }
 
-/** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. Each character is read twice at most. */
+/** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. */
 function variables(text: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  let equals = text.indexOf('=');
-  for (let start = 0; equals >= 0; ) {
-    const nul = text.indexOf('\0', start);
-    const end = nul < 0 ? text.length : nul;
-    if (equals < end) {
-      found.set(text.slice(start, equals), text.slice(equals + 1, end));
-      equals = text.indexOf('=', end);
-    }
-    start = end + 1;
+  const values = new Map<string, string>();
+  for (const entry of text.split('\0')) {
+    const equals = entry.indexOf('=');
+    if (equals >= 0) values.set(entry.slice(0, equals), entry.slice(equals + 1));
   }
-  return found;
+  return values;
 }
 
 export const ALLOW = 'allow\n';

@@ -6,44 +6,40 @@ import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { createProblemLog } from '../telemetry/metrics.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */
 export interface Asker {
   say(frame: string | Buffer): void;
-  /** Sends the final answer. */
   end(frame: string | Buffer): void;
   /** Aborts when the shim disconnects. */
   readonly gone: AbortSignal;
 }
 
-/** Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. */
-export interface GateLimits {
+/**
+ * Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. A node
+ * has a few hundred pods, and a request a few kilobytes.
+ */
+const LIMITS = {
   /** Connections, including ADDs whose delegate runs. A malformed request leaves up to 64 KiB to the garbage collector. */
-  readonly connections: number;
+  connections: 256,
   /** Bytes of all requests that are being read or answered. */
-  readonly bytes: number;
+  bytes: 32 * 1024 * 1024,
   /** Seconds from the connection within which a shim must have sent its request. */
-  readonly questionWithin: number;
-}
-
-/** A node has a few hundred pods, and a request a few kilobytes. */
-const LIMITS: GateLimits = { connections: 256, bytes: 32 * 1024 * 1024, questionWithin: 2 };
+  questionWithin: 2,
+};
 
 export interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a request. An exception closes the connection, and the shim uses the state file. */
   readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
   readonly log: Logger;
-  readonly limits?: Partial<GateLimits>;
+  readonly limits?: Partial<typeof LIMITS>;
 }
 
 /** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */
 const RELISTEN_SECONDS = 1;
-
-/** Shared by all connections: creating an error costs more than the rest of closing a connection. */
-const GONE = new Error('the CNI plugin disconnected');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
@@ -79,7 +75,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       clearTimeout(deadline);
-      gone.abort(GONE);
+      gone.abort();
       hold(0);
     });
     const read = (chunk: Buffer) => {

@@ -1,23 +1,11 @@
-import { type HostMemory, readMemory } from '../../hardware/memory.ts';
+import { readMemory } from '../../hardware/memory.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, type Host, type HostDescription } from '../../model/host.ts';
+import { createHost } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
 import type { Logger } from '../../runtime/log.ts';
 
 /** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */
-export interface HostFacts {
-  /** The host as the kubelet sees it. */
-  readonly description: HostDescription;
-  readonly host: Host;
-  readonly memory: HostMemory;
-  /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
-  readonly isolated: CpuSet;
-  /** CPUs that are present and not online. */
-  readonly offline: CpuSet;
-  /** Where the kubelet's view of the cores is not the kernel's. */
-  readonly contradictions: readonly string[];
-}
+export type HostFacts = Awaited<ReturnType<typeof readHostFacts>>;
 
 /** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
 export function createHostFacts(sysfsRoot: string, log: Logger) {
@@ -26,25 +14,22 @@ export function createHostFacts(sysfsRoot: string, log: Logger) {
   return {
     known: () => known,
     /** @throws SysfsError, HostError or ParseError if the host cannot be described */
-    read(): Promise<HostFacts> {
-      reading ??= readHostFacts(sysfsRoot, log).then(
-        (facts) => {
-          known = facts;
-          return facts;
-        },
-        (error: unknown) => {
-          reading = undefined;
-          throw error;
-        },
-      );
-      return reading;
+    async read(): Promise<HostFacts> {
+      reading ??= readHostFacts(sysfsRoot, log);
+      try {
+        known = await reading;
+        return known;
+      } catch (error) {
+        reading = undefined;
+        throw error;
+      }
     },
   };
 }
 
 export type HostFactsReader = ReturnType<typeof createHostFacts>;
 
-async function readHostFacts(sysfsRoot: string, log: Logger): Promise<HostFacts> {
+async function readHostFacts(sysfsRoot: string, log: Logger) {
   const sysfs = await readSysfs(sysfsRoot);
   const description = describeForKubelet(sysfs);
   const host = createHost(description);
@@ -55,5 +40,16 @@ async function readHostFacts(sysfsRoot: string, log: Logger): Promise<HostFacts>
   const offline = await readOffline(sysfsRoot);
   const contradictions = kubeletContradictions(sysfs, host);
   log.info({ cpus: online, isolated, offline, cells: ids, threadsPerCore, contradictions }, 'host topology read');
-  return { description, host, memory, isolated, offline, contradictions };
+  return {
+    /** The host as the kubelet sees it. */
+    description,
+    host,
+    memory,
+    /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
+    isolated,
+    /** CPUs that are present and not online. */
+    offline,
+    /** Where the kubelet's view of the cores is not the kernel's. */
+    contradictions,
+  };
 }

@@ -1,7 +1,8 @@
 import { opendir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
 import { cut } from '../../model/errors.ts';
-import { readBoundedAsync } from '../files/bounded-file.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { KUBELET_YAML, MOST_YAML, parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 
@@ -12,15 +13,12 @@ const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 /** Not text: the kubelet's parser takes neither control characters nor bytes that are not UTF-8. */
 const BINARY = /[^\t\n\r -~\u0085\u00a0-\ufffc\u{10000}-\u{10ffff}]/u;
 
-/** A KubeletConfiguration as written, without the defaults of absent fields. */
-export type Settings = Readonly<Record<string, unknown>>;
-
 export interface SettingsSources {
   /** The kubelet's --config and --config-dir. */
   readonly config?: string | undefined;
   readonly configDir?: string | undefined;
   /** Fields that its flags set. */
-  readonly flags?: Settings | undefined;
+  readonly flags?: JsonObject | undefined;
   /** When the kubelet had read its files, in milliseconds since 1970: what was written later says nothing about it. */
   readonly readBefore?: number | undefined;
   /** Directory of the host's files: `/`. */
@@ -35,7 +33,7 @@ export interface SettingsSources {
  */
 export async function readSettings({ config, configDir, flags = {}, readBefore, root }: SettingsSources) {
   const sources: string[] = [];
-  let settings: Settings = { kind: 'KubeletConfiguration' };
+  let settings: JsonObject = { kind: 'KubeletConfiguration' };
   if (config !== undefined) {
     settings = await told(config, () => readFile(root, config, readBefore));
     kubeletConfigOf(config, settings);
@@ -44,7 +42,7 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
   const names = configDir === undefined ? [] : await told(configDir, () => dropInNames(join(root, configDir)));
   for (const name of names) {
     const file = join(configDir ?? '', name);
-    settings = mergeOver(settings, await told(file, () => readFile(root, file, readBefore))) as Settings;
+    settings = mergeOver(settings, await told(file, () => readFile(root, file, readBefore))) as JsonObject;
     sources.push(file);
   }
   // What drop-ins or flags replace must be right, too.
@@ -68,10 +66,10 @@ async function told<Result>(path: string, read: () => Promise<Result>): Promise<
   }
 }
 
-async function readFile(root: string, file: string, readBefore = Number.POSITIVE_INFINITY): Promise<Settings> {
+async function readFile(root: string, file: string, readBefore = Number.POSITIVE_INFINITY): Promise<JsonObject> {
   const path = join(root, file);
   const before = await stat(path);
-  const text = await readBoundedAsync(path, MOST_YAML);
+  const text = readBounded(path, MOST_YAML);
   const after = await stat(path);
   if (before.ino !== after.ino || before.mtimeMs !== after.mtimeMs) throw new Error('it changed while it was read');
   if (after.mtimeMs > readBefore) throw new Error(CHANGED_SINCE_START);
@@ -84,7 +82,7 @@ async function readFile(root: string, file: string, readBefore = Number.POSITIVE
  *
  * @throws Error with a short message
  */
-export function documentOf(text: string): Settings {
+export function documentOf(text: string): JsonObject {
   if (BINARY.test(text)) throw new Error('not text');
   const document = parseBoundedYaml(text, KUBELET_YAML);
   // A text that begins with a brace must be JSON.
@@ -124,8 +122,4 @@ function mergeOver(target: unknown, patch: unknown): unknown {
     else merged.set(key, mergeOver(merged.get(key), value));
   }
   return Object.fromEntries(merged);
-}
-
-function isObject(value: unknown): value is Settings {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,8 +5,7 @@ import { Backoff } from '../../runtime/time.ts';
 import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 import { readSettings } from './kubelet-config-files.ts';
 import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
-import { type KubeletFlags, kubeletFlagsOf } from './kubelet-flags.ts';
-import { findKubelet, type KubeletProcess } from './kubelet-process.ts';
+import { findKubelet, type KubeletProcess, kubeletFlagsOf } from './kubelet-process.ts';
 
 export interface KubeletConfigReading {
   readonly config: KubeletConfig | undefined;
@@ -129,7 +128,7 @@ interface HostReading {
 async function readHost(sources: KubeletConfigSources, root: string): Promise<HostReading> {
   const { kubeletDir } = sources;
   let kubelet: KubeletProcess | undefined;
-  let flags: KubeletFlags | undefined;
+  let flags: ReturnType<typeof kubeletFlagsOf> | undefined;
   let problem: string | undefined;
   try {
     kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root);

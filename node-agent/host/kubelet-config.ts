@@ -44,24 +44,7 @@ const kubeletConfiguration = z.object({
 /** The kubelet's own default. */
 export const DEFAULT_MAX_PODS = 110;
 
-export interface KubeletConfig {
-  /** The file or endpoint that it was read from. */
-  readonly source: string;
-  readonly cpuManager: { readonly policy: string; readonly options: Readonly<Record<string, string>> };
-  readonly topologyManager: {
-    readonly policy: string;
-    readonly scope: string;
-    readonly options: Readonly<Record<string, string>>;
-  };
-  readonly memoryManager: { readonly policy: string };
-  /** Bytes that the memory manager gives to no pod, by NUMA node and resource name. */
-  readonly reservedMemory: ReadonlyMap<number, Readonly<Record<string, number>>>;
-  /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) or nothing is set. */
-  readonly reserved: CpuSet | undefined;
-  readonly maxPods: number;
-  /** The feature gates that change admission, if they are set. */
-  readonly featureGates: Readonly<Record<string, boolean>>;
-}
+export type KubeletConfig = Readonly<ReturnType<typeof kubeletConfigOf>>;
 
 /** What a file says that is newer than the kubelet is not what the kubelet read. */
 export const CHANGED_SINCE_START = 'it is newer than the running kubelet; restart the kubelet';
@@ -78,7 +61,7 @@ export class KubeletConfigError extends PlumblineError {
  * @param source its origin, for messages
  * @throws KubeletConfigError if it is not one, or contains impossible values
  */
-export function kubeletConfigOf(source: string, document: unknown): KubeletConfig {
+export function kubeletConfigOf(source: string, document: unknown) {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
@@ -86,7 +69,18 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
     throw new KubeletConfigError(source, `not a usable KubeletConfiguration: ${why}`);
   }
   const config = result.data;
+  /** Bytes that the memory manager gives to no pod, by NUMA node and resource name. */
+  const reservedMemory = new Map<number, Record<string, number>>();
+  for (const { numaNode, limits } of config.reservedMemory ?? []) {
+    const bytes = reservedMemory.get(numaNode) ?? {};
+    for (const [resource, amount] of Object.entries(limits)) {
+      bytes[resource] = inField(source, 'reservedMemory', () => wholeValue(parseQuantity(amount)));
+    }
+    reservedMemory.set(numaNode, bytes);
+  }
+  const { reservedSystemCPUs } = config;
   return {
+    /** The file or endpoint that it was read from. */
     source,
     cpuManager: { policy: config.cpuManagerPolicy || 'none', options: config.cpuManagerPolicyOptions ?? {} },
     topologyManager: {
@@ -95,8 +89,12 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
       options: config.topologyManagerPolicyOptions ?? {},
     },
     memoryManager: { policy: config.memoryManagerPolicy || 'None' },
-    reservedMemory: parseReservedMemory(source, config.reservedMemory ?? []),
-    reserved: parseReserved(source, config.reservedSystemCPUs ?? ''),
+    reservedMemory,
+    /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) or nothing is set. */
+    reserved: reservedSystemCPUs
+      ? inField(source, 'reservedSystemCPUs', () => CpuSet.parse(reservedSystemCPUs))
+      : undefined,
+    /** The feature gates that change admission, if they are set. */
     featureGates: gatesOf(config.featureGates ?? {}),
     maxPods: Math.min(MOST_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };
@@ -109,32 +107,10 @@ function gatesOf(gates: Readonly<Record<string, boolean>>): Record<string, boole
   return Object.fromEntries(known.map((gate) => [gate, gates[gate] ?? true]));
 }
 
-function parseReserved(source: string, text: string): CpuSet | undefined {
-  if (text === '') return undefined;
+function inField<Value>(source: string, field: string, parse: () => Value): Value {
   try {
-    return CpuSet.parse(text);
+    return parse();
   } catch (error) {
-    throw new KubeletConfigError(source, `reservedSystemCPUs: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-function parseReservedMemory(
-  source: string,
-  entries: readonly { numaNode: number; limits: Readonly<Record<string, string>> }[],
-): KubeletConfig['reservedMemory'] {
-  const byNode = new Map<number, Record<string, number>>();
-  for (const { numaNode, limits } of entries) {
-    const bytes = byNode.get(numaNode) ?? {};
-    for (const [resource, amount] of Object.entries(limits)) bytes[resource] = parseBytes(source, amount);
-    byNode.set(numaNode, bytes);
-  }
-  return byNode;
-}
-
-function parseBytes(source: string, amount: string): number {
-  try {
-    return wholeValue(parseQuantity(amount));
-  } catch (error) {
-    throw new KubeletConfigError(source, `reservedMemory: ${(error as Error).message}`, { cause: error });
+    throw new KubeletConfigError(source, `${field}: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import * as z from 'zod';
 import { cut, PlumblineError } from '../../model/errors.ts';
-import { readBoundedAsync } from '../files/bounded-file.ts';
+import { resultOrNone } from '../../model/json.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 
 /** Reading the kubelet's /configz failed: access is forbidden, or another program or none answers there. */
@@ -21,9 +22,6 @@ const LONGEST_WHY = 300;
 /** Maximum bytes of the answer, and of a file with a certificate. */
 const LARGEST = 256 * 1024;
 const LARGEST_PEM = 64 * 1024;
-
-const BEGIN = '-----BEGIN CERTIFICATE-----';
-const END = '-----END CERTIFICATE-----';
 
 const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
 
@@ -68,7 +66,9 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
  */
 export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<KubeletConfig> {
   const signal = AbortSignal.timeout(DEADLINE * 1000);
-  const known = await knownCertificates(certificates);
+  const known = certificates.flatMap((file) => {
+    return resultOrNone(() => new X509Certificate(readBounded(file, LARGEST_PEM))) ?? [];
+  });
   if (known.length === 0) {
     throw new ConfigzError(endpoint, `no certificate to identify the kubelet in ${certificates.join(' or ')}`);
   }
@@ -90,17 +90,6 @@ export async function readConfigz({ endpoint, certificates, token }: ConfigzOpti
     if (error instanceof PlumblineError) throw error;
     throw new ConfigzError(endpoint, cut((error as Error).message, LONGEST_WHY), { cause: error });
   }
-}
-
-async function knownCertificates(files: readonly string[]): Promise<X509Certificate[]> {
-  const found: X509Certificate[] = [];
-  for (const file of files) {
-    const pem = await readBoundedAsync(file, LARGEST_PEM).catch(() => '');
-    const begin = pem.indexOf(BEGIN);
-    const end = pem.indexOf(END, begin);
-    if (begin >= 0 && end > begin) found.push(new X509Certificate(pem.slice(begin, end + END.length)));
-  }
-  return found;
 }
 
 function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {

@@ -21,31 +21,22 @@ const node = z.object({
     .nullish(),
 });
 
-/** The part of its own Node object that the agent needs. */
-export interface NodeIdentity {
-  readonly name: string;
-  readonly uid: string;
-  readonly kubeletVersion: string | undefined;
-  /** Maximum pods of the kubelet. */
-  readonly maxPods: number | undefined;
-  /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
-  readonly capacity: Readonly<Record<string, string>>;
-  readonly allocatable: Readonly<Record<string, string>>;
-  readonly labels: Readonly<Record<string, string>>;
-}
+export type NodeIdentity = Awaited<ReturnType<typeof readNode>>;
 
 /**
  * Reads the agent's node.
  *
  * @throws KubeError; NotFound if the node has not registered yet
  */
-export async function readNode(client: KubeClient, name: string, signal: AbortSignal): Promise<NodeIdentity> {
+export async function readNode(client: KubeClient, name: string, signal: AbortSignal) {
   const { metadata, status } = node.parse(await client.get(`/api/v1/nodes/${name}`, { signal }));
   return {
     name,
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
+    /** Maximum pods of the kubelet. */
     maxPods: wholeOrNone(status?.capacity?.['pods'] ?? ''),
+    /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
     capacity: status?.capacity ?? {},
     allocatable: status?.allocatable ?? {},
     labels: metadata.labels ?? {},
@@ -53,13 +44,12 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
 }
 
 /** Makes Kubernetes delete an object after the node. Deleting a node does not wait for the objects that it owns. */
-export function ownedBy({ name, uid }: Pick<NodeIdentity, 'name' | 'uid'>) {
+export function ownedBy({ name, uid }: { readonly name: string; readonly uid: string }) {
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
 }
 
 export type LeaseObject = z.infer<typeof lease>;
 
-/** The namespace and name of a Lease. */
 export interface LeaseName {
   readonly namespace: string;
   readonly name: string;

@@ -41,21 +41,14 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
 }
 
 /** Lets an error in a duty's callbacks (events, timers) fail the duty instead of ending the process. */
-export interface Guard {
-  /** Wraps a callback: its exceptions become the guard's failure. */
-  <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
-  readonly fail: (error: unknown) => void;
-  /** Never resolves; rejects with the first failure. */
-  readonly failed: Promise<never>;
-}
-
-export function createGuard(): Guard {
+export function createGuard() {
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_resolve, reject) => {
     fail = reject;
   });
   // Prevents an unhandled rejection where no caller waits.
   failed.catch(() => undefined);
+  /** Wraps a callback: its exceptions become the guard's failure. */
   const guard =
     <Args extends unknown[]>(callback: (...args: Args) => void) =>
     (...args: Args): void => {
@@ -65,6 +58,7 @@ export function createGuard(): Guard {
         fail(error);
       }
     };
+  /** `failed` never resolves; it rejects with the first failure. */
   return Object.assign(guard, { failed, fail: (error: unknown) => fail(error) });
 }
 
@@ -73,4 +67,77 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+/** The subscribers to something that changes. */
+export class Listeners<Args extends readonly unknown[] = []> {
+  readonly #listeners = new Set<(...args: Args) => void>();
+
+  /** Calls the listener, synchronously, after each change. @returns a function that ends the subscription */
+  readonly subscribe = (listener: (...args: Args) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  notify(...args: Args): void {
+    for (const listener of this.#listeners) listener(...args);
+  }
+}
+
+/** The failed duties that wait for a restart. */
+export type Failures = ReturnType<typeof createFailures>;
+
+export function createFailures() {
+  const current = new Set<string>();
+  const listeners = new Listeners();
+  return {
+    current: current as ReadonlySet<string>,
+    set(duty: string, failed: boolean) {
+      if (current.has(duty) === failed) return;
+      if (failed) current.add(duty);
+      else current.delete(duty);
+      listeners.notify();
+    },
+    subscribe: listeners.subscribe,
+  };
+}
+
+export interface PacedOptions {
+  readonly work: () => void;
+  /** Minimum seconds from a request to the work. */
+  readonly settle: number;
+  /** The pause after a run, as a multiple of the run's duration. */
+  readonly rest: number;
+}
+
+/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
+export function createPaced({ work, settle, rest }: PacedOptions) {
+  let timer: NodeJS.Timeout | undefined;
+  /** Monotonic milliseconds. */
+  let notBefore = 0;
+
+  const now = () => {
+    const begun = performance.now();
+    work();
+    const ended = performance.now();
+    notBefore = ended + rest * (ended - begun);
+  };
+
+  return {
+    now,
+    /** Runs the work soon; several requests until then cause one run. */
+    soon() {
+      timer ??= setTimeout(
+        () => {
+          timer = undefined;
+          now();
+        },
+        Math.max(settle * 1000, notBefore - performance.now()),
+      );
+    },
+    cancel() {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
 }

@@ -11,7 +11,6 @@ export type NetworkName = string | undefined;
 const NAMED = 8;
 const LONGEST_NAME = 63;
 
-/** Locations and states of a node's networks. */
 export interface FoundNetworks {
   readonly networks: NodeNetworks;
   /** Networks with uplinks of which none has a carrier. */
@@ -73,18 +72,13 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   const physnets = new Map<string, CpuSet>();
   for (const [physnet, bridges] of config.mappings) {
     const existing = bridges.filter((bridge) => config.bridges.has(bridge));
+    const doubt = (why: string) => doubts.push({ network: physnet, text: `physnet ${physnet}: ${why}` });
     for (const bridge of bridges) {
-      const why = bridgeFault(bridge, config, search);
-      if (why !== undefined) doubts.push({ network: physnet, text: `physnet ${physnet}: ${why}` });
+      if (!config.bridges.has(bridge)) doubt(`there is no bridge ${bridge}`);
+      else if (search.ofBridge(bridge).length === 0) doubt(`bridge ${bridge} has no uplink`);
     }
-    if (existing.length > 0)
-      physnets.set(
-        physnet,
-        settle(
-          physnet,
-          existing.flatMap((bridge) => search.ofBridge(bridge)),
-        ),
-      );
+    const uplinks = existing.flatMap((bridge) => search.ofBridge(bridge));
+    if (existing.length > 0) physnets.set(physnet, settle(physnet, uplinks));
   }
 
   const tunnelUplinks: Uplink[] = [];
@@ -105,9 +99,4 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
     doubts.push({ network: undefined, text });
   }
   return { networks: { physnets, tunnel }, down, polled, doubts, carriers, lacksAddress };
-}
-
-function bridgeFault(bridge: string, { bridges }: SwitchConfig, search: UplinkSearch): string | undefined {
-  if (!bridges.has(bridge)) return `there is no bridge ${bridge}`;
-  return search.ofBridge(bridge).length === 0 ? `bridge ${bridge} has no uplink` : undefined;
 }

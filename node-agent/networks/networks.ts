@@ -1,17 +1,15 @@
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
+import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
-import { createCarrierWatch } from './carriers.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
-import { createMapMemory, type LastMapFile } from './map-in-use.ts';
-import { createMapSource } from './map-source.ts';
+import { createMapMemory, createMapSource, type LastMapFile } from './map-source.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -37,9 +35,7 @@ export interface NetworksDeps {
   readonly host: () => Promise<Host>;
   /** Undefined where the switch runs elsewhere (on a DPU). */
   readonly ovsRundir: string | undefined;
-  /** The operator's map. */
   readonly networkMap: string | undefined;
-  /** The file of the last good map. */
   readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
@@ -51,7 +47,7 @@ export interface NetworksDeps {
 /** Tracks where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
 export function createNetworks(deps: NetworksDeps) {
   const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   let view = UNKNOWN_NETWORKS;
   let shown = '';
   let known = false;
@@ -86,12 +82,14 @@ export function createNetworks(deps: NetworksDeps) {
       switchFaults: config?.problems ?? [],
       switchProblem,
     });
-    const text = describe(next);
+    const text = JSON.stringify(next, (_key, value) =>
+      value instanceof Map || value instanceof Set ? [...value] : value,
+    );
     if (text === shown) return;
     shown = text;
     view = next;
     say(log, next);
-    for (const listener of listeners) listener();
+    listeners.notify();
   };
 
   return {
@@ -100,11 +98,7 @@ export function createNetworks(deps: NetworksDeps) {
     get known() {
       return known;
     },
-    /** Calls the listener after each change. @returns a function that stops the calls */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: listeners.subscribe,
     /** The duty. A restart of the duty keeps the networks that it found. */
     async run(signal: AbortSignal) {
       const host = await deps.host();
@@ -143,14 +137,6 @@ export function createNetworks(deps: NetworksDeps) {
   };
 }
 
-/** All parts of a view that its users may act on, as one text to compare. */
-function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
-  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
-  const tunnel = networks.tunnel?.toString() ?? null;
-  const gone = [...down].map((name) => name ?? null);
-  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
-}
-
 function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
@@ -167,4 +153,38 @@ function hostAddresses(): ReadonlyMap<string, string> {
     for (const { address } of addresses ?? []) names.set(address, name.split(':')[0] ?? name);
   }
   return names;
+}
+
+/** Seconds between reads of the carriers that the switch does not report. */
+const PERIOD = 2;
+
+/**
+ * Follows the state that a search found and that changes without a notification.
+ * @param onChange called when a carrier differs from the latest search, or the search has to be repeated
+ */
+export function createCarrierWatch(sysfsRoot: string, onChange: () => void) {
+  let latest: FoundNetworks | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  const look = () => {
+    if (latest === undefined) return;
+    const isChanged = [...latest.carriers].some(([name, up]) => hasCarrier(sysfsRoot, name) !== up);
+    if (latest.lacksAddress || isChanged) onChange();
+  };
+
+  const end = () => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+
+  return {
+    end,
+    /** Follows the result of the latest search. If nothing in it can change, the watch does not wake the process. */
+    follow(found: FoundNetworks | undefined) {
+      latest = found;
+      const isNeeded = found !== undefined && (found.lacksAddress || found.carriers.size > 0);
+      if (isNeeded) timer ??= setInterval(look, PERIOD * 1000);
+      else end();
+    },
+  };
 }

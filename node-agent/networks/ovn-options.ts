@@ -11,31 +11,28 @@ const LONGEST_NAME = 63;
 /** Maximum number of names or faulty pairs in a problem. */
 const NAMED = 4;
 
-/** The options of all OVN instances on the switch. */
-export interface OvnOptions {
-  /** Bridges that ovn-controllers connect to the bridge of every physnet. */
-  readonly integration: ReadonlySet<string>;
-  /** Bridges by physnet, in the order written: several if OVN instances differ. */
-  readonly mappings: ReadonlyMap<string, readonly string[]>;
-  /** Addresses of the tunnel's endpoints. */
-  readonly encapIps: readonly string[];
-  /** Whether OVN instances differ in these addresses. */
-  readonly hasSeveralEndpoints: boolean;
-}
-
 type ExternalIds = ReadonlyMap<string, string>;
 
-/** Reads the external_ids of the table Open_vSwitch. */
-export function readOvnOptions(externalIds: ExternalIds, problems: string[]): OvnOptions {
+/** The options of all OVN instances on the switch, in the external_ids of the table Open_vSwitch. */
+export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
   const chassis = chassisOf(externalIds, problems);
   const endpoints = valuesOf('ovn-encap-ip', externalIds, chassis)
-    .map((text) => commaList(text.slice(0, LONGEST_LIST)))
+    .map((text) =>
+      text
+        .slice(0, LONGEST_LIST)
+        .split(',')
+        .flatMap((part) => part.trim() || []),
+    )
     .filter((addresses) => addresses.length > 0);
   const bridgeKeys = [...externalIds.keys()].filter((key) => /^ovn-bridge(?!-mappings)/.test(key));
   return {
+    /** Bridges that ovn-controllers connect to the bridge of every physnet. */
     integration: new Set(['br-int', ...bridgeKeys.map((key) => externalIds.get(key) ?? '')]),
+    /** Bridges by physnet, in the order written: several if OVN instances differ. */
     mappings: mergeMappings(valuesOf('ovn-bridge-mappings', externalIds, chassis), problems),
+    /** Addresses of the tunnel's endpoints. */
     encapIps: [...new Set(endpoints.flat())].slice(0, MOST_ADDRESSES),
+    /** Whether OVN instances differ in these addresses. */
     hasSeveralEndpoints: endpoints.length > 1,
   };
 }
@@ -104,11 +101,4 @@ function parseMappings(text: string, problems: string[]): ReadonlyMap<string, st
   const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
   problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
   return new Map(mappings.map(({ physnet, bridge }) => [physnet, bridge]));
-}
-
-function commaList(text: string): string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
 }

@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { mapOf, type Row, rowsOf, setOf, type Tables, textOf } from '../open-vswitch/ovsdb/replica.ts';
-import { type OvnOptions, readOvnOptions } from './ovn-options.ts';
+import { readOvnOptions } from './ovn-options.ts';
 
 /** An interface of a bridge that may be hardware: the kernel's (`system`, or polled by `afxdp`) or a port of DPDK. */
 export interface SwitchInterface {
@@ -36,7 +36,7 @@ const LONGEST_DEVARGS = 1024;
 const HIGHEST_CELL = 1023;
 
 /** The networks and polling threads in Open vSwitch's configuration. */
-export interface SwitchConfig extends OvnOptions {
+export interface SwitchConfig extends Readonly<ReturnType<typeof readOvnOptions>> {
   readonly bridges: ReadonlyMap<string, SwitchBridge>;
   /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where it is not set and the switch chooses. */
   readonly pmdCpus: CpuSet;
@@ -46,7 +46,6 @@ export interface SwitchConfig extends OvnOptions {
   readonly problems: readonly string[];
 }
 
-/** Reads the configuration from the database's tables. */
 export function switchConfig(tables: Tables): SwitchConfig {
   const root: Row = [...rowsOf(tables, 'Open_vSwitch').values()][0] ?? {};
   const externalIds = mapOf(root['external_ids']);
@@ -96,7 +95,6 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   return { internal, patches, interfaces: interfaces.slice(0, MOST_PORTS) };
 }
 
-/** The types of interfaces that may be uplinks. */
 const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
   ...['', 'system', 'afxdp-nonpmd'].map((type) => [type, 'system'] as const),
   ['afxdp', 'afxdp'],

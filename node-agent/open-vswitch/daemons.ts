@@ -143,7 +143,6 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-/** A daemon and its parent. */
 interface FoundDaemon {
   readonly daemon: OvsProcess;
   readonly parent: Parent;
@@ -201,8 +200,6 @@ interface Parent {
   readonly isKnown: boolean;
 }
 
-const titleOf = (name: OvsDaemonName): string => `${name}: monitoring pid `;
-
 /**
  * Finds the parent that monitors a daemon started with --monitor. The monitor has the user of its daemon, and shows its
  * purpose in its command line, but only after its daemon has written the pidfile. Until then, the command line is the
@@ -215,7 +212,7 @@ function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   if (parent <= 1 || userOf(parent) !== userOf(pid)) return { monitor: undefined, isKnown: true };
   const line = commandLineOf(parent);
   const comm = commOf(parent);
-  const isTitled = line?.startsWith(titleOf(name)) === true;
+  const isTitled = line?.startsWith(`${name}: monitoring pid `) === true;
   const isUntitled =
     !isTitled && (comm === name || comm === 'monitor' || basename(line?.split(' ', 1)[0] ?? '') === name);
   return {

@@ -69,3 +69,63 @@ function confinedTo(
     }),
   );
 }
+
+/** CPUs without an owner that ordinary threads of Open vSwitch must not use, by reason. */
+export interface LeftOut {
+  /** CPUs of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
+  readonly pmd: CpuSet;
+  /** CPUs of isolcpus, if the setting excludes them; the kernel does not balance threads across them. */
+  readonly isolated: CpuSet;
+  /** CPUs promised to a container that is about to start, even before the view shows it. */
+  readonly vacated: CpuSet;
+}
+
+/** The CPUs that Open vSwitch may use, or undefined if unknown; and the reasons, for display. */
+export interface AllowedCpus {
+  readonly cpus: CpuSet | undefined;
+  readonly why: readonly string[];
+}
+
+/**
+ * Returns the free CPUs except those left out. It leaves out isolated CPUs and those of poll mode drivers only if
+ * others remain: a switch without any CPU would be worse than one on CPUs that should be quiet.
+ */
+export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
+  const why: string[] = [];
+  const say = (cpus: CpuSet, text: string) => {
+    if (!cpus.isEmpty) why.push(`${cpus}: ${text}`);
+  };
+  say(owned, 'owned by containers');
+  say(vacated.minus(owned), 'vacated for a container that starts');
+  say(pmd, 'poll mode drivers');
+  if (free === undefined) {
+    why.push(`only avoiding owned CPUs, because some owners are unknown: ${holds.join('; ')}`);
+    return { cpus: undefined, why };
+  }
+  if (holds.length > 0) why.push(`using no more CPUs, because some owners are unknown: ${holds.join('; ')}`);
+  const clear = free.minus(vacated);
+  const open = clear.minus(pmd);
+  if (open.isEmpty) return { cpus: clear, why };
+  const quiet = open.minus(isolated);
+  if (quiet.isEmpty) return { cpus: open, why };
+  say(open.intersect(isolated), 'isolated');
+  return { cpus: quiet, why };
+}
+
+export interface Step {
+  readonly now: CpuSet;
+  /** The set to grow to, if it is larger than `now`. */
+  readonly later: CpuSet | undefined;
+}
+
+/**
+ * The step from the CPUs applied last to the free ones: Open vSwitch leaves a CPU at once when it is no longer free,
+ * and takes a free one later. ovs-vswitchd creates its threads again, and drops its datapath flows, when the number of
+ * its CPUs changes, so several growths in a row should be one. The first set, and one that shares no CPU with the last,
+ * applies at once.
+ */
+export function step(applied: CpuSet | undefined, free: CpuSet): Step {
+  const kept = applied?.intersect(free) ?? CpuSet.EMPTY;
+  if (kept.isEmpty || kept.equals(free)) return { now: free, later: undefined };
+  return { now: kept, later: free };
+}

@@ -1,15 +1,14 @@
+import { statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
+import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
-import { isEnabled, watchEnabler } from './enabler.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
-import { createReporting, type ReportingDeps } from './reporting.ts';
-import { statusOf } from './status.ts';
+import { createReporting, type ReportingDeps, statusOf } from './reporting.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
@@ -22,37 +21,6 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
 }
 
 export type OvsAffinity = ReturnType<typeof createOvsAffinity>;
-
-/** Calls `pass` after each change that affects the threads' CPUs. @returns a function that ends the subscription */
-function followChanges(
-  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
-  pass: (at: number) => void,
-  signal: AbortSignal,
-): () => void {
-  const passNow = () => pass(performance.now());
-  const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
-  const onChange = (name: string | undefined) => {
-    if (name === undefined || name.endsWith('.pid')) passNow();
-  };
-  watchDirectory({ path: rundir, signal, onChange });
-  return () => {
-    for (const end of ends) end();
-  };
-}
-
-/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
-function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
-  const { moved, problems } = ovsProcesses.restore();
-  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
-  if (problems.length > 0)
-    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
-}
-
-/** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
-function leaveMasks(ovsProcesses: OvsProcesses, { log }: OvsAffinityDeps): void {
-  ovsProcesses.leave();
-  log.info('agent stopping; OVS threads stay off owned CPUs');
-}
 
 /**
  * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
@@ -76,14 +44,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   const { assignments, enablerFile, log, metrics, events } = deps;
   const ovsProcesses = createOvsProcesses(deps);
   const reporting = createReporting(deps);
-  /** Applies a due growth, under the guard of the current run. */
+  /** A due growth, and a check, under the guard of the current run. */
   let grow = () => {};
+  let lookAgain = () => {};
   const targets = createTargets(deps, () => grow());
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  /** Runs a check, under the guard of the current run. */
-  let lookAgain = () => {};
   const again = createPaced({ work: () => lookAgain(), settle: LOOK_AGAIN, rest: 0 });
   let enabled = false;
 
@@ -125,8 +92,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
     metrics.ovsEnabled.set(wanted ? 1 : 0);
     if (!wanted) {
       disable();
-      events.disabled();
-      return;
+      return events.disabled();
     }
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
@@ -134,11 +100,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
     pass(performance.now(), true);
   };
 
+  /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
   const end = () => {
     if (!enabled) return;
     enabled = false;
     metrics.ovsEnabled.set(0);
-    leaveMasks(ovsProcesses, deps);
+    ovsProcesses.leave();
+    log.info('agent stopping; OVS threads stay off owned CPUs');
     reset();
   };
 
@@ -162,13 +130,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
       // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
-      const unsubscribe = followChanges(deps, guard(pass), signal);
+      const ends = followChanges(deps, guard(pass), signal);
       const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        unsubscribe();
+        for (const unsubscribe of ends) unsubscribe();
         end();
       }
     },
@@ -201,4 +169,51 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
       return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
     },
   };
+}
+
+/** Calls `pass` after each change that affects the threads' CPUs. @returns functions that end the subscriptions */
+function followChanges(
+  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
+  pass: (at: number) => void,
+  signal: AbortSignal,
+) {
+  const passNow = () => pass(performance.now());
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || name.endsWith('.pid')) passNow();
+  };
+  watchDirectory({ path: rundir, signal, onChange });
+  return [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
+}
+
+/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
+function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
+  const { moved, problems } = ovsProcesses.restore();
+  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+  if (problems.length > 0)
+    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+}
+
+/** Error codes of a missing file. With any other error, the state of the file is unknown. */
+const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Whether the enabler file exists and is not empty; undefined if that cannot be determined now (EIO, EACCES, …). */
+export function isEnabled(file: string): boolean | undefined {
+  try {
+    const found = statSync(file);
+    return found.isFile() && found.size > 0;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return ABSENT.has(code) ? false : undefined;
+  }
+}
+
+/** Calls `onChange` whenever the file may have been created, filled, emptied, replaced or removed. */
+export function watchEnabler(file: string, onChange: () => void, signal: AbortSignal): void {
+  watchDirectory({
+    path: dirname(file),
+    signal,
+    onChange: (name) => {
+      if (name === undefined || name === basename(file)) onChange();
+    },
+  });
 }

@@ -2,10 +2,17 @@ import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
-import { allowedOf } from '../processes/threads.ts';
+import { allowedOf } from '../processes/proc.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import type { MasksFile } from './masks-file.ts';
-import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
+import {
+  createThreadMetrics,
+  notManaged,
+  nowhereToGo,
+  type Problem,
+  type ProcessResult,
+  refusals,
+  sumOf,
+} from './problems.ts';
 import {
   type CpuTarget,
   createProcessAffinity,
@@ -15,8 +22,7 @@ import {
   type ThreadSnapshot,
   type ThreadState,
 } from './process-affinity.ts';
-import { createSavedMasks } from './saved-masks.ts';
-import { createThreadMetrics, type ProcessResult, sumOf } from './thread-metrics.ts';
+import { createSavedMasks, type MasksFile } from './saved-masks.ts';
 
 /** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
 const VACATE_DEADLINE = 2;
@@ -48,11 +54,6 @@ interface OvsPassResult {
   readonly problems: readonly Problem[];
 }
 
-interface ProcessState extends OvsProcess {
-  readonly threads: readonly ThreadState[];
-}
-
-/** Open vSwitch's processes and threads at one moment. */
 interface OvsSnapshot {
   /** CPUs of poll mode driver threads. */
   readonly pmdCpus: CpuSet;
@@ -102,7 +103,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
   const pass = (target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] =>
     processAffinities.map((one) => ({ process: one.process, ...one.apply(target, snapshot?.threads.get(one)) }));
 
-  const pmdCpus = () => unionOf(processAffinities.map((processAffinity) => processAffinity.pmdCpus()));
+  const pmdCpus = () => unionOf(processAffinities.map((one) => one.pmdCpus()));
 
   return {
     /**
@@ -139,7 +140,8 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
         counts.record(name, own);
         problems.push(...refusals(name, own));
       }
-      return { ...totals(results), problems };
+      const { moved, displaced } = sumOf(results);
+      return { moved, displaced, problems };
     },
 
     /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
@@ -149,14 +151,12 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     restore(): OvsPassResult {
       refresh();
       const lost = savedMasks.recall(processAffinities);
-      const results = processAffinities.map((processAffinity) => ({
-        process: processAffinity.process,
-        ...processAffinity.restore(),
-      }));
+      const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
       savedMasks.clear();
       counts.forget();
       const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
-      return { ...totals(results), problems };
+      const { moved, displaced } = sumOf(results);
+      return { moved, displaced, problems };
     },
 
     /** Ends the work without moving threads; their original masks stay saved. */
@@ -179,12 +179,9 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
       }
     },
 
-    describe(): ProcessState[] {
+    describe(): (OvsProcess & { readonly threads: readonly ThreadState[] })[] {
       refresh();
-      return processAffinities.map((processAffinity) => ({
-        ...processAffinity.process,
-        threads: processAffinity.describe(),
-      }));
+      return processAffinities.map((one) => ({ ...one.process, threads: one.describe() }));
     },
 
     /** Whether a daemon is starting, so that its monitor may still be unknown. */
@@ -196,11 +193,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
 
 function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start && a.role === b.role;
-}
-
-function totals(results: readonly PassResult[]): Pick<OvsPassResult, 'moved' | 'displaced'> {
-  const { moved, displaced } = sumOf(results);
-  return { moved, displaced };
 }
 
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>

@@ -1,5 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { MissingDaemon } from '../open-vswitch/daemons.ts';
+import type { MissingDaemon, OvsProcess } from '../open-vswitch/daemons.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './process-affinity.ts';
 
 /** A deviation from the wanted state: a text for display, and a cause for metrics. */
@@ -9,7 +10,6 @@ export interface Problem {
   readonly text: string;
 }
 
-/** The problem of a daemon that was not found. */
 export function notManaged({ name, code, message }: MissingDaemon): Problem {
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
@@ -50,4 +50,39 @@ export function pollsOwned(cpus: CpuSet): Problem[] {
   if (cpus.isEmpty) return [];
   const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
   return [{ cause: 'pmd-on-owned', text }];
+}
+
+export type ProcessResult = PassResult & { readonly process: OvsProcess };
+
+/** Records the results of passes for each daemon, including its monitor. */
+export function createThreadMetrics(metrics: AgentMetrics) {
+  const record = (daemon: string, results: readonly PassResult[]) => {
+    const { threads, clipped, errors, displaced, moved } = sumOf(results);
+    metrics.ovsThreads.set({ daemon }, threads);
+    metrics.ovsClipped.set({ daemon }, clipped);
+    metrics.ovsRefused.set({ daemon }, errors);
+    if (displaced > 0) metrics.ovsDisplaced.inc({ daemon }, displaced);
+    if (moved === 0) return;
+    metrics.ovsMoves.inc({ daemon }, moved);
+    metrics.ovsLastChange.set({ daemon }, Date.now() / 1000);
+  };
+
+  return {
+    record,
+    /** Resets the gauges when no thread is managed any more. */
+    forget(): void {
+      for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
+    },
+  };
+}
+
+export function sumOf(results: readonly PassResult[]) {
+  const sum = (of: (result: PassResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  return {
+    threads: sum(({ threads }) => threads),
+    moved: sum(({ moved }) => moved),
+    displaced: sum(({ displaced }) => displaced),
+    clipped: sum(({ clipped }) => clipped),
+    errors: sum(({ errors }) => errors.length),
+  };
 }

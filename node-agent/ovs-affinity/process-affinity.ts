@@ -1,10 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
-import type { Threads } from '../processes/threads.ts';
-import { type OriginalMasks, originalMaskOf } from './masks-file.ts';
-import { createPmdFinder } from './pmd-threads.ts';
-import { createThreadMover, type TargetOf } from './thread-mover.ts';
+import type { Threads } from '../processes/proc.ts';
+import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
+import { createPmdFinder, createThreadMover, type TargetOf } from './thread-mover.ts';
 
 /**
  * The CPUs of a process's threads: exactly `only`; or their current CPUs without `avoid`, and `otherwise` for threads
@@ -12,7 +11,6 @@ import { createThreadMover, type TargetOf } from './thread-mover.ts';
  */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
-/** The result of one pass over a process's threads. */
 export interface PassResult {
   readonly threads: number;
   /** Number of threads whose mask was changed. */
@@ -25,7 +23,6 @@ export interface PassResult {
   readonly errors: readonly string[];
 }
 
-/** The current state of a thread, for display. */
 export interface ThreadState {
   readonly tid: number;
   readonly name: string;
@@ -50,7 +47,6 @@ const LOOKS_FOR_ALL = 4;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
-/** The threads of a process at one moment. */
 export interface ThreadSnapshot {
   readonly tids: readonly number[];
   /** The poll mode drivers among `tids`. */
@@ -97,9 +93,20 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     return { threads: done.size, moved, displaced: threadMover.takeDisplaced(), ...threadMover.trouble() };
   };
 
+  const currentMasks = (): OriginalMasks | undefined => {
+    const tids = ordinary(list());
+    const main = threadMover.current(pid);
+    if (main === undefined) return undefined;
+    const odd = tids.flatMap((tid) => {
+      const cpus = threadMover.current(tid);
+      const start = cpus === undefined || cpus.equals(main) ? undefined : threads.start(pid, tid);
+      return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
+    });
+    return { main, odd };
+  };
+
   return {
     process,
-    /** Lists the threads. */
     snapshot: list,
     /** The masks that `remember` recorded or received. */
     get originalMasks() {
@@ -149,8 +156,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     },
     /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
     remember(known?: OriginalMasks) {
-      originalMasks =
-        known ?? rememberMasks(pid, ordinary(list()), threadMover.current, (tid) => threads.start(pid, tid));
+      originalMasks = known ?? currentMasks();
     },
     /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
     restore(): PassResult {
@@ -175,20 +181,4 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
 
 function ordinary({ tids, pmd }: ThreadSnapshot): readonly number[] {
   return pmd.size === 0 ? tids : tids.filter((tid) => !pmd.has(tid));
-}
-
-function rememberMasks(
-  pid: number,
-  tids: readonly number[],
-  current: (tid: number) => CpuSet | undefined,
-  startOf: (tid: number) => number | undefined,
-): OriginalMasks | undefined {
-  const main = current(pid);
-  if (main === undefined) return undefined;
-  const odd = tids.flatMap((tid) => {
-    const cpus = current(tid);
-    const start = cpus === undefined || cpus.equals(main) ? undefined : startOf(tid);
-    return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
-  });
-  return { main, odd };
 }

@@ -1,10 +1,15 @@
+import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { cut } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import type { AffinityEvents } from './affinity-events.ts';
+import type { OvsProcesses } from './ovs-processes.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
+import type { Targets } from './targets.ts';
 
 export interface ReportingDeps {
   readonly log: Logger;
@@ -16,7 +21,7 @@ export interface ReportingDeps {
 
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   let current: readonly Problem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
@@ -54,7 +59,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       current = problems;
       const texts = problems.map(({ text }) => text);
       if (texts.join() === before.map(({ text }) => text).join()) return;
-      for (const listener of listeners) listener();
+      listeners.notify();
       if (texts.length === 0) return log.info('OVS affinity complete');
       for (const { cause } of problems) {
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
@@ -80,14 +85,11 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
     get current(): readonly Problem[] {
       return current;
     },
-    /** Calls the listener when `current` has changed. @returns a function that ends the subscription */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    /** Calls the listener when `current` has changed. */
+    subscribe: listeners.subscribe,
     reset() {
       current = [];
-      for (const listener of listeners) listener();
+      listeners.notify();
       unknownBefore = false;
       last = undefined;
       lastReserved = '';
@@ -96,3 +98,96 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
 }
 
 const round = (value: number): number => Math.round(value * 1e6) / 1e6;
+
+/** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
+const SAME_WITHIN = 600;
+
+/** Maximum number of remembered Events, and characters of each. The oldest is forgotten first. */
+const REMEMBERED = 128;
+const LONGEST = 1024;
+
+/** Reports the state of Open vSwitch's affinity in Events of the node. */
+export type AffinityEvents = ReturnType<typeof createAffinityEvents>;
+
+export interface AffinityEventsDeps {
+  readonly recorder: EventRecorder;
+  readonly nodeName: string;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
+  const announced = new Map<string, number>();
+  const node = nodeTarget(nodeName);
+
+  const warn = (reason: string, whole: string) => {
+    const message = cut(whole, LONGEST);
+    const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
+    for (const [known, at] of announced) if (now() - at >= SAME_WITHIN) announced.delete(known);
+    if (announced.has(key)) return;
+    announced.set(key, now());
+    if (announced.size > REMEMBERED) announced.delete(announced.keys().next().value ?? '');
+    recorder.record(node, { type: 'Warning', reason, message });
+  };
+  const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });
+
+  return {
+    enabled: (file: string) =>
+      note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch runs on the CPUs without an owner (${file})` }),
+    disabled: () =>
+      note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their original CPUs again' }),
+    /** Some threads are not on their CPUs. */
+    incomplete: (problems: readonly string[]) => warn('OvsAffinityIncomplete', problems.join('; ')),
+    /** Another process also sets the threads' CPUs. */
+    contended: (problem: string) => warn('OvsAffinityContended', problem),
+    /** The CPUs stay as they are because their owners are unknown. */
+    held: (problems: readonly string[]) =>
+      warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
+    /** A container's start was refused because threads stayed on its CPUs. */
+    notVacated: (problem: string) => warn('OvsNotVacated', problem),
+  };
+}
+
+export interface StatusParts {
+  readonly enabled: boolean;
+  readonly enablerFile: string;
+  readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
+  readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
+  readonly sources: AssignmentsView['sources'];
+  readonly problems: readonly Problem[];
+}
+
+/** Builds the output of `plumbline ovs status`. It reads every thread's current mask and changes none. */
+export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems }: StatusParts): OvsStatus {
+  const processes = ovsProcesses.describe();
+  // A daemon may have ended since the last pass.
+  const texts = [...problems, ...(enabled ? ovsProcesses.unmanaged() : [])].map(({ text }) => text);
+  const here = targets.wanted?.intersect(ovsProcesses.machine()).toString() ?? null;
+  return {
+    enabled,
+    enablerFile,
+    wanted: targets.wanted?.toString() ?? null,
+    why: [...targets.why],
+    problems: [...new Set(texts)],
+    sources: [
+      { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
+      { name: 'PodResources', problem: sources.podResources ?? null },
+      {
+        name: 'cgroups',
+        problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+      },
+    ],
+    processes: processes.map(({ name, role, pid, threads }) => ({
+      name,
+      role,
+      pid,
+      threads: threads.map(({ tid, name: comm, allowed, note }) => ({
+        tid,
+        name: comm,
+        allowed: allowed.toString(),
+        wanted: note === 'pmd' ? null : here,
+        note: note ?? null,
+      })),
+    })),
+  };
+}

@@ -1,7 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { allowedCpus, type LeftOut, step } from './allowed-cpus.ts';
-import { type ConfirmationDeps, createConfirmation } from './confirmation.ts';
+import { allowedCpus, type ConfirmationDeps, createConfirmation, type LeftOut, step } from './confirmation.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
 /** Maximum wait of a growth as a multiple of the delay, however often the set changes. */

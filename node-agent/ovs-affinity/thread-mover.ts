@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
-import { allowedOf } from '../processes/threads.ts';
+import { allowedOf, type Threads } from '../processes/proc.ts';
 
 /**
  * The kernel's answer to a target that it did not apply as requested, so that the agent does not repeat the request.
@@ -11,9 +11,6 @@ interface Settled {
   /** The errno name, if the kernel refused the request. */
   readonly refused?: string;
 }
-
-/** The kernel's masks consist of longs; masks of whole longs need no copy. */
-const WORDS_PER_LONG = 2;
 
 /** Returns the CPUs of a thread, given its current mask. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
@@ -37,7 +34,7 @@ export function createThreadMover(affinity: Affinity) {
     const before = settled.get(tid);
     if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
     try {
-      affinity.set(tid, target.toWords(WORDS_PER_LONG));
+      affinity.set(tid, target.toWords(1));
     } catch (error) {
       if (!(error instanceof SyscallError)) throw error;
       if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
@@ -90,5 +87,33 @@ export function createThreadMover(affinity: Affinity) {
       const known = settled.get(tid);
       return known === undefined ? undefined : (known.refused ?? 'clipped');
     },
+  };
+}
+
+/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
+const NAMED_AFTER = 1000;
+
+/**
+ * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
+ * Source: dp_netdev_configure_pmd and reload in lib/dpif-netdev.c of Open vSwitch.
+ */
+export function createPmdFinder(pid: number, threads: Threads, now: () => number) {
+  const seen = new Map<number, { readonly first: number; readonly isPmd: boolean; readonly final: boolean }>();
+  return (tids: readonly number[]): ReadonlySet<number> => {
+    const alive = new Set(tids);
+    for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
+    const at = now();
+    const pmd = new Set<number>();
+    for (const tid of tids) {
+      let known = seen.get(tid);
+      if (known?.final !== true) {
+        const isPmd = /^pmd-c\d/.test(threads.name(pid, tid) ?? '');
+        const first = known?.first ?? at;
+        known = { first, isPmd, final: isPmd || at - first >= NAMED_AFTER };
+        seen.set(tid, known);
+      }
+      if (known.isPmd) pmd.add(tid);
+    }
+    return pmd;
   };
 }

@@ -1,5 +1,8 @@
-import { statSync } from 'node:fs';
+import { opendirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { resultOrNone } from '../../model/json.ts';
+import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { isThreadOf } from '../../native/peer.ts';
 import { readHead } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a command line to read: a process can make it as long as it likes. */
@@ -68,4 +71,81 @@ function statFields(file: string): readonly number[] | undefined {
     ?.slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
+}
+
+/**
+ * Seconds of CLOCK_MONOTONIC since the machine started. All processes share it, so one can continue another's
+ * observation.
+ */
+export function machineSeconds(): number {
+  return Number(process.hrtime.bigint() / 1000n) / 1e6;
+}
+
+/** Distinguishes one boot of the machine from the next; empty if the kernel does not report an id. */
+export function bootId(): string {
+  return resultOrNone(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? '';
+}
+
+/**
+ * Maximum threads of a process to list, oldest first. A process can start any number, and each costs a few calls at
+ * every check; QEMU has one for each vCPU and a few dozen more.
+ */
+const MOST_THREADS = 4096;
+
+/** Link count of a directory without entries: its name and its own `.`. */
+const LINKS_OF_NONE = 2;
+
+/** The properties of threads that the duties need. */
+export type Threads = ReturnType<typeof createProcThreads>;
+
+export const procThreads = createProcThreads(MOST_THREADS);
+
+/** @param most maximum threads of a process to list */
+export function createProcThreads(most: number) {
+  const glance = (pid: number) => {
+    // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
+    const found = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
+    return { count: (found?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: found?.ino ?? 0 };
+  };
+  return {
+    /** Thread ids of a process, including the main thread; empty if it has ended. */
+    list(pid: number): number[] {
+      const directory = `/proc/${pid}/task`;
+      try {
+        return (glance(pid).count <= most ? readdirSync(directory) : firstEntries(directory, most)).map(Number);
+      } catch {
+        return [];
+      }
+    },
+    /** The number of threads, and a number that differs for another process with the same id. One system call. */
+    glance,
+    has: isThreadOf,
+    name: threadNameOf,
+    start: (pid: number, tid: number) => startOf(pid, tid),
+  };
+}
+
+function firstEntries(path: string, most: number): string[] {
+  const directory = opendirSync(path);
+  try {
+    const names: string[] = [];
+    while (names.length < most) {
+      const entry = directory.readSync();
+      if (entry === null) break;
+      names.push(entry.name);
+    }
+    return names;
+  } finally {
+    directory.closeSync();
+  }
+}
+
+/** The CPUs that a thread may use; undefined if it has ended. */
+export function allowedOf(affinity: Affinity, tid: number): CpuSet | undefined {
+  try {
+    return CpuSet.fromWords(affinity.get(tid));
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
+  }
 }

@@ -9,7 +9,7 @@ import {
   physnet,
 } from '../../kube/node-topology.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
-import { type Condition, withTimes } from './conditions.ts';
+import { type Condition, withTimes } from './status.ts';
 
 const { shape } = nodeTopologyStatus;
 
@@ -129,12 +129,7 @@ function fitManager<One extends Manager>(what: string, manager: One, leftOut: st
   };
 }
 
-interface Named {
-  readonly podUID?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly podName?: string | undefined;
-  readonly container?: string | undefined;
-}
+type Named = { readonly [Name in 'podUID' | 'namespace' | 'podName' | 'container']?: string | undefined };
 
 /** Shortens names to the limits of Kubernetes; names from a file may be longer. */
 function fitNames<One extends Named>(one: One): One {

@@ -3,8 +3,7 @@ import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { type AgentMetrics, createProblemLog } from '../telemetry/metrics.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
@@ -31,7 +30,6 @@ const RESYNC = 600;
 export interface ReportDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
-  /** The current content of the report. */
   readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
@@ -124,7 +122,6 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       gone = true;
       ring();
     },
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       const changes = createBell(signal);
       ring = changes.ring;

@@ -8,15 +8,14 @@ import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import type { HostFacts } from '../host/host-facts.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
-import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
 /** Characters of the networks in the summary. */
 const SUMMARY_CHARACTERS = 255;
 
-/** The inputs of a report. */
-export interface ReportInputs {
+export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
   /** The Node's capacity by resource. */
@@ -25,24 +24,16 @@ export interface ReportInputs {
   /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
-  readonly memory: HostMemory;
-  readonly isolated: CpuSet;
-  readonly offline: CpuSet;
-  /** Where the kubelet's view of the cores is not the kernel's. */
-  readonly contradictions: readonly string[];
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
   /** Whether this agent sets the CPU masks of VMs. */
   readonly pinsVms: boolean;
-  /** The state of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
-  /** Containers that the agent refused to start. */
   readonly refusals: readonly RefusedStart[];
   /** The reasons why threads of Open vSwitch are not on their CPUs. */
   readonly ovsProblems: readonly string[];
-  /** Duties of the agent that failed and wait for a restart. */
   readonly failedDuties: readonly string[];
 }
 
@@ -74,7 +65,7 @@ export function buildStatus(
       ? { cpuManager: { policy: view.policy } }
       : kubeletPart(view, kubeletConfig, memory)),
     ...devicesPart(view.devices, inputs.capacity),
-    ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
+    ...(memory.distances === undefined ? {} : { distances: memory.distances }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
     ...(offline.isEmpty ? {} : { offline: offline.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
@@ -140,10 +131,10 @@ const networkText = (name: string | undefined) =>
 function kubeletPart(view: AssignmentsView, config: KubeletConfig, memory: HostMemory) {
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
   return {
-    cpuManager: { policy: view.policy ?? '', options: { ...cpuManager.options } },
-    topologyManager: { ...topologyManager, options: { ...topologyManager.options } },
+    cpuManager: { policy: view.policy ?? '', options: cpuManager.options },
+    topologyManager,
     memoryManager: { ...memoryManager, ...memoryCells(memory, config, view.memory) },
-    featureGates: { ...featureGates },
+    featureGates,
   };
 }
 
@@ -186,10 +177,6 @@ function memoryCells(
   };
 }
 
-function copyOf(distances: NonNullable<HostMemory['distances']>): Record<string, number[]> {
-  return Object.fromEntries(Object.entries(distances).map(([id, row]) => [id, [...row]]));
-}
-
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {
   return a.name < b.name ? -1 : Number(a.name > b.name);
 }
@@ -215,4 +202,27 @@ function configProblems({ kubeletConfig, kubeletConfigProblems, view }: ReportIn
     problems.push(`${source} says reservedSystemCPUs ${reserved}, but the kubelet reserves ${view.reserved}`);
   }
   return problems;
+}
+
+export type Condition = NonNullable<NodeTopologyStatus['conditions']>[number];
+
+/** A condition as its duty reports it, without the time. */
+export type ConditionState = Omit<Condition, 'lastTransitionTime'>;
+
+/** A condition that is `True` with reason `AsExpected` without problems, and otherwise `False` with the reason. */
+export function conditionOf(type: string, reason: string, problems: readonly string[]): ConditionState {
+  return problems.length === 0
+    ? { type, status: 'True', reason: 'AsExpected', message: '' }
+    : { type, status: 'False', reason, message: problems.join('; ') };
+}
+
+/**
+ * Adds transition times: a condition keeps its time while its status stays the same.
+ * @param now RFC 3339
+ */
+export function withTimes(states: readonly ConditionState[], before: readonly Condition[], now: string): Condition[] {
+  return states.map((state) => {
+    const same = before.find(({ type, status }) => type === state.type && status === state.status);
+    return { ...state, lastTransitionTime: same?.lastTransitionTime ?? now };
+  });
 }

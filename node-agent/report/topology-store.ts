@@ -14,7 +14,6 @@ const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.pl
 /** The field manager of the status. It is the only writer, so it takes over the fields of other managers. */
 const APPLY = { fieldManager: AGENT, force: true };
 
-/** The node's NodeTopology object on the API server. */
 export function createTopologyStore(client: KubeClient, nodeName: string) {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;

@@ -1,3 +1,5 @@
+import { cut } from '../../model/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { type Gauge, metricsOf, type Registry } from '../../runtime/metrics.ts';
 
 /** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
@@ -114,5 +116,27 @@ export function createBoundedLabel(most = MOST_VALUES): (value: string) => strin
     if (known.size >= most || value.length > MAX_LABEL_CHARACTERS) return 'other';
     known.add(value);
     return value;
+  };
+}
+
+/** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */
+const LONGEST = 500;
+
+/** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
+export function createProblemLog(log: Logger) {
+  let last: string | undefined;
+  return {
+    /** Reports a failure; `text` describes what is not done and what happens next. */
+    met(err: unknown, text: string) {
+      const problem = cut(err instanceof Error ? err.message : String(err), LONGEST);
+      if (problem === last) return;
+      last = problem;
+      log.warn({ problem }, text);
+    },
+    /** Reports a round without a problem. */
+    gone() {
+      if (last !== undefined) log.info({ was: last }, 'recovered');
+      last = undefined;
+    },
   };
 }

@@ -1,10 +1,8 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
-import { commOf, identityOf, startOf } from '../processes/proc.ts';
-import { allowedOf, type Threads } from '../processes/threads.ts';
+import { allowedOf, commOf, identityOf, startOf, type Threads } from '../processes/proc.ts';
 
-/** A thread of QEMU and the CPUs that it may use. */
 export interface GuestThread {
   readonly tid: number;
   readonly name: string;
@@ -12,26 +10,16 @@ export interface GuestThread {
   readonly allowed: CpuSet;
 }
 
-/** The access to processes and threads that a guest needs. */
 export interface GuestParts {
   readonly affinity: Affinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
-  /** Facts about processes from /proc; undefined for one that has ended. */
-  readonly processes: {
-    name(pid: number): string | undefined;
-    start(pid: number): number | undefined;
-    /** Differs between two processes with the same id, and may change during a process's life. Cheaper than `start`. */
-    identity(pid: number): number | undefined;
-  };
+  readonly processes: typeof procProcesses;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-export const procProcesses: GuestParts['processes'] = {
-  name: commOf,
-  start: (pid) => startOf(pid),
-  identity: identityOf,
-};
+/** Facts about processes from /proc; undefined for one that has ended. `identity` is cheaper than `start`. */
+export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid), identity: identityOf };
 
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
 const NAMED_AFTER = 1000;
@@ -42,7 +30,6 @@ const JUST_NOW = 100;
 
 const ESRCH = 3;
 
-/** Facts about a thread that are kept between checks. */
 interface Known {
   readonly name: string;
   readonly role: QemuThreadRole;
@@ -64,7 +51,6 @@ export interface Guest {
   affinity(): Affinity;
   /** Whether it had vCPU threads at the last check. */
   isReady(): boolean;
-  /** Its current threads, by id. */
   look(): GuestThread[];
 }
 

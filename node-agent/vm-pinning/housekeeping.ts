@@ -2,10 +2,10 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { housekeeping, ioThreadPins } from '../../model/launcher/qemu-threads.ts';
 import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';
 
-/** The state of the emulator's CPUs. */
 export interface HousekeepingOutcome {
   /** The CPUs that virt-handler's cgroup should contain: those of the container without a pinned vCPU. */
   readonly cgroup: CpuSet;
@@ -22,7 +22,6 @@ export interface HousekeepingParts {
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-/** One container at a check. */
 export interface ContainerLook {
   readonly path: string;
   readonly cpuset: CpuSet;
@@ -31,8 +30,6 @@ export interface ContainerLook {
   /** Undefined while unknown. */
   readonly host: Host | undefined;
 }
-
-const WORDS_PER_LONG = 2;
 
 /**
  * Gives the emulator's threads all CPUs of the container that no thread is pinned to, both in virt-handler's cgroup and
@@ -115,7 +112,7 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
 /** @returns whether the thread is on the CPUs now, or has ended */
 function moveTo(affinity: Affinity, tid: number, cpus: CpuSet): boolean {
   try {
-    affinity.set(tid, cpus.toWords(WORDS_PER_LONG));
+    affinity.set(tid, cpus.toWords(1));
     return CpuSet.fromWords(affinity.get(tid)).equals(cpus);
   } catch (error) {
     if (error instanceof SyscallError) return error.code === 'ESRCH';
@@ -143,4 +140,54 @@ function pinWithin(allowed: CpuSet, free: CpuSet): CpuSet {
 /** The number at the end of an IO thread's name: 2 for `IO iothread2`. */
 function poolNumber({ name }: GuestThread): number {
   return Number(/(\d+)$/.exec(name)?.[1] ?? 0);
+}
+
+export interface WholeVmParts {
+  readonly affinity: Affinity;
+  readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
+}
+
+/**
+ * Moves the emulator's and IO threads to the CPUs of a mask for the whole VM, as far as the kernel allows: it places
+ * io_uring's workers itself, for example.
+ *
+ * KubeVirt creates its cgroup `housekeeping` only for emulators with their own CPU, which no VM with a mask has. If it
+ * exists anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next check
+ * corrects both.
+ * @param path the container's cgroup
+ * @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
+ */
+export function keepOthers(
+  { affinity, tree }: WholeVmParts,
+  path: string,
+  others: readonly GuestThread[],
+  cpus: CpuSet,
+) {
+  openHousekeeping(tree, path, cpus);
+  const astray = others.filter(({ allowed }) => !allowed.equals(cpus));
+  const { there, left } = moveThreads(
+    affinity,
+    astray.map(({ tid }) => tid),
+    cpus.toWords(1),
+  );
+  const leftTids = new Set(left);
+  return { moved: there.length, left: astray.filter(({ tid }) => leftTids.has(tid)) };
+}
+
+/** Sets an existing cgroup `housekeeping` to these CPUs. If writing fails, it confines its threads as before. */
+export function openHousekeeping(tree: WholeVmParts['tree'], path: string, cpus: CpuSet): void {
+  const current = tree.housekeeping(path);
+  if (current === undefined || current.equals(cpus)) return;
+  try {
+    tree.setHousekeeping(path, cpus);
+  } catch {
+    // The kernel then leaves its threads on other CPUs, which is reported.
+  }
+}
+
+/** The threads that are not on the mask's CPUs, for the VM's status; undefined if there are none. */
+export function leftText(left: readonly GuestThread[]): string | undefined {
+  const [first] = left;
+  if (first === undefined) return undefined;
+  return `the kernel leaves ${left.length} threads other than vCPUs elsewhere, such as ${first.tid} (${first.name}) on ${first.allowed.brief}`;
 }

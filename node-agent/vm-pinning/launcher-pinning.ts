@@ -7,7 +7,6 @@ import type { Launcher } from './launchers.ts';
 import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
-/** The state of the node's CPUs at a check. */
 export interface NodeCpus {
   /** Undefined while unknown. */
   readonly host: Host | undefined;
@@ -19,7 +18,6 @@ export interface NodeCpus {
   readonly dedicated: ReadonlySet<string>;
 }
 
-/** A launcher at its last check. */
 export interface LauncherView {
   readonly launcher: Launcher;
   /** Undefined while QEMU does not run. */
@@ -84,33 +82,41 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
   };
 
   return {
-    look(launcher: Launcher, node: NodeCpus) {
+    look(launcher: Launcher, node: NodeCpus): LauncherView {
       const path = placeOf(launcher);
       const cpuset = path === undefined ? undefined : tree.cpuset(path);
       const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
+      const idle: LauncherView = {
+        launcher,
+        pid: undefined,
+        container: cpuset ?? CpuSet.EMPTY,
+        threads: [],
+        mask: refusalOf(launcher, node),
+        housekeeping: undefined,
+      };
       if (path === undefined || cpuset === undefined || found === undefined) {
         if (cpuset === undefined) place = undefined;
-        return { launcher, pid: undefined, container: cpuset ?? CpuSet.EMPTY, threads: [], ...unasked(launcher, node) };
+        return idle;
       }
       const { guest, masks, keepHouse } = found;
       const threads = guest.look();
-      const view = { launcher, pid: guest.pid, container: cpuset, threads };
+      const view = { ...idle, pid: guest.pid, threads };
       if (node.dedicated.has(launcher.uid)) {
-        const housekeeping = keepHouse({ path, cpuset, guest, threads, host: node.host });
-        return { ...view, mask: unasked(launcher, node).mask, housekeeping };
+        return { ...view, housekeeping: keepHouse({ path, cpuset, guest, threads, host: node.host }) };
       }
       if (launcher.maskRequest === undefined) {
         masks.release(threads, cpuset);
-        return { ...view, ...unasked(launcher, node) };
+        return view;
       }
-      if (node.reserved === undefined || node.host === undefined)
-        return { ...view, mask: undefined, housekeeping: undefined };
+      if (node.reserved === undefined || node.host === undefined) return view;
       const withheld = node.reserved.union(node.owned);
       const { mask, fixMismatch } = launcher.maskRequest;
       const { migrated: mayBePlugged } = launcher;
       const { online } = node.host;
-      const outcome = masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads);
-      return { ...view, mask: outcome, housekeeping: undefined };
+      return {
+        ...view,
+        mask: masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads),
+      };
     },
 
     /** Moves threads that a mask had moved back to the CPUs of the container. */
@@ -122,16 +128,97 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
   };
 }
 
-/** The problem of a mask that is not applied, whether or not the guest runs. */
-function unasked(
-  { maskRequest, problem, uid }: Launcher,
-  { dedicated }: NodeCpus,
-): Pick<LauncherView, 'mask' | 'housekeeping'> {
+/** Why a mask is not applied, whether or not the guest runs. */
+function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeCpus): MaskOutcome | undefined {
   const refused = (reason: string, message: string): MaskOutcome => {
     return { state: 'refused', reason, message, wanted: new Map(), pins: [], moved: 0 };
   };
-  if (problem !== undefined) return { mask: refused('Parse', problem), housekeeping: undefined };
-  if (maskRequest === undefined || !dedicated.has(uid)) return { mask: undefined, housekeeping: undefined };
-  const message = 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs';
-  return { mask: refused('Dedicated', message), housekeeping: undefined };
+  if (problem !== undefined) return refused('Parse', problem);
+  if (maskRequest === undefined || !dedicated.has(uid)) return undefined;
+  return refused('Dedicated', 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs');
+}
+
+/**
+ * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
+ * Its next check follows after REST times that duration, so that it delays only itself and not the other launchers.
+ */
+const DEAR = 20;
+const REST = 50;
+/** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
+const MOST_STARTING = 60_000;
+
+/** A launcher's last check, and until when it is reused (monotonic milliseconds). */
+interface CheckedLauncher {
+  readonly launcher: Launcher;
+  readonly view: LauncherView;
+  readonly until: number;
+  /** When its container was first seen. */
+  readonly since: number | undefined;
+}
+
+/**
+ * The pinning of every launcher on this node.
+ * @param onForgotten called with the uid of each launcher that is no longer managed
+ */
+export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void) {
+  const pinnings = new Map<string, LauncherPinning>();
+  const checked = new Map<string, CheckedLauncher>();
+
+  const forgetOthers = (uids: ReadonlySet<string>) => {
+    for (const [uid, pinning] of pinnings) {
+      if (uids.has(uid)) continue;
+      // A pod that still exists has lost its mask.
+      pinning.release();
+      pinnings.delete(uid);
+      checked.delete(uid);
+      onForgotten(uid);
+    }
+  };
+
+  const isStarting = ({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher) =>
+    maskRequest !== undefined && mask === undefined && since !== undefined && performance.now() - since < MOST_STARTING;
+
+  const look = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
+    const { uid } = launcher;
+    const last = checked.get(uid);
+    const begun = performance.now();
+    const isSkipped = last !== undefined && (begun < last.until || (onlyStarting && !isStarting(last)));
+    if (last?.launcher === launcher && isSkipped) return unchanged(last.view);
+    const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
+    pinnings.set(uid, pinning);
+    const view = pinning.look(launcher, node);
+    const ended = performance.now();
+    const cost = ended - begun;
+    const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
+    checked.set(uid, { launcher, view, until: cost > DEAR ? ended + REST * cost : 0, since });
+    return view;
+  };
+
+  return {
+    /**
+     * Checks each of them, and releases all others that were checked before.
+     * @param onlyStarting reuses the last check of launchers that are not about to start
+     */
+    at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
+      forgetOthers(new Set(launchers.map(({ uid }) => uid)));
+      return launchers.map((launcher) => look(launcher, node, onlyStarting));
+    },
+    /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
+    hasStarting: () => [...checked.values()].some(isStarting),
+    /** Ends the work. Threads keep their CPUs. */
+    end() {
+      pinnings.clear();
+      checked.clear();
+    },
+  };
+}
+
+/** The view of a check that was not repeated, without the changes that the check made. */
+function unchanged(view: LauncherView): LauncherView {
+  const { mask, housekeeping } = view;
+  return {
+    ...view,
+    mask: mask && { ...mask, moved: 0 },
+    housekeeping: housekeeping && { ...housekeeping, repairs: 0 },
+  };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { list, text, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { createReflector, type Reflector } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
@@ -48,16 +48,12 @@ export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefin
     vmi: recognized.vmi,
     migrated: recognized.purpose === 'migration-target',
     ...maskOf(pod.metadata),
-    containerId: idOf(status?.containerID ?? ''),
+    containerId: CONTAINER_ID.exec(status?.containerID ?? '')?.[1],
   };
 }
 
 /** `containerd://<id>`, `cri-o://<id>`. The id becomes the name of a directory, so only plain names are accepted. */
 const CONTAINER_ID = /^[a-z0-9-]{1,32}:\/\/([A-Za-z0-9][A-Za-z0-9_.-]{0,127})$/;
-
-function idOf(text: string): string | undefined {
-  return CONTAINER_ID.exec(text)?.[1];
-}
 
 function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' | 'problem'> {
   try {
@@ -79,12 +75,7 @@ export interface LauncherWatchDeps {
 }
 
 /** Watches the launchers of the node and no other pods. */
-export function watchLaunchers({
-  client,
-  nodeName,
-  onChange,
-  log,
-}: LauncherWatchDeps): Reflector<Launcher | undefined> {
+export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatchDeps) {
   return createReflector({
     client,
     path: '/api/v1/pods',

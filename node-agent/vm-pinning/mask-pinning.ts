@@ -3,8 +3,8 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { GuestThread } from './guest.ts';
+import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './housekeeping.ts';
 import type { PinnedScope } from './pins-file.ts';
-import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './whole-vm.ts';
 
 export interface MaskOutcome {
   readonly state: 'pinned' | 'unpinned' | 'refused';
@@ -135,7 +135,8 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
       return pinAll(plan, threads, container);
     } catch (error) {
       if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
-      return notPinned('System', systemMessage(error), threads, container);
+      const got = error instanceof PinError ? ` (it got ${CpuSet.fromWords(error.got)})` : '';
+      return notPinned('System', error.message + got, threads, container);
     }
   };
 
@@ -199,8 +200,4 @@ const FELL_BACK = {
 function remarkOn({ fellBack, otherCount }: Pins) {
   if (fellBack) return FELL_BACK;
   return otherCount && { reason: 'OtherVCPUs', message: otherCount.message };
-}
-
-function systemMessage(error: SyscallError | PinError): string {
-  return error instanceof PinError ? `${error.message} (it got ${CpuSet.fromWords(error.got)})` : error.message;
 }

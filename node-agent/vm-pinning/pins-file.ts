@@ -3,21 +3,6 @@ import * as z from 'zod';
 import type { Logger } from '../../runtime/log.ts';
 import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
 
-/** The threads of a guest that a mask has moved: its vCPUs, or all of them. */
-export type PinnedScope = 'vcpus' | 'vm';
-
-/** A QEMU process; its start distinguishes it from a later one with the same id. */
-interface GuestIdentity {
-  readonly pid: number;
-  readonly start: number;
-}
-
-/** A guest whose threads a mask has moved. */
-export interface PinnedGuest extends GuestIdentity {
-  readonly podUID: string;
-  readonly held: PinnedScope;
-}
-
 /**
  * Records which guests are pinned by a mask, by launcher. It outlives this process. If a mask is removed while the
  * agent is being replaced, the next agent undoes it, and no agent undoes pins that others set.
@@ -27,17 +12,18 @@ export type PinRecord = ReturnType<typeof createPinsFile>;
 /** Maximum bytes. A guest takes about a hundred. */
 const MOST_BYTES = 1024 * 1024;
 
-const schema = z.object({
-  bootId: z.string(),
-  guests: z.array(
-    z.object({
-      podUID: z.string(),
-      pid: z.number().int().positive(),
-      start: z.number(),
-      held: z.enum(['vcpus', 'vm']),
-    }),
-  ),
+/** A guest whose threads a mask has moved: its vCPUs, or all of them. */
+const pinnedGuest = z.object({
+  podUID: z.string(),
+  pid: z.number().int().positive(),
+  /** Distinguishes it from a later process with the same id. */
+  start: z.number(),
+  held: z.enum(['vcpus', 'vm']),
 });
+const schema = z.object({ bootId: z.string(), guests: z.array(pinnedGuest) });
+
+export type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
+export type PinnedScope = PinnedGuest['held'];
 
 export interface PinsFileDeps {
   /** Pins do not survive a reboot. */
@@ -66,7 +52,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
   return {
     has: (podUID: string) => guests.has(podUID),
     /** Undefined for a process other than the recorded one. */
-    held(podUID: string, { pid, start }: GuestIdentity) {
+    held(podUID: string, { pid, start }: Pick<PinnedGuest, 'pid' | 'start'>) {
       const guest = guests.get(podUID);
       return guest?.pid === pid && guest.start === start ? guest.held : undefined;
     },

@@ -2,14 +2,16 @@ import type { PinningState } from '../../kube/node-topology.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { createPaced } from '../lifecycle/paced.ts';
-import { allowedOf } from '../processes/threads.ts';
-import { createLauncherChecks } from './launcher-checks.ts';
-import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
+import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { allowedOf } from '../processes/proc.ts';
+import {
+  createLauncherChecks,
+  type LauncherPinningParts,
+  type LauncherView,
+  type NodeCpus,
+} from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { createReporting, type ReportingDeps } from './reporting.ts';
-import { maskOverlaps, pinningStates, statusOf } from './status.ts';
+import { createReporting, maskOverlaps, pinningStates, type ReportingDeps, statusOf } from './reporting.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
@@ -40,7 +42,7 @@ export type VmPinning = ReturnType<typeof createVmPinning>;
  */
 export function createVmPinning(deps: VmPinningDeps) {
   const { assignments, checkInterval } = deps;
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners();
   const reporting = createReporting(deps);
   const launcherChecks = createLauncherChecks(deps, reporting.forget);
   let views: readonly LauncherView[] = [];
@@ -55,7 +57,7 @@ export function createVmPinning(deps: VmPinningDeps) {
     const text = JSON.stringify(states);
     if (text === statesText) return;
     statesText = text;
-    for (const listener of listeners) listener();
+    listeners.notify();
   };
 
   const tellOverlaps = () => {
@@ -100,13 +102,9 @@ export function createVmPinning(deps: VmPinningDeps) {
   };
 
   return {
-    /** VMs with a mask, for the report. */
     pinning: () => states,
-    /** Calls the listener when `pinning` has changed. @returns a function that ends the subscription */
-    subscribe(listener: () => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    /** Calls the listener when `pinning` has changed. */
+    subscribe: listeners.subscribe,
     /** For display: every thread, its current and its wanted CPUs. */
     status: () => statusOf(views, (tid) => allowedOf(deps.affinity, tid)),
 

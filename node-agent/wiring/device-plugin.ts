@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import type { DeviceHolder } from '../device-plugin/allocation-check.ts';
 import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
-import type { DeviceHolder } from '../device-plugin/holder.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
 import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';

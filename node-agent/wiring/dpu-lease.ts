@@ -1,16 +1,13 @@
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { announceHealth } from '../dpu-lease/announce.ts';
-import { createDpuLease } from '../dpu-lease/dpu.ts';
+import { createDpuLease, createOvsProbe } from '../dpu-lease/dpu.ts';
 import { createDpuHostLease, createLeaseRelease } from '../dpu-lease/dpu-host.ts';
-import { createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
-import { createOvsProbe } from '../dpu-lease/probe.ts';
+import { announceHealth, createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
 import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
-import { gateFilesIn } from '../gate/settings.ts';
-import { readObservedLease } from '../gate/state-file.ts';
+import { gateFilesIn, readObservedLease } from '../gate/settings.ts';
 import type { Duty } from '../lifecycle/duty.ts';
-import { bootId, machineSeconds } from '../processes/machine.ts';
+import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentParts } from './parts.ts';
 
 export interface DpuLeaseDuties {

@@ -1,18 +1,18 @@
 import { dirname, join } from 'node:path';
-import { type EventText, nodeTarget } from '../../kube/events.ts';
+import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
+import { createRefusedStarts } from '../device-plugin/allocation-checker.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
-import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { kubeletGeneration } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
 import { createKubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
-import { createLastMapFile } from '../networks/map-in-use.ts';
+import { createLastMapFile } from '../networks/map-source.ts';
 import { createNetworks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createHeartbeat } from '../report/heartbeat.ts';
@@ -74,7 +74,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   networks.subscribe(() => {
     const { problems, mapFault } = networks.view();
     metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
-    if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
+    if (mapFault === undefined) return;
+    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InvalidNetworkMap', message: mapFault });
   });
   const refusals = createRefusedStarts(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
@@ -115,8 +116,6 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   return { duties, assignments, ovs, vms };
 }
 
-const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });
-
 /** The sources of the kubelet's configuration, from the agent's settings. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
   const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
@@ -154,15 +153,12 @@ export function createReportDuty(
       };
     },
     inputs: async () => {
-      const { description: host, memory, isolated, offline, contradictions } = await facts.read();
+      const { host: _host, description, ...hostFacts } = await facts.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
       return {
-        host,
-        memory,
-        isolated,
-        offline,
-        contradictions,
+        ...hostFacts,
+        host: description,
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),

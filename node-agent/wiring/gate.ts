@@ -2,17 +2,16 @@ import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
-import { createAnswers } from '../gate/answers.ts';
-import { createInstaller, uninstall } from '../gate/installer.ts';
-import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
+import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
+import { createInstaller, type GatePlaces, uninstall } from '../gate/installer.ts';
 import { createGateServer } from '../gate/server.ts';
-import { gateFilesIn } from '../gate/settings.ts';
-import { observedLease, writeGateState } from '../gate/state-file.ts';
+import { gateFilesIn, observedLease, writeGateState } from '../gate/settings.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import { bootId, machineSeconds } from '../processes/machine.ts';
+import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
 
@@ -27,14 +26,18 @@ export interface GateParts {
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate === 'off') return [];
-  if (config.gate === 'remove') return [removal(parts)];
+  const places = { binDir: config.cniBinDir, confDir: config.cniConfDir };
+  if (config.gate === 'remove') return [removal(places, log)];
   const files = gateFilesIn(config.runDir);
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
   const answers = createAnswers({
     policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
     dpu: () => health?.current(),
     // If this host runs no Open vSwitch, there is nothing to move.
-    cpusOf: ovs === undefined ? () => CpuSet.EMPTY : createPodCpus(config.kubeletDir, () => assigned(assignments)),
+    cpusOf:
+      ovs === undefined
+        ? () => CpuSet.EMPTY
+        : createPodCpus(config.kubeletDir, () => assignments?.view().assignments ?? []),
     vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
     hasDevice: createDeviceQuestion(podResources),
     metrics,
@@ -55,12 +58,8 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   return [
     { name: 'gate', run },
     { name: 'gate-state', run: keepState(parts, files.state, health) },
-    { name: 'gate-installer', run: installer(parts).run },
+    { name: 'gate-installer', run: createInstaller({ ...places, shim: parts.gateProgram, log, metrics }).run },
   ];
-}
-
-function assigned(assignments: Assignments | undefined) {
-  return assignments?.view().assignments ?? [];
 }
 
 /** Writes the state file at the start and at each read of the Lease. */
@@ -83,7 +82,6 @@ function keepState({ config }: AgentParts, path: string, health: DpuHealth | und
   };
 }
 
-/** The content of the state file for a state of the DPU. */
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   return {
     dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
@@ -96,23 +94,13 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
 }
 
 /** Removes the gate once, then has nothing to do. */
-function removal({ config, log }: AgentParts): Duty {
+function removal(places: GatePlaces, log: Logger): Duty {
   return {
     name: 'gate-removal',
     async run(signal) {
-      const removed = uninstall({ binDir: config.cniBinDir, confDir: config.cniConfDir });
+      const removed = uninstall(places);
       log.info({ removed }, 'gate and its plugin removed');
       await untilAborted(signal);
     },
   };
-}
-
-function installer({ config, gateProgram, log, metrics }: AgentParts) {
-  return createInstaller({
-    binDir: config.cniBinDir,
-    confDir: config.cniConfDir,
-    shim: gateProgram,
-    log,
-    metrics,
-  });
 }

@@ -2,17 +2,16 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { RefusedStarts } from '../device-plugin/refused-starts.ts';
+import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { HostFactsReader } from '../host/host-facts.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
-import type { Failures } from '../lifecycle/failures.ts';
+import type { Failures } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { NodeAgentConfig } from './config.ts';
 
-/** The dependencies of every duty. */
 export interface AgentParts {
   readonly config: NodeAgentConfig;
   readonly client: KubeClient;
@@ -23,15 +22,12 @@ export interface AgentParts {
   readonly token: () => string | undefined;
   /** The file that contains it, if the kubeconfig names one. */
   readonly tokenFile: string | undefined;
-  /** The program of the device plugin's thread. */
   readonly pluginProgram: string;
-  /** The CNI plugin to install. */
   readonly gateProgram: string;
   /** The failed duties that wait for a restart. */
   readonly failures: Failures;
 }
 
-/** The parts shared by the duties of a node with a kubelet. */
 export interface HostParts {
   readonly facts: HostFactsReader;
   readonly assignments: Assignments;
@@ -39,7 +35,6 @@ export interface HostParts {
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if it is turned off. */
   readonly vms: VmPinning | undefined;
-  /** Containers that the agent refused to start. */
   readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

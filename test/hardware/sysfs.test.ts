@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { readSysfs } from '../../hardware/sysfs.ts';
-import { SysfsError } from '../../hardware/sysfs-files.ts';
+import { readSysfs, SysfsError } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-sysfs.ts';

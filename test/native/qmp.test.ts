@@ -3,8 +3,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { createLineReader } from '../../native/lines.ts';
-import { connectQmp, QmpError } from '../../native/qmp.ts';
+import { connectQmp, createLineReader, QmpError } from '../../native/qmp.ts';
 import { tempDirectories } from '../support/files.ts';
 
 const GREETING = { QMP: { version: { qemu: { major: 9, minor: 0, micro: 0 } }, capabilities: [] } };

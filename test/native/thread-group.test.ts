@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { threadsOf } from '../../native/peer.ts';
-import { isThreadOf } from '../../native/thread-group.ts';
+import { isThreadOf, threadsOf } from '../../native/peer.ts';
 import { skipWithout } from '../support/parts.ts';
 
-const MODULE = join(import.meta.dirname, '../../native/thread-group.ts');
+const MODULE = join(import.meta.dirname, '../../native/peer.ts');
 
 describe('threads of a process', () => {
   it('are all threads in /proc, and no others', () => {

@@ -1,8 +1,11 @@
 import { existsSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { basename, dirname } from 'node:path';
+import * as z from 'zod';
+import { cut, PlumblineError, quote } from '../../../model/errors.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
-import { connectOvsdb } from './connection.ts';
+import { createJsonStream } from './json-stream.ts';
 import { createReplica, type Tables } from './replica.ts';
 
 /**
@@ -96,4 +99,127 @@ function monitorRequests() {
     return [table, [{ columns, where: CONDITIONS[table] ?? [true] }]];
   });
   return Object.fromEntries(requests);
+}
+
+/** The database cannot be reached, does not answer, or answers with an error. */
+export class OvsdbError extends PlumblineError {
+  constructor(socketPath: string, why: string, options?: ErrorOptions) {
+    super('ovsdb', `${socketPath}: ${why}`, options);
+  }
+}
+
+/** Maximum bytes of an echo to answer, and of unsent answers: a server that sends requests must also read. */
+const LONGEST_ECHO = 4096;
+const MOST_UNSENT = 1024 * 1024;
+
+/** Seconds in which a working server answers a request. */
+const DEADLINE = 5;
+
+/** Maximum length of a reason, in characters. */
+const LONGEST_WHY = 300;
+
+const id = z.union([z.string(), z.number(), z.null()]).optional();
+/** A request has a method, a notification has one and no id, a reply has neither. */
+const message = z.object({
+  id,
+  method: z.string().optional(),
+  params: z.array(z.unknown()).optional(),
+  result: z.unknown().optional(),
+  error: z.unknown().optional(),
+});
+
+export interface ConnectionOptions {
+  readonly socketPath: string;
+  readonly onNotification: (method: string, params: readonly unknown[]) => void;
+  /** Ends the connection. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. It answers echo requests, since the server
+ * disconnects a client that does not.
+ *
+ * Source: RFC 7047, sections 4 and 4.1.11.
+ */
+export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionOptions) {
+  const socket = createConnection(socketPath);
+  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
+  const read = createJsonStream();
+  let last = 0;
+  let end: (error: Error) => void = () => {};
+  const ended = new Promise<never>((_resolve, reject) => {
+    end = reject;
+  });
+  // A caller that does not use `ended` learns of the end from its calls.
+  ended.catch(() => undefined);
+
+  const send = (value: object) => void socket.write(JSON.stringify(value));
+
+  const answerEcho = (number: unknown, params: readonly unknown[]) => {
+    const answer = { id: number ?? null, result: params, error: null };
+    // Measure before sending: the server's own data must not fill the memory.
+    if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
+    if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
+    send(answer);
+  };
+
+  const receive = (value: unknown) => {
+    const { success, data } = message.safeParse(value);
+    if (!success) throw new OvsdbError(socketPath, 'the server sent something other than a JSON-RPC message');
+    const { id: number, method, params = [], result, error } = data;
+    if (method === 'echo') return answerEcho(number, params);
+    if (method !== undefined) return onNotification(method, params);
+    const call = typeof number === 'number' ? waiting.get(number) : undefined;
+    if (call === undefined) return;
+    waiting.delete(number as number);
+    if (error === null || error === undefined) call.resolve(result);
+    else call.reject(new OvsdbError(socketPath, `the server answered ${quote(JSON.stringify(error))}`));
+  };
+
+  const close = (cause: Error) => {
+    socket.destroy();
+    signal.removeEventListener('abort', abort);
+    const error =
+      cause instanceof PlumblineError ? cause : new OvsdbError(socketPath, cut(cause.message, LONGEST_WHY), { cause });
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+    end(error);
+  };
+  const abort = () => close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+
+  socket.on('data', (chunk) => {
+    try {
+      for (const value of read(chunk)) receive(value);
+    } catch (error) {
+      close(error as Error);
+    }
+  });
+  socket.on('error', close);
+  socket.on('close', () => close(new OvsdbError(socketPath, 'the server closed the connection')));
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+
+  return {
+    /** Rejects when the connection ends, for any reason. */
+    ended,
+    /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
+    call(method: string, params: readonly unknown[]): Promise<unknown> {
+      const number = ++last;
+      return new Promise((resolve, reject) => {
+        if (socket.destroyed) return reject(new OvsdbError(socketPath, 'the connection has ended'));
+        const timer = setTimeout(() => {
+          waiting.delete(number);
+          reject(new OvsdbError(socketPath, `no answer to ${method} in ${DEADLINE} s`));
+        }, DEADLINE * 1000);
+        const done =
+          <Value>(settle: (value: Value) => void) =>
+          (value: Value) => {
+            clearTimeout(timer);
+            settle(value);
+          };
+        waiting.set(number, { resolve: done(resolve), reject: done(reject) });
+        send({ id: number, method, params });
+      });
+    },
+  };
 }

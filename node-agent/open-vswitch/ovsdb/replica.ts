@@ -14,21 +14,16 @@ export class ReplicaError extends PlumblineError {
   }
 }
 
-/** Limits of a replica. A node has a few hundred pods, each with a port or a few. */
-export interface ReplicaLimits {
-  /** Rows of all tables. */
-  readonly rows: number;
-  /** Characters of all rows as JSON. */
-  readonly characters: number;
-}
-
-/** With a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB). */
-const LIMITS: ReplicaLimits = { rows: 32_768, characters: 4 * 1024 * 1024 };
+/**
+ * Rows of all tables, and characters of all rows as JSON. A node has a few hundred pods, each with a port or a few. With
+ * a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB).
+ */
+const LIMITS = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
 /** @param columns the columns to keep, by table; other tables and columns are ignored */
 export function createReplica(
   columns: Readonly<Record<string, readonly string[]>>,
-  { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
+  { rows: mostRows, characters: mostCharacters } = LIMITS,
 ) {
   const tables = new Map<string, Map<string, Row>>();
   const sizes = new Map<string, number>();
@@ -142,7 +137,8 @@ export function setOf(value: unknown): readonly (string | number | boolean)[] {
 /** A map from text to text; all maps read here have this type. */
 export function mapOf(value: unknown): ReadonlyMap<string, string> {
   if (!Array.isArray(value) || value[0] !== 'map' || !Array.isArray(value[1])) return new Map();
-  return new Map((value[1] as unknown[]).filter(isPair).map(([key, one]) => [String(key), String(one)]));
+  const pairs = (value[1] as unknown[]).filter((pair) => Array.isArray(pair) && pair.length === 2) as unknown[][];
+  return new Map(pairs.map(([key, text]) => [String(key), String(text)]));
 }
 
 /** The text, or the only text of a set of at most one; '' for an empty set. */
@@ -154,8 +150,4 @@ export function textOf(value: unknown): string {
 function atom(value: unknown): string | number | boolean {
   if (Array.isArray(value)) return String(value[1]);
   return typeof value === 'number' || typeof value === 'boolean' ? value : String(value);
-}
-
-function isPair(value: unknown): value is [unknown, unknown] {
-  return Array.isArray(value) && value.length === 2;
 }

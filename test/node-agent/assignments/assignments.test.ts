@@ -6,7 +6,7 @@ import { status } from '@grpc/grpc-js';
 import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { listedContainers } from '../../../node-agent/assignments/names.ts';
+import { listedContainers } from '../../../node-agent/assignments/view.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 

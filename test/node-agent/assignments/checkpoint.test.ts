@@ -139,7 +139,7 @@ describe('cpu_manager_state', () => {
       return '';
     };
     assert.equal(place(120), `entries.${'u'.repeat(112)}`);
-    assert.equal(place(121), `entries.${'u'.repeat(112)}…`);
+    assert.equal(place(121), `entries.${'u'.repeat(111)}…`);
   });
 
   it('reads null entries as no entries', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PlumblineError } from '../../../model/errors.ts';
-import { devicesOfPods, type PodWithDevices } from '../../../node-agent/assignments/device-checkpoint.ts';
+import { devicesOfPods, type PodWithDevices } from '../../../node-agent/assignments/devices.ts';
 
 const VF = 'openshift.io/sriov_vf';
 type Entry = readonly [podUID: string, container: string, ...ids: string[]];

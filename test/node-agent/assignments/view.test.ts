@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
-import { joinNames, listedContainers } from '../../../node-agent/assignments/names.ts';
 import {
   type AssignmentsView,
   type Inputs,
+  joinNames,
+  listedContainers,
   nextView,
   type PodResourcesAnswer,
   type Reading,

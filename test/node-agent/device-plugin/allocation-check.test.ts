@@ -7,8 +7,9 @@ import { checkAllocation } from '../../../node-agent/device-plugin/allocation-ch
 import {
   type AllocationCheckPolicy,
   createAllocationChecker,
+  createRefusedStarts,
+  type RefusedStarts,
 } from '../../../node-agent/device-plugin/allocation-checker.ts';
-import { createRefusedStarts, type RefusedStarts } from '../../../node-agent/device-plugin/refused-starts.ts';
 import { silent } from '../../support/logger.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { testMetrics } from '../support.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { createHost } from '../../../model/host.ts';
+import { holderOf } from '../../../node-agent/device-plugin/allocation-check.ts';
 import type { AllocationCheckPolicy } from '../../../node-agent/device-plugin/allocation-checker.ts';
 import { createBeforeStart, type FromPluginThread } from '../../../node-agent/device-plugin/before-start.ts';
-import { holderOf } from '../../../node-agent/device-plugin/holder.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { recordingLogger } from '../support.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { LeaseState } from '../../../model/lease/observer.ts';
-import { announceHealth } from '../../../node-agent/dpu-lease/announce.ts';
+import { announceHealth } from '../../../node-agent/dpu-lease/health.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
 describe('reports of the DPU health', () => {

@@ -3,63 +3,50 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cut, few } from '../../../model/errors.ts';
-import {
-  FileLimitError,
-  readBounded,
-  readBoundedAsync,
-  readBoundedBytes,
-  readHead,
-} from '../../../node-agent/files/bounded-file.ts';
+import { FileLimitError, readBounded, readBoundedBytes, readHead } from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
-const readers: [string, (path: string, most: number) => Promise<string>][] = [
-  ['synchronously', async (path, most) => readBounded(path, most)],
-  ['asynchronously', readBoundedAsync],
-];
-
-for (const [how, read] of readers) {
-  describe(`files from other programs, read ${how}`, () => {
-    const temp = tempDirectories();
-    let path: string;
-    beforeEach(() => {
-      path = join(temp(), 'file');
-    });
-
-    it('are read whole up to the limit', async () => {
-      for (const size of [0, 1, 4095, 4096, 4097, 100_000]) {
-        writeFileSync(path, 'ä'.repeat(size));
-        assert.equal(await read(path, size * 2), 'ä'.repeat(size));
-        if (size > 0) await assert.rejects(read(path, size * 2 - 1), FileLimitError);
-      }
-    });
-
-    it('are not read at all if too large, even if sparse', async () => {
-      execFileSync('truncate', ['-s', '64G', path]);
-      const before = process.memoryUsage().rss;
-      await assert.rejects(read(path, 1024), { message: `${path}: larger than 1024 bytes` });
-      assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
-    });
-
-    it('are read from the kernel, which reports no size', async () => {
-      assert.equal(await read('/proc/self/comm', 64), readFileSync('/proc/self/comm', 'utf8'));
-      assert.equal(await read('/proc/cpuinfo', 2 ** 20), readFileSync('/proc/cpuinfo', 'utf8'));
-      await assert.rejects(read('/proc/self/smaps', 100), FileLimitError);
-    });
-
-    it('are refused without blocking if they are a pipe, a device or a directory', async () => {
-      execFileSync('mkfifo', [path]);
-      await assert.rejects(read(path, 1024), /not a regular file/);
-      symlinkSync('/dev/zero', `${path}.zero`);
-      await assert.rejects(read(`${path}.zero`, 1024), /not a regular file/);
-      mkdirSync(`${path}.d`);
-      await assert.rejects(read(`${path}.d`, 1024), /not a regular file/);
-    });
-
-    it('cause the error of the system if missing', async () => {
-      await assert.rejects(read(path, 1024), { code: 'ENOENT' });
-    });
+describe('files from other programs', () => {
+  const temp = tempDirectories();
+  let path: string;
+  beforeEach(() => {
+    path = join(temp(), 'file');
   });
-}
+
+  it('are read whole up to the limit', () => {
+    for (const size of [0, 1, 4095, 4096, 4097, 100_000]) {
+      writeFileSync(path, 'ä'.repeat(size));
+      assert.equal(readBounded(path, size * 2), 'ä'.repeat(size));
+      if (size > 0) assert.throws(() => readBounded(path, size * 2 - 1), FileLimitError);
+    }
+  });
+
+  it('are not read at all if too large, even if sparse', () => {
+    execFileSync('truncate', ['-s', '64G', path]);
+    const before = process.memoryUsage().rss;
+    assert.throws(() => readBounded(path, 1024), { message: `${path}: larger than 1024 bytes` });
+    assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
+  });
+
+  it('are read from the kernel, which reports no size', () => {
+    assert.equal(readBounded('/proc/self/comm', 64), readFileSync('/proc/self/comm', 'utf8'));
+    assert.equal(readBounded('/proc/cpuinfo', 2 ** 20), readFileSync('/proc/cpuinfo', 'utf8'));
+    assert.throws(() => readBounded('/proc/self/smaps', 100), FileLimitError);
+  });
+
+  it('are refused without blocking if they are a pipe, a device or a directory', () => {
+    execFileSync('mkfifo', [path]);
+    assert.throws(() => readBounded(path, 1024), /not a regular file/);
+    symlinkSync('/dev/zero', `${path}.zero`);
+    assert.throws(() => readBounded(`${path}.zero`, 1024), /not a regular file/);
+    mkdirSync(`${path}.d`);
+    assert.throws(() => readBounded(`${path}.d`, 1024), /not a regular file/);
+  });
+
+  it('cause the error of the system if missing', () => {
+    assert.throws(() => readBounded(path, 1024), { code: 'ENOENT' });
+  });
+});
 
 describe('parts of files', () => {
   const temp = tempDirectories();
@@ -86,7 +73,7 @@ describe('parts of files', () => {
     assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
   });
 
-  it('each reader closes the file, also on an error', async () => {
+  it('each reader closes the file, also on an error', () => {
     writeFileSync(path, 'x'.repeat(100));
     mkdirSync(`${path}.d`);
     const open = () => readdirSync('/proc/self/fd').length;
@@ -96,8 +83,6 @@ describe('parts of files', () => {
       assert.throws(() => readBounded(path, 99));
       readHead(path, 10);
       assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
-      await readBoundedAsync(path, 100);
-      await assert.rejects(readBoundedAsync(path, 99));
     }
     assert.ok(open() < before + 15, `${open()} files are open, ${before} before`);
   });

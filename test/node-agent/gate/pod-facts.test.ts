@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createDeviceQuestion, createPodCpus } from '../../../node-agent/gate/pod-facts.ts';
+import { createDeviceQuestion, createPodCpus } from '../../../node-agent/gate/answers.ts';
 import { replaceFile, tempDirectories } from '../support.ts';
 
 describe('facts of the gate about a pod: its CPUs', () => {

@@ -1,9 +1,10 @@
+import type { JsonObject } from '../../../model/json.ts';
 import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
-import { documentOf, type Settings } from '../../../node-agent/host/kubelet-config-files.ts';
+import { documentOf } from '../../../node-agent/host/kubelet-config-files.ts';
 
 /** A single file without drop-ins and flags, in the steps of the agent's reader. */
 export function parseKubeletConfig(file: string, text: string): KubeletConfig {
-  let settings: Settings;
+  let settings: JsonObject;
   try {
     settings = documentOf(text);
   } catch (error) {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { createGuard, type DutyObserver, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
-import { createFailures } from '../../../node-agent/lifecycle/failures.ts';
+import {
+  createFailures,
+  createGuard,
+  type DutyObserver,
+  keepRunning,
+  untilAborted,
+} from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger } from '../support.ts';
 
 /** Lets pending work reach its next wait. */

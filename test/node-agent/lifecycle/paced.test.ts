@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createPaced } from '../../../node-agent/lifecycle/paced.ts';
+import { createPaced } from '../../../node-agent/lifecycle/duty.ts';
 
 const busyFor = (millis: number) => {
   const end = performance.now() + millis;

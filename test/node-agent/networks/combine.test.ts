@@ -4,7 +4,7 @@ import { createHost } from '../../../model/host.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { FoundNetworks } from '../../../node-agent/networks/locate.ts';
-import type { MapInUse } from '../../../node-agent/networks/map-in-use.ts';
+import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const host = createHost({
@@ -28,8 +28,8 @@ const foundNetworks = (more: Partial<FoundNetworks> = {}): FoundNetworks => ({
   lacksAddress: false,
   ...more,
 });
-const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false, good: undefined };
-const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override, good: { networks: override } });
+const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false };
+const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override });
 
 const combine = (more: Partial<NetworkSources>) =>
   combineNetworks({

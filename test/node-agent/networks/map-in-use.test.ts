@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createMapMemory, type LastMap, type LastMapFile } from '../../../node-agent/networks/map-in-use.ts';
-import { parseNetworkMapText } from '../../../node-agent/networks/map-source.ts';
+import {
+  createMapMemory,
+  type LastMap,
+  type LastMapFile,
+  parseNetworkMapText,
+} from '../../../node-agent/networks/map-source.ts';
 import { recordingLogger } from '../support.ts';
 
 describe('the last good network map', () => {

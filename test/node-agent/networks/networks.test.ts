@@ -11,8 +11,14 @@ import { createHost } from '../../../model/host.ts';
 import { NetworkMapError } from '../../../model/networks/network-map.ts';
 import { combineNetworks, type NetworkSources } from '../../../node-agent/networks/combine.ts';
 import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
-import { createLastMapFile, type MapSources, mapInUse } from '../../../node-agent/networks/map-in-use.ts';
-import { parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-source.ts';
+import {
+  createLastMapFile,
+  createMapMemory,
+  type LastMap,
+  type MapSources,
+  parseNetworkMapText,
+  readNetworkMap,
+} from '../../../node-agent/networks/map-source.ts';
 import { createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
@@ -439,12 +445,12 @@ describe('found networks and mapped networks', () => {
     carriers: new Map(),
     lacksAddress: false,
   };
-  type Changes = Partial<Omit<NetworkSources, 'map'> & Omit<MapSources, 'cells'>>;
+  type Changes = Partial<Omit<NetworkSources, 'map'> & Omit<MapSources, 'cells'> & { readonly last: LastMap }>;
   const combine = (changes: Changes) => {
     const { map, labels, last, ...more } = { map: undefined, labels: {}, last: undefined, ...changes };
     return combineNetworks({
       host,
-      map: mapInUse({ map, labels, last, cells: set('0-1') }),
+      map: createMapMemory({ load: () => last, save() {} }, recordingLogger().log)({ map, labels, cells: set('0-1') }),
       found,
       pmdCpus: CpuSet.EMPTY,
       switchFaults: [],

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
+import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { eventually, tempDirectories } from '../support.ts';
 

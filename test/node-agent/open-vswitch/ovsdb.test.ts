@@ -4,8 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
-import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
-import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
+import { COLUMNS, connectOvsdb, followOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import {
   createReplica,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isEnabled, watchEnabler } from '../../../node-agent/ovs-affinity/enabler.ts';
+import { isEnabled, watchEnabler } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { eventually, tempDirectories } from '../support.ts';
 
 describe('the enabler file', () => {

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSyn
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
-import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { bootId } from '../../../node-agent/processes/machine.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { createMasksFile } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { bootId } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { type Inputs, nextView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { parsePmdMask } from '../../../node-agent/networks/switch-config.ts';
-import { allowedCpus } from '../../../node-agent/ovs-affinity/allowed-cpus.ts';
+import { allowedCpus } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 import { cpus } from './stage.ts';
 

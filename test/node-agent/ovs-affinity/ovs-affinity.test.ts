@@ -8,7 +8,7 @@ import {
   type OvsAffinityDeps,
 } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
-import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import {
   allowedLists,

@@ -5,8 +5,8 @@ import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, renameSync
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
-import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
+import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/saved-masks.ts';
 import { commOf, startOf } from '../../../node-agent/processes/proc.ts';
 import { eventually, lockingCommand, tempDirectories, testMetrics } from '../support.ts';
 import { FakeKernel } from './kernel-stand-in.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createPmdFinder } from '../../../node-agent/ovs-affinity/pmd-threads.ts';
-import type { Threads } from '../../../node-agent/processes/threads.ts';
+import { createPmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
+import type { Threads } from '../../../node-agent/processes/proc.ts';
 
 describe('the poll mode threads of a switch', () => {
   const machine = () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { step } from '../../../node-agent/ovs-affinity/allowed-cpus.ts';
+import { step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
 

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
-import type { OriginalMasks, SavedProcess } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createSavedMasks } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import {
+  createSavedMasks,
+  type OriginalMasks,
+  type SavedProcess,
+} from '../../../node-agent/ovs-affinity/saved-masks.ts';
 
 const masks = (main: string, odd: OriginalMasks['odd'] = []): OriginalMasks => ({ main: CpuSet.parse(main), odd });
 

@@ -4,11 +4,10 @@ import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Affinity, createAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
-import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { bootId } from '../../../node-agent/processes/machine.ts';
-import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { createMasksFile } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { bootId, procThreads } from '../../../node-agent/processes/proc.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { testMetrics } from '../support.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { allowedCpus, step } from '../../../node-agent/ovs-affinity/allowed-cpus.ts';
+import { allowedCpus, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createThreadMetrics } from '../../../node-agent/ovs-affinity/thread-metrics.ts';
+import { createThreadMetrics } from '../../../node-agent/ovs-affinity/problems.ts';
 import { testMetrics } from '../support.ts';
 
 describe('metrics of threads', () => {

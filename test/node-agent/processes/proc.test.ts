@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commandLineOf, commOf, parentOf, startOf } from '../../../node-agent/processes/proc.ts';
-import { createProcThreads, procThreads } from '../../../node-agent/processes/threads.ts';
+import {
+  commandLineOf,
+  commOf,
+  createProcThreads,
+  parentOf,
+  procThreads,
+  startOf,
+} from '../../../node-agent/processes/proc.ts';
 import { eventually, tempDirectories } from '../support.ts';
 
 describe('processes with names of their own choice', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/affinity.ts';
-import { allowedOf } from '../../../node-agent/processes/threads.ts';
+import { allowedOf } from '../../../node-agent/processes/proc.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';

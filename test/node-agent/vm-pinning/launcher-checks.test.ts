@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createLauncherChecks } from '../../../node-agent/vm-pinning/launcher-checks.ts';
-import type { NodeCpus } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
+import { createLauncherChecks, type NodeCpus } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import { tempDirectories } from '../support.ts';
 import { createScene, type PretendVm } from './stage.ts';

@@ -5,8 +5,13 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import type { LauncherView } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
-import { createReporting } from '../../../node-agent/vm-pinning/reporting.ts';
-import { maskOverlaps, pinningStates, pinsText, statusOf } from '../../../node-agent/vm-pinning/status.ts';
+import {
+  createReporting,
+  maskOverlaps,
+  pinningStates,
+  pinsText,
+  statusOf,
+} from '../../../node-agent/vm-pinning/reporting.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
 

@@ -58,9 +58,9 @@ describe('the agent’s report duty', () => {
     const still = { subscribe: () => () => {} };
     const failures = { ...still, current: new Set(['networks', 'assignments']) };
     const parts = { client: api.client, config: { nodeName: 'n' }, failures, log, metrics: testMetrics() };
-    const { host: description, memory, isolated } = inputs;
+    const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
-      facts: { read: async () => ({ description, memory, isolated }) },
+      facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
       assignments: { ...still, view: () => known },
       networks: { ...still, known: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
