@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { Registry, unreadableObjects } from '../runtime/metrics.ts';
-import { registerServerMetrics } from '../runtime/server-metrics.ts';
+import { Registry, registerServerMetrics, unreadableObjects } from '../runtime/metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
-import { withGeneratedPart } from './generated-part.ts';
+import { withGeneratedPart } from './generate-reference.ts';
 
 /** A metric as its daemon's registry has it. */
 export interface DescribedMetric {

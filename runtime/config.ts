@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from 'commander';
 import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
+import packageJson from '../package.json' with { type: 'json' };
 import { LOG_LEVELS } from './log.ts';
-import { VERSION } from './version.ts';
 
 /** How one setting appears on the command line. */
 export interface Flag {
@@ -120,3 +120,6 @@ export const LOG_FLAGS = {
     env: 'PLUMBLINE_LOG_LEVEL',
   },
 } as const;
+
+/** Plumbline's version, from package.json. */
+export const VERSION: string = packageJson.version;

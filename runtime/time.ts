@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 
 /**
  * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's
@@ -93,4 +94,32 @@ export async function underSignals<T>(
     for (const one of leave) one();
     own.abort();
   }
+}
+
+/** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
+const SLICE = 8;
+
+/**
+ * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
+ * objects never delay a request. Only the work counts, not the time awaited in between.
+ *
+ * @param now milliseconds of a monotonic clock
+ */
+export function createSlices(now: () => number = () => performance.now()) {
+  let spent = 0;
+  return {
+    /** Does one piece of work, then yields to other tasks if a slice is over. */
+    async run<T>(work: () => T): Promise<T> {
+      const begun = now();
+      try {
+        return work();
+      } finally {
+        spent += now() - begun;
+        if (spent >= SLICE) {
+          await setImmediate();
+          spent = 0;
+        }
+      }
+    },
+  };
 }

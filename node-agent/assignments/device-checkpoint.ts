@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
+import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { ListedDevices } from './devices.ts';
 

@@ -1,10 +1,9 @@
 import { at, draftOf, type KubeObject } from '../objects.ts';
-import { typeOfCollection } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
+import { type ResourceType, typeOfCollection } from './built-in-types.ts';
 import { ApiError, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
-import type { ResourceType } from './resource-types.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 import type { Change, Store } from './store.ts';
 
 /** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */

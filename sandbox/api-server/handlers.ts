@@ -1,22 +1,22 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
-import { boundedWarnings } from './admission-review.ts';
-import { NAMESPACES } from './built-in-types.ts';
-import type { Call } from './calls.ts';
-import { tableOf, wantsTable } from './columns.ts';
+import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
-import { contentType, readBody, sendJson, warningHeader } from './http.ts';
-import { listPage } from './list.ts';
+import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
 import type { Target } from './registry.ts';
 import {
+  boundedWarnings,
+  type Call,
+  contentType,
   type Exchange,
   type HandlerDeps,
-  includeOf,
+  readBody,
   readDeleteOptions,
   readDryRun,
   readFieldValidation,
   readSelectors,
-} from './request-options.ts';
-import { apiVersionOf } from './resource-types.ts';
+  sendJson,
+  warningHeader,
+} from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';

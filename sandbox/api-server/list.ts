@@ -1,6 +1,6 @@
-import type { KubeObject } from '../objects.ts';
+import type { JsonObject, KubeObject } from '../objects.ts';
+import { collectionOf, type ResourceType } from './built-in-types.ts';
 import { badRequest, expired } from './errors.ts';
-import { collectionOf, type ResourceType } from './resource-types.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
@@ -63,4 +63,55 @@ function readToken(token: string): { version: number; after: string } {
     throw badRequest('continue key is not valid', { cause: error });
   }
   throw badRequest('continue key is not valid');
+}
+
+/** The part of each object that a Table contains in addition to the cells. */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+/** Whether a client requests a Table: the first supported media type of its Accept header decides. */
+export function wantsTable(accept: string | undefined): boolean {
+  for (const part of (accept ?? '').split(',')) {
+    const [media, ...parameters] = part.split(';').map((text) => text.trim());
+    if (media !== 'application/json' && media !== '*/*') continue;
+    const given = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
+    const as = given.get('as');
+    if (as === undefined) return false;
+    if (as === 'Table' && given.get('g') === 'meta.k8s.io' && given.get('v') === 'v1') return true;
+  }
+  return false;
+}
+
+export function tableOf(
+  type: ResourceType,
+  objects: readonly KubeObject[],
+  metadata: JsonObject,
+  include: IncludeObject,
+  now: number,
+): JsonObject {
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: type.columns.map(({ name, type: kind = 'string', priority = 0 }) => ({
+      name,
+      type: kind,
+      format: name === 'Name' ? 'name' : '',
+      description: '',
+      priority,
+    })),
+    rows: objects.map((object) => ({
+      cells: type.columns.map((column) => column.cell(object, now)),
+      ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
+    })),
+  };
+}
+
+function partial({ metadata }: KubeObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+}
+
+/** How much of each object a row of a Table contains. */
+export function includeOf(query: URLSearchParams): IncludeObject {
+  const include = query.get('includeObject');
+  return include === 'None' || include === 'Object' ? include : 'Metadata';
 }

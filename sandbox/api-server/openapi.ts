@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
-import { BUILT_IN_TYPES } from './built-in-types.ts';
-import { apiVersionOf, type ResourceType } from './resource-types.ts';
+import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from './built-in-types.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
 export type Components = Readonly<Record<string, JsonObject>>;

@@ -1,7 +1,7 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
+import type { ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
 
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';

@@ -11,8 +11,8 @@ import {
   type Pod,
   sameJson,
 } from '../objects.ts';
+import type { ResourceType } from './built-in-types.ts';
 import { badRequest, conflict, MODIFIED } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
 
 /** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;

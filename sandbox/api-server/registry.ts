@@ -1,13 +1,12 @@
 import { type Json, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
-import { NAMESPACES } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
+import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
 import { type Deletion, deletionOf, isFinished } from './deletion.ts';
 import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound, strictDecoding } from './errors.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
 

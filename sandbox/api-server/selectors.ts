@@ -1,6 +1,6 @@
 import { at, type JsonObject, type KubeObject } from '../objects.ts';
+import type { ResourceType } from './built-in-types.ts';
 import { badRequest } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
 
 export type Predicate = (object: KubeObject) => boolean;
 

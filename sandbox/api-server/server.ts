@@ -5,16 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
-import type { User } from './calls.ts';
 import { collectGarbage } from './deletion.ts';
-import { discover } from './discovery.ts';
 import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
 import { handleResource } from './handlers.ts';
-import { sendJson } from './http.ts';
 import { type Components, createOpenApi } from './openapi.ts';
 import { createRegistry } from './registry.ts';
-import type { HandlerDeps } from './request-options.ts';
-import { findRoute } from './routes.ts';
+import { type HandlerDeps, sendJson, type User } from './requests.ts';
+import { discover, findRoute } from './routes.ts';
 import { createStore } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 

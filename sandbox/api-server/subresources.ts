@@ -10,10 +10,10 @@ import {
   type VirtualMachineInstance,
 } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
 import { ApiError, badRequest, conflict, notAcceptable } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 
 /**
  * POST pods/binding: assigns a node to a pod, once.

@@ -1,8 +1,8 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
-import { tableOf, wantsTable } from './columns.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, expired } from './errors.ts';
-import { type Exchange, type HandlerDeps, includeOf } from './request-options.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import { includeOf, tableOf, wantsTable } from './list.ts';
+import type { Exchange, HandlerDeps } from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Change, Store } from './store.ts';
 

@@ -1,8 +1,7 @@
-import { EVENTS, PODS } from '../api-server/built-in-types.ts';
-import type { Call, DeleteOptions, User } from '../api-server/calls.ts';
+import { apiVersionOf, collectionOf, EVENTS, PODS, type ResourceType } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from '../api-server/resource-types.ts';
+import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
 import { draftOf, type Json, type KubeObject, type Pod } from '../objects.ts';

@@ -3,7 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { createKubelet } from '../kubelet/kubelet.ts';
-import type { KubeletSettings } from '../kubelet/settings.ts';
+import type { KubeletSettings } from '../kubelet/managers.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
+  DEVICE_CHECKPOINT_FILE,
   DEVICE_PLUGIN_VERSION,
   type DevicePluginClient,
   HEALTHY,
@@ -15,8 +15,7 @@ import {
   type RegistrationServer,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 
 export interface DevicePluginsDeps {

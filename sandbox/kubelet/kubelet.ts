@@ -6,12 +6,11 @@ import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Pod } from '../objects.ts';
 import { createDevicePlugins } from './device-plugins.ts';
-import { type Managers, openManagers } from './managers.ts';
+import { type KubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
 import { type NodeFacts, publishNode } from './node-object.ts';
 import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
-import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
 
 export interface KubeletOptions {
   readonly name: string;

@@ -3,7 +3,7 @@ import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { Node } from '../objects.ts';
-import type { KubeletSettings } from './settings.ts';
+import type { KubeletSettings } from './managers.ts';
 
 export interface NodeFacts {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
+import { shortage } from '../pod-requests.ts';
 import type { Managers } from './managers.ts';
-import { shortage } from './node-fit.ts';
 import type { Containers, PodWorker } from './pod-worker.ts';
 
 /** The admitted and refused pods of one node. Calls that change it must not overlap. */

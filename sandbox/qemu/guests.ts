@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import { containerIdOf } from '../kubelet/pod-status.ts';
+import { containerIdOf } from '../kubelet/pod-worker.ts';
 import type { Pod } from '../objects.ts';
-import { vcpusOf } from '../virt-controller/launcher-containers.ts';
+import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
 export interface GuestsDeps {
   readonly client: LocalClient;

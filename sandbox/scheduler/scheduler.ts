@@ -1,15 +1,80 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
+import { ApiError } from '../api-server/errors.ts';
+import { timestamp } from '../api-server/preparation.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
-import type { Node, Pod } from '../objects.ts';
-import { createClusterView } from './cluster-view.ts';
+import { type Node, type Pod, setCondition } from '../objects.ts';
+import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
-import { decide } from './decision.ts';
+import { decide, fitErrorMessage, type Load } from './decision.ts';
 import { createExtender } from './extender.ts';
-import { COMPONENT, fitErrorMessage, reportFailure } from './failure-report.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
+
+/** Component of the scheduler's Events. */
+export const COMPONENT = 'default-scheduler';
+
+/**
+ * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
+ * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
+ * @param now ms since 1970
+ */
+export async function reportFailure(
+  client: LocalClient,
+  pod: Pod,
+  reason: 'Unschedulable' | 'SchedulerError',
+  message: string,
+  now: number,
+): Promise<void> {
+  try {
+    await client.edit(
+      PODS,
+      pod,
+      (draft) => {
+        draft.status ??= {};
+        draft.status.conditions ??= [];
+        const condition = { type: 'PodScheduled', status: 'False', reason, message };
+        setCondition(draft.status.conditions, condition, timestamp(now));
+      },
+      'status',
+    );
+  } catch (error) {
+    if (!(error instanceof ApiError && error.http === 404)) throw error;
+  }
+  await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
+}
+
+/** The scheduler's data: nodes, pods that have not ended, and the chosen nodes of pods that are not bound. */
+export function createClusterView() {
+  const nodes = new Map<string, Node>();
+  const pods = new Map<string, Pod>();
+  const assumed = new Map<string, string>();
+  const nodeOf = (pod: Pod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
+  return {
+    get nodes() {
+      return [...nodes.values()];
+    },
+    loadOf(nodeName: string): Load {
+      const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
+      return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+    },
+    pod: (uid: string) => pods.get(uid),
+    setPod(pod: Pod) {
+      pods.set(pod.metadata.uid ?? '', pod);
+      if (pod.spec.nodeName) assumed.delete(pod.metadata.uid ?? '');
+    },
+    removePod(uid: string) {
+      pods.delete(uid);
+      assumed.delete(uid);
+    },
+    setNode: (node: Node) => void nodes.set(node.metadata.name, node),
+    removeNode: (name: string) => void nodes.delete(name),
+    /** Counts a pod on a node before the API server reports it there. */
+    assume: (uid: string, nodeName: string) => void assumed.set(uid, nodeName),
+    forget: (uid: string) => void assumed.delete(uid),
+  };
+}
 
 export interface SchedulerOptions {
   readonly client: LocalClient;

@@ -1,7 +1,10 @@
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import * as z from 'zod';
+import { deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
+import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
 /** The CPU state that a kubelet keeps across a restart. */
@@ -154,4 +157,78 @@ function fnv32a(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text, 'utf8')) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash >>> 0;
+}
+
+export const MEMORY_STATE_FILE = 'memory_manager_state';
+
+/** The NUMA nodes of a mask of bits. */
+export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
+  numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
+
+/**
+ * Writes the memory manager's state as the kubelet does; without one, that of policy None. No kubelet reads it here.
+ * Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go.
+ */
+export async function writeMemoryState(
+  path: string,
+  memory: MemoryState | undefined,
+  numaIds: readonly number[],
+): Promise<void> {
+  const blockOf = ({ mask, type, size }: MemoryBlock) => ({ numaAffinity: nodesOfMask(mask, numaIds), type, size });
+  const cells = (memory?.cells ?? []).map(({ blocks, group, tables }, bit) => {
+    const memoryMap = [...tables].map(([type, { allocatable, free }]) => {
+      const amounts = { total: allocatable, systemReserved: 0, allocatable, reserved: allocatable - free, free };
+      return [type, amounts];
+    });
+    const node = {
+      numberOfAssignments: blocks,
+      memoryMap: Object.fromEntries(memoryMap),
+      cells: nodesOfMask(group, numaIds),
+    };
+    return [numaIds[bit], node];
+  });
+  const entries = [...(memory?.blocks ?? [])].map(([uid, containers]) => [
+    uid,
+    Object.fromEntries([...containers].map(([name, blocks]) => [name, blocks.map(blockOf)])),
+  ]);
+  const state = {
+    policyName: memory === undefined ? 'None' : 'Static',
+    machineState: Object.fromEntries(cells),
+    ...(entries.length > 0 && { entries: Object.fromEntries(entries) }),
+    checksum: 0,
+  };
+  await writeFile(`${path}.tmp`, JSON.stringify(state));
+  await rename(`${path}.tmp`, path);
+}
+
+/** The devices of pods before the restart; empty without such a file. */
+export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
+  if (text === undefined) return pods;
+  for (const entry of deviceCheckpoint.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
+    const containers = pods.get(entry.PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
+    const resources = containers.get(entry.ContainerName) ?? new Map<string, ReadonlySet<string>>();
+    resources.set(entry.ResourceName, new Set(Object.values(entry.DeviceIDs).flat()));
+    pods.set(entry.PodUID, containers.set(entry.ContainerName, resources));
+  }
+  return pods;
+}
+
+export async function writeDeviceCheckpoint(path: string, allocations: DeviceAllocations): Promise<void> {
+  const entries = [...allocations].flatMap(([PodUID, containers]) =>
+    [...containers].flatMap(([ContainerName, resources]) =>
+      [...resources].map(([ResourceName, ids]) => ({
+        PodUID,
+        ContainerName,
+        ResourceName,
+        DeviceIDs: { '-1': [...ids] },
+      })),
+    ),
+  );
+  await writeFile(
+    `${path}.tmp`,
+    JSON.stringify({ Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 }),
+  );
+  await rename(`${path}.tmp`, path);
 }
