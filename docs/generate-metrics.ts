@@ -9,7 +9,7 @@ import { createWebhookMetrics } from '../webhook/metrics.ts';
 import { withGeneratedPart } from './generate-reference.ts';
 
 /** A metric as its daemon's registry has it. */
-export interface DescribedMetric {
+interface DescribedMetric {
   readonly name: string;
   readonly type: string;
   readonly help: string;
@@ -44,7 +44,7 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   );
 }
 
-export interface Alert {
+interface Alert {
   readonly alert: string;
   readonly expr: string;
 }

@@ -10,7 +10,7 @@ export interface Content {
 export type Exchange = (method: string, path: string, options: RequestOptions, content?: Content) => Promise<unknown>;
 
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
-export const LARGEST_ANSWER = 16 * 1024 * 1024;
+const LARGEST_ANSWER = 16 * 1024 * 1024;
 /** Characters of a server's reason that an error contains. */
 const LONGEST_REASON = 64;
 const LONGEST_TEXT = 512;

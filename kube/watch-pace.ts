@@ -19,7 +19,7 @@ const SHORT_WATCH = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
 const FREE_ENDS = 2;
 
-export interface WatchPaceOptions {
+interface WatchPaceOptions {
   readonly path: string;
   readonly log: Logger;
   /** Monotonic seconds. */

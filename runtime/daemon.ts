@@ -14,7 +14,7 @@ export interface Daemon {
   stop(): Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly log: Logger;
   /**
    * Seconds that `stop` may take before the process exits with status 1. Default 25: less than a pod's 30 s of grace.
@@ -71,7 +71,7 @@ export async function runMain(name: string, main: () => Promise<void>): Promise<
   }
 }
 
-export interface ServingDaemonOptions {
+interface ServingDaemonOptions {
   readonly server: HttpServer;
   /** The address of /healthz, /readyz and /metrics, over plain HTTP. */
   readonly probes: { readonly host: string; readonly port: number };

@@ -31,7 +31,7 @@ const STALLED_ANSWER = 20_000;
 /** Connections at a time. The API server and the scheduler keep a few dozen. */
 const CONNECTIONS = 256;
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly handler: RequestListener;
   readonly host: string;
   /** 0 takes a free port; `port` of the started server returns it. */

@@ -28,7 +28,7 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Seconds before the first retry. Default 0.5. */
   readonly first?: number;
   /** The longest wait in seconds. Default 30. */

@@ -31,7 +31,7 @@ export interface CertificateAuthority {
   renew(options?: CertificateOptions): CertificateAuthority;
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /** Validity of certificates in days. Default 30, minimum above 0. */
   readonly days?: number;
   /** The current time in ms since 1970. Certificates are valid from five minutes earlier. */

@@ -51,7 +51,7 @@ export function asksForAny({ spec }: Pod, names: ReadonlySet<string>): boolean {
 }
 
 /** The first resource that a node has too little of for another pod. */
-export interface Shortage {
+interface Shortage {
   /** The pod's status.reason: `OutOfcpu`. */
   readonly reason: string;
   readonly message: string;

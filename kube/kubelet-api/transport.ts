@@ -14,7 +14,7 @@ import {
 import { PlumblineError } from '../../model/errors.ts';
 
 /** Why a call to the kubelet, or from it to a plugin, failed. The values are metric labels. */
-export type KubeletApiCode =
+type KubeletApiCode =
   | 'unavailable'
   | 'deadline'
   | 'exhausted'
@@ -58,10 +58,10 @@ function explain(code: KubeletApiCode, details: string): string {
 }
 
 /** Bytes. The response of List for 250 pods with many devices exceeds gRPC's default of 4 MiB. */
-export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Timeout of a unary call over a local socket, in seconds. */
-export const DEFAULT_DEADLINE_SECONDS = 5;
+const DEFAULT_DEADLINE_SECONDS = 5;
 
 /** Connecting to a local socket is cheap, so the backoff is at most one second instead of gRPC's two minutes. */
 export const CHANNEL_OPTIONS: ChannelOptions = {
@@ -91,7 +91,7 @@ export function unixAddress(socketPath: string): string {
 }
 
 /** The method and the socket of a call, for error messages. The method has the kubelet's name. */
-export interface CallSite {
+interface CallSite {
   readonly method: string;
   readonly socketPath: string;
 }

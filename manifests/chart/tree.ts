@@ -8,11 +8,11 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
  * `if`.
  */
 export type Tree = Scalar | Choice | Raw | MapNode | SeqNode;
-export type Scalar = string | number | boolean | null;
+type Scalar = string | number | boolean | null;
 export type Condition = string;
 
 /** A default value, and other values under conditions. */
-export interface Choice {
+interface Choice {
   readonly kind: 'choice';
   readonly value: Scalar;
   readonly others: readonly { readonly when: Condition; readonly value: Scalar }[];
@@ -40,7 +40,7 @@ export interface SeqNode {
 /** Placeholders in a block's text: the number of spaces of its indentation, and those spaces themselves. */
 export const [INDENT, PAD] = ['@indent@', '@pad@'];
 
-export interface Variant {
+interface Variant {
   readonly when: Condition;
   /** Undefined if the variant does not have it. */
   readonly value: Json | undefined;

@@ -5,7 +5,7 @@ import { billOf, type Lock, type LockedPackage } from '../bill-of-materials.ts';
 import { licensesOf } from '../third-party-licenses.ts';
 
 /** The files that an image adds to its base. */
-export interface Contents {
+interface Contents {
   /** Files and folders of dist/, for /plumbline. */
   readonly bundles: readonly string[];
   /** Whether the image needs koffi. */
@@ -23,8 +23,8 @@ export const IMAGES: Readonly<Record<string, Contents>> = {
 };
 
 /** Architectures of the images, by Node.js' names. */
-export const ARCHITECTURES = ['x64', 'arm64'] as const;
-export type Architecture = (typeof ARCHITECTURES)[number];
+const ARCHITECTURES = ['x64', 'arm64'] as const;
+type Architecture = (typeof ARCHITECTURES)[number];
 
 /** The architecture with this name in images (`amd64`) or in Node.js (`x64`); undefined for any other name. */
 export function architectureOf(name: string): Architecture | undefined {
@@ -36,7 +36,7 @@ export function architectureOf(name: string): Architecture | undefined {
  * as listed in `dist/inputs.json`, and koffi, which is not bundled.
  * @throws Error if package-lock.json does not contain one
  */
-export async function packagesOf(
+async function packagesOf(
   { bundles, native = false }: Contents,
   { root, dist, architecture }: { readonly root: string; readonly dist: string; readonly architecture: Architecture },
 ): Promise<readonly (readonly [path: string, locked: LockedPackage])[]> {
@@ -55,7 +55,7 @@ export async function packagesOf(
 }
 
 /** koffi, and the package with its module for one architecture. */
-export const koffiPackages = (architecture: Architecture): readonly string[] => [
+const koffiPackages = (architecture: Architecture): readonly string[] => [
   'koffi',
   `@koromix/koffi-linux-${architecture}`,
 ];
@@ -96,7 +96,7 @@ export async function ignoreFile(dist: string): Promise<string> {
   return `${[head, '*', ...lines, '**/node_modules'].join('\n')}\n`;
 }
 
-export interface Sources {
+interface Sources {
   readonly root: string;
   readonly dist: string;
   readonly architecture: Architecture;

@@ -17,7 +17,7 @@ import { checkForm } from './validation.ts';
 import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
 /** A webhook's decision; the form of its response is checked. */
-export interface Verdict {
+interface Verdict {
   readonly allowed: boolean;
   /** The decoded operations, if there is a patch. */
   readonly patch?: Json;
@@ -32,7 +32,7 @@ const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
  * @param mutating false for validating webhooks, which must not patch
  * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
  */
-export function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
+function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
   if (!isObject(answer) || !isObject(answer.response)) throw invalidAnswer('webhook response was absent');
   const { response } = answer;
   if (response.uid !== uid) throw invalidAnswer(`expected response.uid="${uid}", got ${JSON.stringify(response.uid)}`);
@@ -75,7 +75,7 @@ function invalidAnswer(why: string): Error {
 }
 
 /** The refusal for a webhook's `allowed: false`; its code is at least 400. */
-export function denial(webhook: string, status: JsonObject | undefined): ApiError {
+function denial(webhook: string, status: JsonObject | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
   const said = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
   const code = Math.max(400, typeof status?.code === 'number' ? status.code : 0);
@@ -84,7 +84,7 @@ export function denial(webhook: string, status: JsonObject | undefined): ApiErro
 }
 
 /** The form of an object for a webhook: without undefined fields. */
-export const reviewed = (object: KubeObject | undefined): Json => (object ? structuredClone(object) : null);
+const reviewed = (object: KubeObject | undefined): Json => (object ? structuredClone(object) : null);
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 

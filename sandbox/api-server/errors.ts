@@ -60,7 +60,7 @@ export class ApiError extends PlumblineError {
 }
 
 /** The resource in an error: its plural, and its group unless it is core. */
-export interface Named {
+interface Named {
   readonly plural: string;
   readonly kind: string;
   readonly group: string;

@@ -4,7 +4,7 @@ import { badRequest, expired } from './errors.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
-export interface ListOptions {
+interface ListOptions {
   readonly namespace?: string | undefined;
   readonly matches: Predicate;
   /** Largest number of objects; 0 for all. */
@@ -13,7 +13,7 @@ export interface ListOptions {
   readonly token?: string | undefined;
 }
 
-export interface Page {
+interface Page {
   readonly items: readonly KubeObject[];
   /** The version of the list; a watch can continue from it. */
   readonly version: number;
@@ -66,7 +66,7 @@ function readToken(token: string): { version: number; after: string } {
 }
 
 /** The part of each object that a Table contains in addition to the cells. */
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
+type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** Whether a client requests a Table: the first supported media type of its Accept header decides. */
 export function wantsTable(accept: string | undefined): boolean {

@@ -156,7 +156,7 @@ function contents({ metadata: _metadata, status: _status, ...rest }: KubeObject)
  * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
  * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
  */
-export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let asksForAnything = false;
   let guaranteed = true;

@@ -24,7 +24,7 @@ export interface Target {
  */
 export type Registry = ReturnType<typeof createRegistry>;
 
-export interface RegistryDeps {
+interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
   readonly openApi: Pick<OpenApi, 'unknownFields'>;

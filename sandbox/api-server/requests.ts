@@ -10,8 +10,8 @@ import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
 /** Values of the query parameter: unknown fields are refused, cause a warning, or are accepted. */
-export const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
-export type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
+const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
+type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
 
 /** The caller: the user of a bearer token, as webhooks receive it. */
 export interface User {

@@ -13,7 +13,7 @@ export interface Change {
 
 export type Store = ReturnType<typeof createStore>;
 
-export interface StoreOptions {
+interface StoreOptions {
   /** Number of changes that are kept for watches that start in the past. Default 5,000, minimum 0. */
   readonly history?: number;
 }

@@ -15,7 +15,7 @@ import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
-export function podCauses(object: KubeObject): Cause[] {
+function podCauses(object: KubeObject): Cause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
     return [requiredValue('spec.containers')];
@@ -86,7 +86,7 @@ function resourceCauses(field: string, { resources }: Container): Cause[] {
  * Validation errors of a pod update. Only images, deadlines and additional tolerations of a running pod may change;
  * only a binding sets its node.
  */
-export function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
+function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
   const fixed = (pod: KubeObject): Json => {
     const spec = structuredClone((pod as Pod).spec);
     for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) delete container.image;

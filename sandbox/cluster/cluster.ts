@@ -12,7 +12,7 @@ import { createVirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type NodeDescription } from './emulated-node.ts';
 import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
 
-export interface SandboxOptions {
+interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];

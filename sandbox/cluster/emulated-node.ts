@@ -29,7 +29,7 @@ export interface NodeDescription {
 
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
 
-export interface EmulatedNodeDeps {
+interface EmulatedNodeDeps {
   /** The node's own directory. */
   readonly directory: string;
   readonly client: LocalClient;

@@ -38,7 +38,7 @@ const serviceAccount = (name: string, namespace = NAMESPACE): User => ({
 });
 
 /** Data with which a client connects to the server as a user. */
-export interface Access {
+interface Access {
   readonly server: string;
   /** The certificate authority, PEM. */
   readonly ca: string;

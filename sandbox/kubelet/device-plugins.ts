@@ -18,7 +18,7 @@ import {
 import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 
-export interface DevicePluginsDeps {
+interface DevicePluginsDeps {
   /** The kubelet's device-plugins directory. */
   readonly directory: string;
   /**

@@ -12,7 +12,7 @@ import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
 
-export interface KubeletOptions {
+interface KubeletOptions {
   readonly name: string;
   readonly settings: KubeletSettings;
   /** The kubelet's root directory. Keep the path short: Unix socket paths are limited to 107 bytes. */

@@ -93,7 +93,7 @@ type Outcome =
  */
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
-export interface ManagersDeps {
+interface ManagersDeps {
   readonly settings: KubeletSettings;
   /** The kubelet's root directory. */
   readonly directory: string;

@@ -18,7 +18,7 @@ export interface NodeFacts {
 type Amounts = Record<string, string>;
 
 /** The labels that KubeVirt's node labeller and the kubelet set on a node that can run VMs. */
-export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
+function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
   return {
     'kubernetes.io/hostname': name,
     'kubernetes.io/arch': 'amd64',

@@ -8,7 +8,7 @@ import type { Containers, PodWorker } from './pod-worker.ts';
 /** The admitted and refused pods of one node. Calls that change it must not overlap. */
 export type PodLedger = ReturnType<typeof createPodLedger>;
 
-export interface PodLedgerDeps {
+interface PodLedgerDeps {
   readonly nodeName: string;
   readonly client: LocalClient;
   readonly managers: Managers;

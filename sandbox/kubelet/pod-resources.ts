@@ -14,7 +14,7 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import type { Pod } from '../objects.ts';
 import { nodesOfMask } from './state-files.ts';
 
-export interface PodResourcesDeps {
+interface PodResourcesDeps {
   /** The kubelet's pod-resources directory. */
   readonly directory: string;
   /** The admitted pods. */

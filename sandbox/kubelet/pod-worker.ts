@@ -21,7 +21,7 @@ export const NO_CONTAINERS: Containers = {
 };
 
 /** The parts of the kubelet that a pod's lifecycle needs. */
-export interface PodWorkerDeps {
+interface PodWorkerDeps {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -150,7 +150,7 @@ export function setRejected(pod: Pod, reason: string, message: string, now: stri
 }
 
 /** Admitted, but a container cannot be created yet. */
-export function setWaiting(pod: Pod, container: string, reason: string, message: string, now: string): void {
+function setWaiting(pod: Pod, container: string, reason: string, message: string, now: string): void {
   pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
@@ -186,7 +186,7 @@ export function setRunning(pod: Pod, now: string): void {
 }
 
 /** Every container has ended with exit code 0 and will not restart. */
-export function setSucceeded(pod: Pod, now: string): void {
+function setSucceeded(pod: Pod, now: string): void {
   pod.status = { ...pod.status, phase: 'Succeeded' };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);

@@ -8,7 +8,7 @@ import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
 /** The CPU state that a kubelet keeps across a restart. */
-export interface CpuState {
+interface CpuState {
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
 }

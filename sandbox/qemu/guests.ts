@@ -9,7 +9,7 @@ import { containerIdOf } from '../kubelet/pod-worker.ts';
 import type { Pod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
-export interface GuestsDeps {
+interface GuestsDeps {
   readonly client: LocalClient;
   /** Replaces /sys/fs/cgroup, version 2. */
   readonly cgroupRoot: string;

@@ -4,7 +4,7 @@ import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
 
 /** Why a node does not fit. Unresolvable: evicting pods would not help. */
-export interface Misfit {
+interface Misfit {
   readonly reasons: readonly string[];
   readonly unresolvable: boolean;
 }
@@ -72,7 +72,7 @@ function resourceMisfit(
 }
 
 /** NodeResourcesFit's LeastAllocated over cpu and memory: 0 (full) to 100 (idle), rounded down. */
-export function leastAllocated(wanted: Amounts, { status }: Node, { requested }: Load): number {
+function leastAllocated(wanted: Amounts, { status }: Node, { requested }: Load): number {
   const allocatable = amountsOf(status?.allocatable);
   let sum = 0;
   let counted = 0;
@@ -87,12 +87,12 @@ export function leastAllocated(wanted: Amounts, { status }: Node, { requested }:
 }
 
 /** Input of the scheduler's decision about one pod. */
-export interface Snapshot {
+interface Snapshot {
   readonly nodes: readonly Node[];
   loadOf(nodeName: string): Load;
 }
 
-export type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
+type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /**
  * Chooses a node: in-tree filters, then each interested extender for the remaining nodes, then scores. Of equal scores

@@ -9,7 +9,7 @@ import type { ExtenderConfiguration } from './configuration.ts';
  * (Pod, NodeList) have their usual lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
 
-export class ExtenderError extends PlumblineError {
+class ExtenderError extends PlumblineError {
   constructor(extender: string, message: string, options?: ErrorOptions) {
     super('extender', `extender ${extender}: ${message}`, options);
   }
@@ -27,7 +27,7 @@ const filterResult = z.object({
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
-export interface FilterReply {
+interface FilterReply {
   /** The nodes that passed, in the extender's order. */
   readonly names: readonly string[];
   readonly failed: ReadonlyMap<string, string>;

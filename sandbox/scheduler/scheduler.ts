@@ -13,14 +13,14 @@ import { createExtender } from './extender.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
 /** Component of the scheduler's Events. */
-export const COMPONENT = 'default-scheduler';
+const COMPONENT = 'default-scheduler';
 
 /**
  * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
  * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
  * @param now ms since 1970
  */
-export async function reportFailure(
+async function reportFailure(
   client: LocalClient,
   pod: Pod,
   reason: 'Unschedulable' | 'SchedulerError',
@@ -46,7 +46,7 @@ export async function reportFailure(
 }
 
 /** The scheduler's data: nodes, pods that have not ended, and the chosen nodes of pods that are not bound. */
-export function createClusterView() {
+function createClusterView() {
   const nodes = new Map<string, Node>();
   const pods = new Map<string, Pod>();
   const assumed = new Map<string, string>();
@@ -76,7 +76,7 @@ export function createClusterView() {
   };
 }
 
-export interface SchedulerOptions {
+interface SchedulerOptions {
   readonly client: LocalClient;
   readonly configuration?: SchedulerConfiguration;
   /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */

@@ -140,7 +140,7 @@ const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-export function containersOf(vmi: VirtualMachineInstance): Container[] {
+function containersOf(vmi: VirtualMachineInstance): Container[] {
   const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
     .filter((one) => isObject(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
     .map((one) => side(`virtiofs-${at(one, 'name')}`, '100m', '80M'));
@@ -151,7 +151,7 @@ export function containersOf(vmi: VirtualMachineInstance): Container[] {
   ];
 }
 
-export function initContainersOf(vmi: VirtualMachineInstance): Container[] {
+function initContainersOf(vmi: VirtualMachineInstance): Container[] {
   const isLogged = at(vmi, 'spec', 'domain', 'devices', 'logSerialConsole') !== false;
   const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isObject(at(one, 'containerDisk')));
   return [
@@ -203,7 +203,7 @@ function computeResources(vmi: VirtualMachineInstance) {
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
 /** `sev`, `tdx`: the device and the node's label. */
-export function launchSecurity(vmi: VirtualMachineInstance): string[] {
+function launchSecurity(vmi: VirtualMachineInstance): string[] {
   return ['sev', 'tdx'].filter((kind) => isObject(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
 
@@ -234,9 +234,9 @@ function guestMemoryMib(vmi: VirtualMachineInstance): number {
   return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
 }
 
-export const isDedicated = (vmi: VirtualMachineInstance) =>
+const isDedicated = (vmi: VirtualMachineInstance) =>
   at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
 
-export const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
+const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
 const count = (value: Json | undefined) => (typeof value === 'number' ? value : 0);
 const list = (value: Json | undefined): readonly (Json | JsonObject)[] => (Array.isArray(value) ? value : []);

@@ -16,7 +16,7 @@ import type { Turns } from './virt-controller.ts';
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
 
 /** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
-export const FINALIZERS = {
+const FINALIZERS = {
   VirtualMachine: 'kubevirt.io/virtualMachineControllerFinalize',
   VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
 } as const;
@@ -50,7 +50,7 @@ async function edit(client: LocalClient, type: Held, object: KubeObject, change:
 }
 
 /** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it running. */
-export function isWanted(machine: KubeObject): boolean {
+function isWanted(machine: KubeObject): boolean {
   const strategy = at(machine, 'spec', 'runStrategy');
   return (
     at(machine, 'spec', 'running') === true ||
@@ -61,7 +61,7 @@ export function isWanted(machine: KubeObject): boolean {
 }
 
 /** Whether a machine whose instance has ended gets another one. */
-export function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
+function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = at(machine, 'spec', 'runStrategy');
   const always = at(machine, 'spec', 'running') === true || strategy === 'Always';
   return (phase === 'Failed' && (always || strategy === 'RerunOnFailure')) || (phase === 'Succeeded' && always);
@@ -90,7 +90,7 @@ export interface StartFailure {
 }
 
 /** @param now milliseconds since 1970 */
-export function startFailureOf(
+function startFailureOf(
   machine: KubeObject,
   vmi: VirtualMachineInstance | undefined,
   now: number,
@@ -179,7 +179,7 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
 }
 
 /** The status of a machine for a phase of its instance; undefined: there is no instance. */
-export function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
+function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
   const waits = startFailure !== undefined && (phase === undefined || isFinal(phase));
   const printableStatus = waits
     ? 'CrashLoopBackOff'
@@ -196,7 +196,7 @@ export function machineStatusOf(phase: string | undefined, startFailure?: StartF
   };
 }
 
-export interface MachineSyncDeps {
+interface MachineSyncDeps {
   readonly client: LocalClient;
   readonly turns: Pick<Turns, 'takeLater'>;
   /** Milliseconds since 1970. */

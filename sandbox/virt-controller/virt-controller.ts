@@ -75,7 +75,7 @@ export function createTurns(onFault: (error: unknown) => void) {
   };
 }
 
-export interface VirtControllerOptions {
+interface VirtControllerOptions {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
