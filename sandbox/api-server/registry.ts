@@ -1,8 +1,8 @@
 import { type Json, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
 import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
-import { type Deletion, deletionOf, isFinished } from './deletion.ts';
-import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound, strictDecoding } from './errors.ts';
+import { deletionOf, isFinished } from './deletion.ts';
+import { badRequest, conflict, MODIFIED, notFound, refusal } from './errors.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
@@ -55,7 +55,11 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
     const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
-    if (unknown.length > 0 && fieldValidation === 'Strict') throw strictDecoding(type, unknown);
+    if (unknown.length > 0 && fieldValidation === 'Strict') {
+      const { kind, version } = type;
+      const why = `strict decoding error: ${unknown.join(', ')}`;
+      throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
+    }
     for (const text of unknown) warn(text);
     return object;
   };
@@ -92,7 +96,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!home) throw notFound(NAMESPACES, namespace);
       if (home.metadata.deletionTimestamp) {
         const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-        throw forbidden(type, sent.metadata.name ?? '', why);
+        throw refusal(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
       }
     } else {
       delete sent.metadata.namespace;
@@ -103,14 +107,16 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     const object = prepareCreate(type, applyDefaults(type, admitted), now());
     validate(type, object);
     const key = keyOf(namespace, object.metadata.name);
-    if (store.get(collectionOf(type), key)) throw alreadyExists(type, object.metadata.name);
+    if (store.get(collectionOf(type), key)) {
+      throw refusal(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
+    }
     return call.dryRun ? object : store.put(collectionOf(type), key, object);
   };
 
   return {
     /** @throws ApiError 404 */
     get,
-    /** Applies a change and repeats it after conflicts; for subresources such as binding. */
+    /** Applies a change and repeats it after conflicts. */
     change,
     /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
     create,
@@ -130,12 +136,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
         checkForm(type, apiVersionOf(type), body);
         if (!find(target) && !target.subresource) {
-          return create(
-            type,
-            namespace,
-            { ...(body as KubeObject), metadata: { ...(body as KubeObject).metadata, name } },
-            call,
-          );
+          const sent = body as KubeObject;
+          return create(type, namespace, { ...sent, metadata: { ...sent.metadata, name } }, call);
         }
       }
       return change(target, call, (current) => {
@@ -148,7 +150,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       const { type, name } = target;
       await admit(target, 'DELETE', undefined, get(target), call);
       const current = get(target);
-      const deletion: Deletion = deletionOf(type, current, options, now());
+      const deletion = deletionOf(type, current, options, now());
       if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
       const key = keyOf(target.namespace, name);
       if (deletion.kind === 'none') return { object: current, gone: false };

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 import { isObject, type Json, type JsonObject } from '../objects.ts';
-import { badRequest, tooLarge, unsupportedMediaType } from './errors.ts';
+import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
 import type { Registry } from './registry.ts';
 import type { Route } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
@@ -62,7 +62,8 @@ export const contentType = (request: IncomingMessage) =>
  */
 export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
   const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
-    throw error instanceof KubeError ? tooLarge(MAX_BODY_BYTES) : error;
+    if (!(error instanceof KubeError)) throw error;
+    throw new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`);
   });
   if (text === '') return undefined;
   const type = contentType(request);

@@ -6,7 +6,7 @@ import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
 import { collectGarbage } from './deletion.ts';
-import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
+import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
 import { type Components, createOpenApi } from './openapi.ts';
 import { createRegistry } from './registry.ts';
@@ -64,7 +64,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
       return;
     }
     const user = tokens.get(BEARER.exec(request.headers.authorization ?? '')?.[1] ?? '');
-    if (!user) throw unauthorized();
+    if (!user) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
     const discovered =
       request.method === 'GET'
         ? (discover(pathname, url.slice('https://'.length)) ?? openApi.document(pathname))

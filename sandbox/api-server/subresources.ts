@@ -1,16 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  at,
-  type Condition,
-  draftOf,
-  isObject,
-  type Json,
-  type Pod,
-  setCondition,
-  type VirtualMachineInstance,
-} from '../objects.ts';
+import { at, type Condition, draftOf, isObject, type Json, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
-import { ApiError, badRequest, conflict, notAcceptable } from './errors.ts';
+import { ApiError, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
@@ -95,7 +86,7 @@ export async function unpauseInstance(registry: Registry, target: Target, call: 
  */
 export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {
   const types = accept.split(',').map((type) => type.split(';')[0]?.trim());
-  if (!types.includes('*/*')) throw notAcceptable();
+  if (!types.includes('*/*')) throw new ApiError(406, 'NotAcceptable', '406: Not Acceptable');
 }
 
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';

@@ -1,14 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PODS } from '../api-server/built-in-types.ts';
+import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Pod } from '../objects.ts';
+import { shortage } from '../pod-requests.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type KubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
 import { type NodeFacts, publishNode } from './node-object.ts';
-import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
 
@@ -57,7 +57,10 @@ export function createKubelet(options: KubeletOptions) {
     resources: { ...DEFAULT_RESOURCES, ...options.resources },
   };
   let managers: Managers;
-  let ledger: PodLedger | undefined;
+  /** The pods that have resources, each with the controller that aborts its start. */
+  const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
+  /** Kept so that later updates do not lead to another admission. */
+  const refused = new Set<string>();
   let end = () => {};
   let line: Promise<unknown> = Promise.resolve();
 
@@ -74,9 +77,10 @@ export function createKubelet(options: KubeletOptions) {
       publish().catch(onFault);
     },
   });
+  const pods = () => [...admitted.values()].map(({ pod }) => pod);
   const podResources = createPodResources({
     directory: join(directory, 'pod-resources'),
-    pods: () => ledger?.pods() ?? [],
+    pods,
     state: () => managers.state,
     numaIds: () => managers.numaIds,
     allocatableCpus:
@@ -107,19 +111,59 @@ export function createKubelet(options: KubeletOptions) {
     return publishNode(client, facts, devices, now());
   };
 
+  const release = async (uid: string) => {
+    admitted.get(uid)?.ending.abort();
+    admitted.delete(uid);
+    refused.delete(uid);
+    await containers.stop(uid);
+    await managers.release(uid);
+  };
+
+  const refusalOf = async (pod: Pod) => {
+    const outcome = await managers.admit(pod);
+    if (!outcome.admitted) return outcome;
+    const devices = managers.state.devices.get(pod.metadata.uid ?? '');
+    return shortage(pod, pods(), client.get(NODES, undefined, name), devices);
+  };
+
+  /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
+  const admit = async (pod: Pod) => {
+    const { uid = '', namespace } = pod.metadata;
+    if (admitted.has(uid) || refused.has(uid)) return;
+    const current = client.get(PODS, namespace, pod.metadata.name);
+    if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
+    const refusal = await refusalOf(pod);
+    if (refusal) {
+      await managers.release(uid);
+      refused.add(uid);
+      await worker.reject(pod, refusal.reason, refusal.message);
+      return;
+    }
+    const ending = new AbortController();
+    admitted.set(uid, { pod, ending });
+    if (pod.status?.phase !== 'Running') worker.start(pod, ending.signal).catch(onFault);
+  };
+
   const onPod = ({ type, object: pod }: LocalChange<Pod>) => {
-    const pods = ledger;
-    if (!pods || pod.spec.nodeName !== name) return;
+    if (pod.spec.nodeName !== name) return;
     const uid = pod.metadata.uid ?? '';
     const phase = pod.status?.phase;
-    if (type === 'DELETED') void inLine(() => pods.release(uid));
-    else if (pod.metadata.deletionTimestamp) void inLine(() => pods.release(uid).then(() => worker.finish(pod)));
-    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => pods.has(uid) && pods.release(uid));
-    else if (!pods.has(uid)) void inLine(() => pods.admit(pod));
+    const entry = admitted.get(uid);
+    if (type === 'DELETED') void inLine(() => release(uid));
+    else if (pod.metadata.deletionTimestamp) void inLine(() => release(uid).then(() => worker.finish(pod)));
+    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => admitted.has(uid) && release(uid));
+    else if (entry === undefined) void inLine(() => admit(pod));
     else {
-      pods.note(pod);
+      entry.pod = pod;
       worker.refresh(pod).catch(onFault);
     }
+  };
+
+  /** Releases the resources of pods that were deleted while no kubelet was running. */
+  const releaseStale = async () => {
+    const present = new Set(client.list(PODS).map(({ metadata }) => metadata.uid));
+    const { assignments, devices } = managers.state;
+    for (const uid of new Set([...assignments.keys(), ...devices.keys()])) if (!present.has(uid)) await release(uid);
   };
 
   return {
@@ -129,25 +173,26 @@ export function createKubelet(options: KubeletOptions) {
       await mkdir(directory, { recursive: true });
       await writeFile(join(directory, 'config.yaml'), kubeletConfiguration(settings));
       managers = await openManagers({ settings, directory, allocate: plugins.allocate });
-      ledger = createPodLedger({ nodeName: name, client, managers, worker, containers, onFault });
+      admitted.clear();
+      refused.clear();
       await podResources.start();
       await plugins.start();
       await publish();
       await lease.start();
-      await ledger.releaseStale();
+      await releaseStale();
       end = client.follow(PODS, onPod);
       await line;
     },
     /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
     async exit(podUID: string) {
-      const pod = ledger?.pods().find(({ metadata }) => metadata.uid === podUID);
-      if (pod !== undefined) await worker.complete(pod);
+      const entry = admitted.get(podUID);
+      if (entry !== undefined) await worker.complete(entry.pod);
     },
     /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
     async stop() {
       end();
       await lease.stop();
-      ledger?.abandon();
+      for (const { ending } of admitted.values()) ending.abort();
       await plugins.stop();
       await line;
       await podResources.stop();

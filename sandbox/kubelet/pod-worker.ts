@@ -4,7 +4,7 @@ import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient, Occurrence } from '../clients/local-client.ts';
+import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
 import { type Condition, type JsonObject, type Pod, setCondition } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
@@ -46,11 +46,8 @@ export function createPodWorker(deps: PodWorkerDeps) {
 
   /** A pod that was deleted in the meantime needs no status. */
   const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
-    try {
-      await client.edit(PODS, pod, (draft) => draft.metadata.uid === pod.metadata.uid && change(draft), 'status');
-    } catch (error) {
-      if (!(error instanceof ApiError && error.http === 404)) throw error;
-    }
+    const changeOwn = (draft: Pod) => draft.metadata.uid === pod.metadata.uid && change(draft);
+    await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
   };
 
   /** Starts every container in order until a plugin refuses one; returns that refusal. */

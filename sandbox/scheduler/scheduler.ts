@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
-import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalChange, LocalClient } from '../clients/local-client.ts';
+import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
 import { type Node, type Pod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
@@ -27,21 +26,13 @@ async function reportFailure(
   message: string,
   now: number,
 ): Promise<void> {
-  try {
-    await client.edit(
-      PODS,
-      pod,
-      (draft) => {
-        draft.status ??= {};
-        draft.status.conditions ??= [];
-        const condition = { type: 'PodScheduled', status: 'False', reason, message };
-        setCondition(draft.status.conditions, condition, timestamp(now));
-      },
-      'status',
-    );
-  } catch (error) {
-    if (!(error instanceof ApiError && error.http === 404)) throw error;
-  }
+  const change = (draft: Pod) => {
+    draft.status ??= {};
+    draft.status.conditions ??= [];
+    const condition = { type: 'PodScheduled', status: 'False', reason, message };
+    setCondition(draft.status.conditions, condition, timestamp(now));
+  };
+  await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
 }
 

@@ -1,13 +1,5 @@
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
-import {
-  at,
-  type Container,
-  isObject,
-  type Json,
-  type JsonObject,
-  type Pod,
-  type VirtualMachineInstance,
-} from '../objects.ts';
+import { at, type Container, isObject, type Json, type JsonObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
 
 /**
  * The virt-launcher pod of a VMI, as in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU

@@ -1,7 +1,7 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../clients/local-client.ts';
+import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
@@ -159,9 +159,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
       draft.status.conditions ??= [];
       setCondition(draft.status.conditions, { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
     };
-    await client.edit(PODS, pod, change, 'status').catch((error: unknown) => {
-      if (!(error instanceof ApiError && error.http === 404)) throw error;
-    });
+    await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   };
 
   const onMachine = ({ object: { metadata } }: { object: KubeObject }) => {
