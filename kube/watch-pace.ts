@@ -1,4 +1,4 @@
-import type { Logger } from '../runtime/log.ts';
+import type { DecoderOptions } from './object-decoder.ts';
 import { Backoff, sleep, underSignals } from '../runtime/time.ts';
 import { isExpired, KubeError } from './client.ts';
 
@@ -19,19 +19,12 @@ const SHORT_WATCH = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
 const FREE_ENDS = 2;
 
-interface WatchPaceOptions {
-  readonly path: string;
-  readonly log: Logger;
-  /** Monotonic seconds. */
-  readonly now: () => number;
-}
-
 /**
  * The deadlines of watches, and the pauses between them.
  * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
  * or an API server whose versions expire, from getting requests without a pause. After other failures the caller waits.
  */
-export function createWatchPace({ path, log, now }: WatchPaceOptions) {
+export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, never>, 'path' | 'log' | 'now'>) {
   const backoff = new Backoff();
   let hasEvents = false;
   let heardAt = now();

@@ -1,8 +1,8 @@
+import packageJson from '../../package.json' with { type: 'json' };
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { billOf, type Lock, type LockedPackage } from '../bill-of-materials.ts';
-import { licensesOf } from '../third-party-licenses.ts';
+import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
 
 /** The files that an image adds to its base. */
 interface Contents {
@@ -122,8 +122,7 @@ export async function assemble(name: string, contents: Contents, out: string, so
   const paths = packages.map(([path]) => path);
   // A module for another architecture is in a separate folder.
   await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licensesOf(paths, [root, dirname(sources.modules)]));
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  const bill = `${JSON.stringify(billOf(`plumbline-${name}`, version, packages), undefined, 2)}\n`;
+  const bill = `${JSON.stringify(billOf(`plumbline-${name}`, packageJson.version, packages), undefined, 2)}\n`;
   await writeFile(join(home, 'sbom.cdx.json'), bill);
   await writeFile(`${out}.cdx.json`, bill);
 }

@@ -14,13 +14,7 @@ interface CpuState {
 }
 
 /** cpu_manager_state, written in the same steps as by the kubelet. */
-export interface StateFile {
-  /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
-  assign(uid: string, container: string, cpus: CpuSet): Promise<void>;
-  /** For each container of the pod: removes its entry, then adds the CPUs that no other container has to the pool. */
-  release(uid: string): Promise<void>;
-  readonly state: CpuState;
-}
+export type StateFile = Awaited<ReturnType<typeof createStateFile>>;
 
 /** A state file with which a kubelet does not start. */
 export class StateFileError extends PlumblineError {
@@ -68,7 +62,7 @@ export async function readStateFile(path: string, policyName: string): Promise<C
 }
 
 /** Writes the initial state and keeps the file up to date from there. Calls must not overlap. */
-export async function createStateFile(path: string, policyName: string, initial: CpuState): Promise<StateFile> {
+export async function createStateFile(path: string, policyName: string, initial: CpuState) {
   let { defaultSet } = initial;
   const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
 
@@ -87,17 +81,19 @@ export async function createStateFile(path: string, policyName: string, initial:
   await write();
 
   return {
-    get state() {
+    get state(): CpuState {
       return { defaultSet, assignments };
     },
-    async assign(uid, container, cpus) {
+    /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
+    async assign(uid: string, container: string, cpus: CpuSet) {
       defaultSet = defaultSet.minus(cpus);
       await write();
       const containers = assignments.get(uid) ?? new Map<string, CpuSet>();
       assignments.set(uid, containers.set(container, cpus));
       await write();
     },
-    async release(uid) {
+    /** For each container: removes its entry, then adds the CPUs that no other container has to the pool. */
+    async release(uid: string) {
       const containers = assignments.get(uid);
       for (const [name, cpus] of [...(containers ?? [])]) {
         containers?.delete(name);

@@ -31,22 +31,16 @@ export async function release(client: LocalClient, type: Held, object: KubeObjec
   }).catch(unlessNotFound);
 }
 
-/** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it running. */
-function isWanted(machine: KubeObject): boolean {
-  const strategy = at(machine, 'spec', 'runStrategy');
-  return (
-    at(machine, 'spec', 'running') === true ||
-    strategy === 'Always' ||
-    strategy === 'RerunOnFailure' ||
-    strategy === 'Once'
-  );
-}
+/** The strategy of a VirtualMachine; `running: true` is an older form of Always. */
+const strategyOf = (machine: KubeObject) =>
+  at(machine, 'spec', 'running') === true ? 'Always' : String(at(machine, 'spec', 'runStrategy'));
+
+const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].includes(strategyOf(machine));
 
 /** Whether a machine whose instance has ended gets another one. */
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
-  const strategy = at(machine, 'spec', 'runStrategy');
-  const always = at(machine, 'spec', 'running') === true || strategy === 'Always';
-  return (phase === 'Failed' && (always || strategy === 'RerunOnFailure')) || (phase === 'Succeeded' && always);
+  const strategy = strategyOf(machine);
+  return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
 }
 
 const SHORTEST_PAUSE = 10;
@@ -88,7 +82,8 @@ function startFailureOf(
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
 
-export const isFinal = (phase: string | undefined) => phase === 'Failed' || phase === 'Succeeded';
+export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
+  phase === 'Failed' || phase === 'Succeeded';
 
 const hasRun = ({ status }: VirtualMachineInstance) =>
   ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
@@ -120,20 +115,11 @@ export function instanceOf(machine: KubeObject): VirtualMachineInstance {
 /** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
 export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): string {
   const before = vmi.status?.phase;
-  if (before === 'Failed' || before === 'Succeeded') return before;
-  switch (pod?.status?.phase) {
-    case undefined:
-      return before === 'Running' || before === 'Scheduled' ? 'Failed' : 'Pending';
-    case 'Running':
-      return 'Running';
-    case 'Failed':
-      return 'Failed';
-    case 'Succeeded':
-      return 'Succeeded';
-    default:
-      // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
-      return 'Scheduling';
-  }
+  if (isFinal(before)) return before;
+  const phase = pod?.status?.phase;
+  if (phase === undefined) return before === 'Running' || before === 'Scheduled' ? 'Failed' : 'Pending';
+  // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
+  return phase === 'Running' || isFinal(phase) ? phase : 'Scheduling';
 }
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
@@ -162,14 +148,9 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
 
 /** The status of a machine for a phase of its instance; undefined: there is no instance. */
 function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
-  const waits = startFailure !== undefined && (phase === undefined || isFinal(phase));
-  const printableStatus = waits
-    ? 'CrashLoopBackOff'
-    : phase === undefined
-      ? 'Stopped'
-      : phase === 'Running'
-        ? 'Running'
-        : 'Starting';
+  let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
+  if (phase === undefined) printableStatus = 'Stopped';
+  if (startFailure !== undefined && (phase === undefined || isFinal(phase))) printableStatus = 'CrashLoopBackOff';
   return {
     printableStatus,
     created: phase !== undefined,
@@ -178,22 +159,15 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-interface MachineSyncDeps {
-  readonly client: LocalClient;
-  readonly turns: Pick<Turns, 'takeLater'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-}
-
 /** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
-export function createMachineSync({ client, turns, now }: MachineSyncDeps) {
+export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater'], now: () => number) {
   const end = async (machine: KubeObject, vmi: VirtualMachineInstance | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) turns.takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
+    if (pause > 0) takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   const sync = async (namespace: string, name: string): Promise<void> => {

@@ -100,7 +100,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = createMachineSync({ client, turns, now });
+  const syncMachine = createMachineSync(client, turns.takeLater, now);
 
   /** Removes an instance that is being deleted after its launcher is gone. */
   const end = async (vmi: VirtualMachineInstance) => {
