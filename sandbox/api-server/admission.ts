@@ -147,11 +147,7 @@ export function createAdmission(store: Store, client: WebhookClient) {
   };
 
   return {
-    /**
-     * The object after all mutating webhooks of its configurations, if all validating ones accept it.
-     * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
-     * apply
-     */
+    /** The object after all mutating webhooks of its configurations, if all validating ones accept it. */
     async admit(attributes: Attributes) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.

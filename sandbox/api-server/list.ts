@@ -13,19 +13,10 @@ interface ListOptions {
   readonly token?: string | undefined;
 }
 
-interface Page {
-  readonly items: readonly KubeObject[];
-  /** The version of the list; a watch can continue from it. */
-  readonly version: number;
-  readonly token?: string;
-  readonly remaining?: number;
-}
-
 /**
- * Lists objects by key. Every page of a list has the state at the version of the first page.
- * @throws ApiError 400 for an invalid token, 410 if the first page is too old
+ * Lists objects by key, with the version from which a watch can continue. Every page of a list has the state at the version of the first page.
  */
-export function listPage(store: Store, type: ResourceType, options: ListOptions): Page {
+export function listPage(store: Store, type: ResourceType, options: ListOptions) {
   const { namespace, matches, limit = 0, token } = options;
   const from = token === undefined ? undefined : readToken(token);
   const version = from?.version ?? store.version;
@@ -45,19 +36,15 @@ export function listPage(store: Store, type: ResourceType, options: ListOptions)
   const items = page.map(([, object]) => object);
   const last = page.at(-1);
   if (last === undefined || page.length === wanted.length) return { items, version };
-  return { items, version, token: writeToken(version, last[0]), remaining: wanted.length - page.length };
-}
-
-function writeToken(version: number, after: string): string {
-  return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: after })).toString('base64url');
+  const next = JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: last[0] });
+  const remaining = wanted.length - page.length;
+  return { items, version, token: Buffer.from(next).toString('base64url'), remaining };
 }
 
 function readToken(token: string): { version: number; after: string } {
   try {
-    const { rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString('utf8')) as {
-      rv: unknown;
-      start: unknown;
-    };
+    const text = Buffer.from(token, 'base64url').toString('utf8');
+    const { rv, start } = JSON.parse(text) as { rv: unknown; start: unknown };
     if (typeof rv === 'number' && typeof start === 'string') return { version: rv, after: start };
   } catch (error) {
     throw badRequest('continue key is not valid', { cause: error });

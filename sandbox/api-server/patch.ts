@@ -16,8 +16,6 @@ const MOST_OPERATIONS = 10_000;
  *
  * Server-side apply is a merge here. There is no field ownership, so an apply never conflicts, and a field that a later
  * apply omits stays.
- * @throws ApiError 400 if the body is not such a patch, 415 for a format that the resource does not support, 422 if a
- * JSON patch does not apply
  */
 export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: Json): KubeObject {
   switch (format) {
@@ -35,10 +33,7 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
   }
 }
 
-/**
- * Applies a JSON patch (RFC 6902) completely or not at all.
- * @throws ApiError 400, 413 or 422
- */
+/** Applies a JSON patch (RFC 6902) completely or not at all. */
 export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isObject)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
@@ -112,7 +107,6 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
 /**
  * Merges `patch` into `target` and returns the result; does not change `target`. Lists of texts are replaced, and the
  * directives about the order of lists and about keys to keep are ignored: no client here depends on them.
- * @throws ApiError 400 for an unknown `$patch` directive or an item without its merge key
  */
 export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObject {
   if (patch.$patch === 'replace') {

@@ -19,7 +19,6 @@ function generateName(base: string): string {
 /**
  * A new object in the form that is stored: defaults and system fields are set, and a status that the client may not set
  * is removed.
- * @throws ApiError 400 if the client sends a resourceVersion
  */
 export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
   const object = draftOf(sent);
@@ -58,16 +57,14 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
     container.resources ??= {};
     const { limits } = container.resources;
     if (limits) container.resources.requests = { ...limits, ...container.resources.requests };
-    for (const amounts of [container.resources.limits, container.resources.requests]) normaliseAmounts(amounts);
+    for (const amounts of [container.resources.limits ?? {}, container.resources.requests ?? {}]) {
+      // JSON allows a bare number for a quantity; it is stored as a string.
+      for (const [name, amount] of Object.entries<unknown>(amounts)) {
+        if (typeof amount === 'number') amounts[name] = String(amount);
+      }
+    }
   }
   return object;
-}
-
-/** JSON allows a bare number for a quantity; it is stored as a string. */
-function normaliseAmounts(amounts: Record<string, Json> | undefined): void {
-  for (const [name, amount] of Object.entries(amounts ?? {})) {
-    if (amounts && typeof amount === 'number') amounts[name] = String(amount);
-  }
 }
 
 const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
@@ -75,7 +72,6 @@ const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) 
 /**
  * An update in the form that is stored: system fields come from the current object, spec and status only change through
  * their own paths, and the generation increases if anything but metadata and status changed.
- * @throws ApiError 409 if the resourceVersion or uid differs from the current one, 400 if the name differs
  */
 export function prepareUpdate(
   type: ResourceType,
@@ -108,7 +104,8 @@ export function prepareUpdate(
     else kept[field] = old[field];
   }
   next.metadata = kept as Meta;
-  if (!sameJson(contents(current), contents(next)) && old.generation !== undefined) {
+  const contents = { ...current, metadata: {}, status: {} };
+  if (!sameJson(contents, { ...next, metadata: {}, status: {} }) && old.generation !== undefined) {
     next.metadata.generation = old.generation + 1;
   }
   return next;
@@ -136,10 +133,6 @@ function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObjec
     : { ...wanted.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
   if (metadata.ownerReferences?.length === 0) delete (metadata as { ownerReferences?: unknown }).ownerReferences;
   return { ...rest, metadata, ...(wanted.status !== undefined && { status: wanted.status }) } as KubeObject;
-}
-
-function contents({ metadata: _metadata, status: _status, ...rest }: KubeObject) {
-  return rest;
 }
 
 /**

@@ -51,7 +51,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
   };
 
-  /** Checks for unknown fields, if the client requested it. @throws ApiError 400 */
+  /** Checks for unknown fields, if the client requested it. */
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
     const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
@@ -114,13 +114,11 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
   };
 
   return {
-    /** @throws ApiError 404 */
     get,
     /** Applies a change and repeats it after conflicts. */
     change,
-    /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
     create,
-    /** Replaces an object. @throws ApiError 400, 404, 409, 422, or a webhook's refusal */
+    /** Replaces an object. */
     update(target: Target, body: Json, call: Call) {
       const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
@@ -129,7 +127,6 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!sent.metadata.name) throw badRequest('name must be provided');
       return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
     },
-    /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
     async patch(target: Target, format: string, body: Json, call: Call) {
       const { type, namespace, name } = target;
       if (format === APPLY_PATCH) {
@@ -145,7 +142,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
       });
     },
-    /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
+    /** Marks or removes an object. Returns the result. */
     async delete(target: Target, options: DeleteOptions, call: Call) {
       const { type, name } = target;
       await admit(target, 'DELETE', undefined, get(target), call);

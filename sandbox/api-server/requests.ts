@@ -56,10 +56,7 @@ const MAX_BODY_BYTES = 3 * 1024 * 1024;
 export const contentType = (request: IncomingMessage) =>
   (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 
-/**
- * The decoded body, or undefined if there is none.
- * @throws ApiError 400 if it is not JSON (or YAML, if the client declares that), 413, 415 for protobuf
- */
+/** The decoded body, or undefined if there is none. */
 export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
   const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
     if (!(error instanceof KubeError)) throw error;
@@ -120,7 +117,6 @@ export interface Exchange {
   readonly user: User;
 }
 
-/** @throws ApiError 400 for any value but `All` */
 export function readDryRun(query: URLSearchParams): boolean {
   const values = query.getAll('dryRun');
   const wrong = values.find((value) => value !== 'All');
@@ -130,7 +126,6 @@ export function readDryRun(query: URLSearchParams): boolean {
   return values.length > 0;
 }
 
-/** @throws ApiError 400 for an unknown value */
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
   const known = FIELD_VALIDATIONS.find((one) => one === value);
@@ -141,7 +136,7 @@ export function readFieldValidation(query: URLSearchParams): FieldValidation | u
   return known;
 }
 
-/** Label selector and field selector as one predicate. @throws ApiError 400 for a malformed selector */
+/** Label selector and field selector as one predicate. */
 export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
   const labels = labelSelector(query.get('labelSelector') ?? '');
   const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');

@@ -9,6 +9,7 @@ import { collectGarbage } from './deletion.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
 import { type Components, createOpenApi } from './openapi.ts';
+import { timestamp } from './preparation.ts';
 import { createRegistry } from './registry.ts';
 import { type HandlerDeps, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
@@ -46,7 +47,7 @@ const BEARER = /^Bearer (.+)$/i;
  */
 export function createApiServer(options: ApiServerOptions = {}) {
   const { now = Date.now, onFault = () => {} } = options;
-  const store = createStore(options.history === undefined ? {} : { history: options.history });
+  const store = createStore(options.history);
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
   const openApi = createOpenApi(options.components ?? {});
@@ -137,7 +138,7 @@ function firstNamespace(name: string, now: number) {
     metadata: {
       name,
       uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
-      creationTimestamp: `${new Date(now).toISOString().slice(0, 19)}Z`,
+      creationTimestamp: timestamp(now),
       labels: { 'kubernetes.io/metadata.name': name },
     },
     status: { phase: 'Active' },

@@ -127,7 +127,6 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
 /**
  * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
  * that Go cannot parse.
- * @throws ApiError 400
  */
 export function checkForm(type: ResourceType, apiVersion: string, body: Json | undefined): KubeObject {
   if (!isObject(body)) throw badRequest('the body of the request must be a JSON object');
@@ -170,7 +169,6 @@ function checkMicroTimes(type: ResourceType, body: JsonObject): void {
 /**
  * Refuses an object that violates the rules of its type.
  * @param old the object before an update
- * @throws ApiError 422 naming every invalid field
  */
 export function validate(type: ResourceType, object: KubeObject, old?: KubeObject): void {
   const causes = [...nameCauses(type, object), ...kindCauses(type, object, old)];

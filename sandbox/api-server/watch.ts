@@ -21,7 +21,6 @@ const DEFAULT_SECONDS = 1_800;
  * of a collection as the selectors see it: an object that starts to match is ADDED, one that no longer matches is
  * DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. As in the API server, there
  * is no bookmark before a change of the collection. A watch that reaches its timeout ends cleanly.
- * @throws ApiError 400 for a resourceVersion that is not a number
  */
 export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
   const { store } = deps;

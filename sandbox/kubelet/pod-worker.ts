@@ -5,7 +5,7 @@ import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
-import { type Condition, type JsonObject, type Pod, setCondition } from '../objects.ts';
+import { type Condition, type JsonObject, type Pod, setCondition, conditionsOf } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
 export interface Containers {
@@ -214,12 +214,6 @@ function gatesOpen({ spec, status }: Pod): boolean {
   return (spec.readinessGates ?? []).every(({ conditionType }) =>
     status?.conditions?.some((condition) => condition.type === conditionType && condition.status === 'True'),
   );
-}
-
-function conditionsOf(pod: Pod): Condition[] {
-  pod.status ??= {};
-  pod.status.conditions ??= [];
-  return pod.status.conditions;
 }
 
 function setAll(conditions: Condition[], types: readonly string[], rest: Omit<Condition, 'type'>, now: string): void {

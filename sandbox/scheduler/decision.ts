@@ -86,12 +86,6 @@ function leastAllocated(wanted: Amounts, { status }: Node, { requested }: Load):
   return counted === 0 ? 0 : Math.floor(sum / counted);
 }
 
-/** Input of the scheduler's decision about one pod. */
-interface Snapshot {
-  readonly nodes: readonly Node[];
-  loadOf(nodeName: string): Load;
-}
-
 type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /**
@@ -102,7 +96,8 @@ type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<stri
  */
 export async function decide(
   pod: Pod,
-  { nodes, loadOf }: Snapshot,
+  nodes: readonly Node[],
+  loadOf: (nodeName: string) => Load,
   extenders: readonly Extender[],
   ignored: ReadonlySet<string>,
 ): Promise<Decision> {

@@ -4,10 +4,10 @@ import { NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
-import { type Node, type Pod, setCondition } from '../objects.ts';
+import { conditionsOf, type Node, type Pod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
-import { decide, fitErrorMessage, type Load } from './decision.ts';
+import { decide, fitErrorMessage } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
@@ -27,44 +27,11 @@ async function reportFailure(
   now: number,
 ): Promise<void> {
   const change = (draft: Pod) => {
-    draft.status ??= {};
-    draft.status.conditions ??= [];
     const condition = { type: 'PodScheduled', status: 'False', reason, message };
-    setCondition(draft.status.conditions, condition, timestamp(now));
+    setCondition(conditionsOf(draft), condition, timestamp(now));
   };
   await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
-}
-
-/** The scheduler's data: nodes, pods that have not ended, and the chosen nodes of pods that are not bound. */
-function createClusterView() {
-  const nodes = new Map<string, Node>();
-  const pods = new Map<string, Pod>();
-  const assumed = new Map<string, string>();
-  const nodeOf = (pod: Pod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
-  return {
-    get nodes() {
-      return [...nodes.values()];
-    },
-    loadOf(nodeName: string): Load {
-      const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
-      return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
-    },
-    pod: (uid: string) => pods.get(uid),
-    setPod(pod: Pod) {
-      pods.set(pod.metadata.uid ?? '', pod);
-      if (pod.spec.nodeName) assumed.delete(pod.metadata.uid ?? '');
-    },
-    removePod(uid: string) {
-      pods.delete(uid);
-      assumed.delete(uid);
-    },
-    setNode: (node: Node) => void nodes.set(node.metadata.name, node),
-    removeNode: (name: string) => void nodes.delete(name),
-    /** Counts a pod on a node before the API server reports it there. */
-    assume: (uid: string, nodeName: string) => void assumed.set(uid, nodeName),
-    forget: (uid: string) => void assumed.delete(uid),
-  };
 }
 
 interface SchedulerOptions {
@@ -95,7 +62,16 @@ export function createScheduler(options: SchedulerOptions) {
     maxBackoffSeconds: configuration.podMaxBackoffSeconds,
     flushSeconds: options.flushSeconds ?? 300,
   });
-  const view = createClusterView();
+  const nodes = new Map<string, Node>();
+  /** The pods that have not ended. */
+  const pods = new Map<string, Pod>();
+  /** The chosen nodes of pods, until the API server reports them there. */
+  const assumed = new Map<string, string>();
+  const nodeOf = (pod: Pod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
+  const loadOf = (nodeName: string) => {
+    const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
+    return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+  };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
   const { leaderElection } = configuration;
@@ -127,18 +103,18 @@ export function createScheduler(options: SchedulerOptions) {
       const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
       await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
     } catch (error) {
-      view.forget(pod.metadata.uid ?? '');
+      assumed.delete(pod.metadata.uid ?? '');
       await failed(pod, error);
     }
   };
 
   const attempt = async (uid: string): Promise<void> => {
-    const pod = view.pod(uid);
+    const pod = pods.get(uid);
     if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
     try {
-      const decision = await decide(pod, view, extenders, ignored);
+      const decision = await decide(pod, [...nodes.values()], loadOf, extenders, ignored);
       if ('node' in decision) {
-        view.assume(uid, decision.node);
+        assumed.set(uid, decision.node);
         const binding = bind(pod, decision.node).finally(() => {
           bindings.delete(binding);
           pump();
@@ -147,7 +123,7 @@ export function createScheduler(options: SchedulerOptions) {
         return;
       }
       queue.unschedulable(uid);
-      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(view.nodes.length, decision.misfits), now());
+      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits), now());
     } catch (error) {
       await failed(pod, error);
     }
@@ -173,20 +149,23 @@ export function createScheduler(options: SchedulerOptions) {
   const onPod = ({ type, object: pod, previous }: LocalChange<Pod>) => {
     const uid = pod.metadata.uid ?? '';
     if (type === 'DELETED' || hasEnded(pod)) {
-      view.removePod(uid);
+      pods.delete(uid);
+      assumed.delete(uid);
       queue.remove(uid);
     } else {
-      view.setPod(pod);
-      if (pod.spec.nodeName) queue.remove(uid);
-      else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
+      pods.set(uid, pod);
+      if (pod.spec.nodeName) {
+        assumed.delete(uid);
+        queue.remove(uid);
+      } else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
     }
     if (podWakes(pod, previous)) queue.wake();
     pump();
   };
 
   const onNode = ({ type, object: node, previous }: LocalChange<Node>) => {
-    if (type === 'DELETED') view.removeNode(node.metadata.name);
-    else view.setNode(node);
+    if (type === 'DELETED') nodes.delete(node.metadata.name);
+    else nodes.set(node.metadata.name, node);
     if (type !== 'DELETED' && nodeWakes(node, previous)) queue.wake();
     pump();
   };

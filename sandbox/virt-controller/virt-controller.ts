@@ -2,7 +2,7 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
+import { type KubeObject, type Pod, setCondition, conditionsOf, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 
@@ -155,9 +155,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
     if (open) return;
     const change = (draft: Pod) => {
-      draft.status ??= {};
-      draft.status.conditions ??= [];
-      setCondition(draft.status.conditions, { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
+      setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
     };
     await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   };
