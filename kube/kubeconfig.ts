@@ -1,11 +1,11 @@
 import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
 import { type Cluster, KubeConfig, loadYaml, type User } from '@kubernetes/client-node';
+import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
 import type { ApiAccess, ConnectionOptions, DaemonAccess } from './api-access.ts';
-import * as z from 'zod';
 
 /**
  * The only reader of kubeconfigs: KubeConfig of @kubernetes/client-node. What is our own here works around defects of its

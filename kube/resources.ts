@@ -2,10 +2,35 @@ import * as z from 'zod';
 import { DPU_DETAILS_ANNOTATION, DPU_STATUS_ANNOTATION } from '../model/cni/connection-status.ts';
 import { EVEN_PARITY_ANNOTATION } from '../model/launcher/cpus.ts';
 import { PROVISIONING_ANNOTATION } from '../model/launcher/recognize.ts';
-import { ALIGN_ANNOTATION, CPU_MASK_ANNOTATION, CPU_MASK_START_ANNOTATION, DECISION_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION, FULL_PCPUS_ANNOTATION, NAD_PHYSNET_ANNOTATION, NUMA_AFFINITY_ANNOTATION, PAUSED_START_ANNOTATION, PLACEMENT_ANNOTATION } from '../model/names.ts';
+import {
+  ALIGN_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  CPU_MASK_START_ANNOTATION,
+  DECISION_ANNOTATION,
+  FIX_CPU_MISMATCH_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  NAD_PHYSNET_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+  PAUSED_START_ANNOTATION,
+  PLACEMENT_ANNOTATION,
+} from '../model/names.ts';
 import { DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from '../model/networks/attachments.ts';
 import { RESOURCE_NAME_ANNOTATION } from '../model/networks/nad.ts';
-import { list, listOrNone, MAX_ANNOTATION_CHARACTERS, MAX_NAME_CHARACTERS, map, message, name, presence, qualifiedName, reason, text, uid, word } from './bounds.ts';
+import {
+  list,
+  listOrNone,
+  MAX_ANNOTATION_CHARACTERS,
+  MAX_NAME_CHARACTERS,
+  map,
+  message,
+  name,
+  presence,
+  qualifiedName,
+  reason,
+  text,
+  uid,
+  word,
+} from './bounds.ts';
 
 /**
  * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown

@@ -1,6 +1,6 @@
-import type { DecoderOptions } from './object-decoder.ts';
 import { Backoff, sleep, underSignals } from '../runtime/time.ts';
 import { isExpired, KubeError } from './client.ts';
+import type { DecoderOptions } from './object-decoder.ts';
 
 /** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;

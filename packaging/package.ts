@@ -1,8 +1,8 @@
 import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import packageJson from '../package.json' with { type: 'json' };
 import { readArguments, required, runScript } from './arguments.ts';
 import { thirdPartyLicenses } from './sbom.ts';
-import packageJson from '../package.json' with { type: 'json' };
 
 /**
  * Creates the folder that is published on npm. The repository's own package.json stays private: it lists the build's

@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from 'commander';
-import { PlumblineError } from '../model/errors.ts';
-import { LOG_LEVELS } from './log.ts';
 import type * as z from 'zod';
+import { PlumblineError } from '../model/errors.ts';
 import packageJson from '../package.json' with { type: 'json' };
+import { LOG_LEVELS } from './log.ts';
 
 /** How one setting appears on the command line. */
 export interface Flag {

@@ -2,7 +2,15 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
-import { admitClients, type CertificateFiles, type Expiries, endOf, loadCertificate, readExpiries, watchCertificate } from './certificate.ts';
+import {
+  admitClients,
+  type CertificateFiles,
+  type Expiries,
+  endOf,
+  loadCertificate,
+  readExpiries,
+  watchCertificate,
+} from './certificate.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
 import { monotonicSeconds, sleep } from './time.ts';

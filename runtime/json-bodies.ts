@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 import { ParseError } from '../model/errors.ts';
 import { assertBoundedJson, BodyError, UNCHECKED_BYTES } from './json-bounds.ts';
-import express, { type Request, type RequestHandler, type Response } from 'express';
 
 export interface JsonBodiesOptions {
   readonly maxBodyBytes: number;

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 
 /**
  * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's

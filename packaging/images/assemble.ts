@@ -1,7 +1,7 @@
-import packageJson from '../../package.json' with { type: 'json' };
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import packageJson from '../../package.json' with { type: 'json' };
 import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
 
 /** The files that an image adds to its base. */

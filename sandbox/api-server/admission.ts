@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { draftOf, isObject, type Json, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
-import { apiVersionOf, collectionOf, MUTATING_WEBHOOKS, NAMESPACES, type ResourceType, VALIDATING_WEBHOOKS } from './built-in-types.ts';
+import {
+  apiVersionOf,
+  collectionOf,
+  MUTATING_WEBHOOKS,
+  NAMESPACES,
+  type ResourceType,
+  VALIDATING_WEBHOOKS,
+} from './built-in-types.ts';
 import { ApiError, internal } from './errors.ts';
 import { applyJsonPatch } from './patch.ts';
 import { type Call, optionsObject } from './requests.ts';

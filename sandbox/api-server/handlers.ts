@@ -3,7 +3,20 @@ import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
 import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
 import type { Target } from './registry.ts';
-import { boundedWarnings, type Call, contentType, type Exchange, type HandlerDeps, readBody, readDeleteOptions, readDryRun, readFieldValidation, readSelectors, sendJson, warningHeader } from './requests.ts';
+import {
+  boundedWarnings,
+  type Call,
+  contentType,
+  type Exchange,
+  type HandlerDeps,
+  readBody,
+  readDeleteOptions,
+  readDryRun,
+  readFieldValidation,
+  readSelectors,
+  sendJson,
+  warningHeader,
+} from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';

@@ -1,6 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { parseQuantity } from '../../model/quantity.ts';
-import { type Container, draftOf, isObject, type Json, type JsonObject, type KubeObject, type Meta, type Pod, sameJson } from '../objects.ts';
+import {
+  type Container,
+  draftOf,
+  isObject,
+  type Json,
+  type JsonObject,
+  type KubeObject,
+  type Meta,
+  type Pod,
+  sameJson,
+} from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { badRequest, conflict, MODIFIED } from './errors.ts';
 

@@ -1,5 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { at, draftOf, isObject, type Json, type Pod, setCondition, conditionsOf, type VirtualMachineInstance } from '../objects.ts';
+import {
+  at,
+  conditionsOf,
+  draftOf,
+  isObject,
+  type Json,
+  type Pod,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import { ApiError, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';

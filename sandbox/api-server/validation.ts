@@ -1,5 +1,14 @@
 import { parseQuantity } from '../../model/quantity.ts';
-import { at, type Container, isObject, type Json, type JsonObject, type KubeObject, type Pod, sameJson } from '../objects.ts';
+import {
+  at,
+  type Container,
+  isObject,
+  type Json,
+  type JsonObject,
+  type KubeObject,
+  type Pod,
+  sameJson,
+} from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { badRequest, type Cause, forbiddenChange, invalid, invalidValue, requiredValue } from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
 import { isIP } from 'node:net';
+import * as z from 'zod';
 import { ACCEPT, readText } from '../../kube/calls.ts';
 import type { Json, JsonObject, KubeObject } from '../objects.ts';
 import type { Cause } from './errors.ts';
-import * as z from 'zod';
 
 /** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {

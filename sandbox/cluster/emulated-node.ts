@@ -8,7 +8,8 @@ import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 
 /** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
-export interface NodeDescription extends Partial<Omit<KubeletSettings, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
+export interface NodeDescription
+  extends Partial<Omit<KubeletSettings, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
   readonly name: string;
   readonly host: HostDescription;
   /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */

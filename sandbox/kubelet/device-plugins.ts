@@ -1,8 +1,20 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import { createDevicePluginClient, DEVICE_CHECKPOINT_FILE, DEVICE_PLUGIN_VERSION, type DevicePluginClient, HEALTHY, KUBELET_SOCKET, PRE_START_DEADLINE_SECONDS } from '../../kube/kubelet-api/device-plugin-client.ts';
-import { type RegisterRequest, type RegistrationServer, RegistrationService } from '../../kube/kubelet-api/gen/device-plugin.ts';
+import {
+  createDevicePluginClient,
+  DEVICE_CHECKPOINT_FILE,
+  DEVICE_PLUGIN_VERSION,
+  type DevicePluginClient,
+  HEALTHY,
+  KUBELET_SOCKET,
+  PRE_START_DEADLINE_SECONDS,
+} from '../../kube/kubelet-api/device-plugin-client.ts';
+import {
+  type RegisterRequest,
+  type RegistrationServer,
+  RegistrationService,
+} from '../../kube/kubelet-api/gen/device-plugin.ts';
 import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 

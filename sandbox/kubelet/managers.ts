@@ -15,7 +15,16 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/state-check.ts';
 import type { Pod } from '../objects.ts';
 import { rpcText } from './pod-worker.ts';
-import { createStateFile, MEMORY_STATE_FILE, readDeviceCheckpoint, readStateFile, type StateFile, StateFileError, writeDeviceCheckpoint, writeMemoryState } from './state-files.ts';
+import {
+  createStateFile,
+  MEMORY_STATE_FILE,
+  readDeviceCheckpoint,
+  readStateFile,
+  type StateFile,
+  StateFileError,
+  writeDeviceCheckpoint,
+  writeMemoryState,
+} from './state-files.ts';
 
 /** Configuration of an emulated node's kubelet. */
 export interface KubeletSettings {

@@ -1,7 +1,13 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import { type ContainerDevices, type ContainerResources, type PodResources, type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import {
+  type ContainerDevices,
+  type ContainerResources,
+  type PodResources,
+  type PodResourcesListerServer,
+  PodResourcesListerService,
+} from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';

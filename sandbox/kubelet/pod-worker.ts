@@ -5,7 +5,7 @@ import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
-import { type Condition, type JsonObject, type Pod, setCondition, conditionsOf } from '../objects.ts';
+import { type Condition, conditionsOf, type JsonObject, type Pod, setCondition } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
 export interface Containers {

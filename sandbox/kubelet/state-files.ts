@@ -1,11 +1,11 @@
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import * as z from 'zod';
 import { deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
-import * as z from 'zod';
 
 /** The CPU state that a kubelet keeps across a restart. */
 interface CpuState {

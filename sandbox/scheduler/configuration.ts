@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
-import { PlumblineError } from '../../model/errors.ts';
 import * as z from 'zod';
+import { PlumblineError } from '../../model/errors.ts';
 
 /** A duration in Go's notation (`5s`, `1m30s`, `500ms`), converted to milliseconds. */
 const duration = z.string().transform((text, context) => {

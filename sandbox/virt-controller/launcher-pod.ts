@@ -1,5 +1,13 @@
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
-import { at, type Container, isObject, type Json, type JsonObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
+import {
+  at,
+  type Container,
+  isObject,
+  type Json,
+  type JsonObject,
+  type Pod,
+  type VirtualMachineInstance,
+} from '../objects.ts';
 
 /**
  * The virt-launcher pod of a VMI, as in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU
@@ -226,8 +234,7 @@ function guestMemoryMib(vmi: VirtualMachineInstance): number {
   return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
 }
 
-const isDedicated = (vmi: VirtualMachineInstance) =>
-  at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
+const isDedicated = (vmi: VirtualMachineInstance) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
 
 const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
 const count = (value: Json | undefined) => (typeof value === 'number' ? value : 0);

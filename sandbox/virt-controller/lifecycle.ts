@@ -1,7 +1,15 @@
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { at, isObject, type JsonObject, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
+import {
+  at,
+  isObject,
+  type JsonObject,
+  type KubeObject,
+  type Pod,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../objects.ts';
 import type { Turns } from './virt-controller.ts';
 
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
@@ -16,19 +24,23 @@ const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZE
 
 /** Adds the finalizer, which keeps an object until `release`. Resolves to whether it exists and is not being deleted. */
 export async function hold(client: LocalClient, type: Held, object: KubeObject): Promise<boolean> {
-  const present = await client.edit<KubeObject>(type, object, ({ metadata }) => {
-    const { deletionTimestamp, finalizers = [] } = metadata;
-    // A real API server refuses to add a finalizer to an object that is being deleted.
-    if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
-    metadata.finalizers = [...finalizers, finalizerOf(type)];
-  }).catch(unlessNotFound);
+  const present = await client
+    .edit<KubeObject>(type, object, ({ metadata }) => {
+      const { deletionTimestamp, finalizers = [] } = metadata;
+      // A real API server refuses to add a finalizer to an object that is being deleted.
+      if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
+      metadata.finalizers = [...finalizers, finalizerOf(type)];
+    })
+    .catch(unlessNotFound);
   return present !== undefined && !present.metadata.deletionTimestamp;
 }
 
 export async function release(client: LocalClient, type: Held, object: KubeObject): Promise<void> {
-  await client.edit<KubeObject>(type, object, ({ metadata }) => {
-    metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
-  }).catch(unlessNotFound);
+  await client
+    .edit<KubeObject>(type, object, ({ metadata }) => {
+      metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
+    })
+    .catch(unlessNotFound);
 }
 
 /** The strategy of a VirtualMachine; `running: true` is an older form of Always. */

@@ -2,7 +2,7 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { type KubeObject, type Pod, setCondition, conditionsOf, type VirtualMachineInstance } from '../objects.ts';
+import { conditionsOf, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import packageJson from '../../package.json' with { type: 'json' };
 import { billOf, shippedPackages } from '../../packaging/sbom.ts';
 import { root } from '../support/bundles.ts';
-import packageJson from '../../package.json' with { type: 'json' };
 
 const run = (script: string, ...args: readonly string[]) =>
   spawnSync(process.execPath, ['--import', 'tsx', `packaging/${script}.ts`, ...args], { cwd: root, encoding: 'utf8' });
