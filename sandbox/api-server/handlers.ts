@@ -72,7 +72,7 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
     }
     case 'POST': {
       if (type.namespaced && namespace === undefined) throw methodNotAllowed();
-      const body = (await readBody(request)) ?? null;
+      const body = await readBody(request);
       return { status: 201, body: await deps.registry.create(type, namespace, body, call) };
     }
     case 'DELETE': {
@@ -123,7 +123,7 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
   const { type, subresource } = route;
   if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
     if (request.method !== 'POST') throw methodNotAllowed();
-    const body = (await readBody(request)) ?? null;
+    const body = await readBody(request);
     if (subresource === 'binding') await bindPod(registry, target, body, call, deps.now());
     else await evictPod(registry, { ...target, subresource: '' }, body, call);
     return { status: 201, body: success() };
@@ -139,9 +139,9 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
     case 'GET':
       return { status: 200, body: registry.get(target) };
     case 'PUT':
-      return { status: 200, body: await registry.update(target, (await readBody(request)) ?? null, call) };
+      return { status: 200, body: await registry.update(target, await readBody(request), call) };
     case 'PATCH': {
-      const patch = (await readBody(request)) ?? null;
+      const patch = await readBody(request);
       return { status: 200, body: await registry.patch(target, contentType(request), patch, call) };
     }
     case 'DELETE':

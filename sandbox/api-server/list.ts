@@ -53,7 +53,7 @@ function readToken(token: string): { version: number; after: string } {
 }
 
 /** The part of each object that a Table contains in addition to the cells. */
-type IncludeObject = 'None' | 'Metadata' | 'Object';
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** Whether a client requests a Table: the first supported media type of its Accept header decides. */
 export function wantsTable(accept: string | undefined): boolean {

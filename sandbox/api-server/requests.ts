@@ -56,13 +56,13 @@ const MAX_BODY_BYTES = 3 * 1024 * 1024;
 export const contentType = (request: IncomingMessage) =>
   (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 
-/** The decoded body, or undefined if there is none. */
-export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
+/** The decoded body, or null if there is none. */
+export async function readBody(request: IncomingMessage): Promise<Json> {
   const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
     if (!(error instanceof KubeError)) throw error;
     throw new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`);
   });
-  if (text === '') return undefined;
+  if (text === '') return null;
   const type = contentType(request);
   if (type.includes('protobuf') || type.includes('cbor')) {
     throw unsupportedMediaType(type, ['application/json', 'application/yaml']);

@@ -1,7 +1,7 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
-import { apiVersionOf, collectionOf } from './built-in-types.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, expired } from './errors.ts';
-import { includeOf, tableOf, wantsTable } from './list.ts';
+import { type IncludeObject, includeOf, tableOf, wantsTable } from './list.ts';
 import type { Exchange, HandlerDeps } from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Change } from './store.ts';
@@ -28,26 +28,11 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const { type, namespace } = route;
   const collection = collectionOf(type);
   const asTable = wantsTable(request.headers.accept);
-  const text = query.get('resourceVersion') || undefined;
-  if (text !== undefined && !/^\d+$/.test(text)) throw badRequest(`invalid resource version: ${text}`);
-  // Undefined or 0 starts with the existing objects.
-  const version = Number(text ?? 0);
-  const bookmarks = query.get('allowWatchBookmarks') === 'true';
-  // WatchList: start with the existing objects and mark their end with a bookmark.
-  const sendInitialEvents = query.get('sendInitialEvents') === 'true';
-  if (sendInitialEvents && query.get('resourceVersionMatch') !== 'NotOlderThan') {
-    throw badRequest('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
-  }
-
-  const encode = ({ type: what, object }: WatchEvent) => {
-    if (!asTable || what === 'ERROR' || what === 'BOOKMARK') return { type: what, object };
-    const row = object as KubeObject;
-    const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
-    return { type: what, object: tableOf(type, [row], metadata, includeOf(query), deps.now()) };
-  };
+  const { version, bookmarks, initialEvents } = readQuery(query);
   const send = (event: WatchEvent) => {
+    const shown = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
     // Changes can still arrive between the end of the watch and the close of its connection.
-    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(encode(event))}\n`);
+    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(shown)}\n`);
   };
   const fail = (error: ApiError) => {
     send({ type: 'ERROR', object: error.toStatus() });
@@ -70,13 +55,19 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
 
   response.writeHead(200, { 'content-type': 'application/json' });
   response.flushHeaders();
-  if (version > store.version) return fail(tooNew(version, store.version));
-  if (version === 0 || (sendInitialEvents && bookmarks)) {
+  if (version > store.version) {
+    fail(tooNew(version, store.version));
+    return;
+  }
+  if (version === 0 || initialEvents) {
     for (const [, object] of store.list(collection) ?? []) if (isVisible(object)) send({ type: 'ADDED', object });
-    if (sendInitialEvents && bookmarks) bookmark({ 'k8s.io/initial-events-end': 'true' });
+    if (initialEvents) bookmark({ 'k8s.io/initial-events-end': 'true' });
   } else {
     const missed = store.since(collection, version);
-    if (!missed) return fail(expired(`too old resource version: ${version} (${store.compacted})`));
+    if (!missed) {
+      fail(expired(`too old resource version: ${version} (${store.compacted})`));
+      return;
+    }
     for (const change of missed) forward(change);
   }
   const unsubscribe = store.subscribe(forward);
@@ -94,6 +85,30 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     deps.stopping.removeEventListener('abort', end);
     unsubscribe();
   });
+}
+
+function readQuery(query: URLSearchParams) {
+  const version = query.get('resourceVersion') || '0';
+  if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);
+  const bookmarks = query.get('allowWatchBookmarks') === 'true';
+  const sendInitialEvents = query.get('sendInitialEvents') === 'true';
+  if (sendInitialEvents && query.get('resourceVersionMatch') !== 'NotOlderThan') {
+    throw badRequest('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  }
+  return {
+    /** 0 starts with the existing objects. */
+    version: Number(version),
+    bookmarks,
+    /** WatchList: start with the existing objects and mark their end with a bookmark. */
+    initialEvents: sendInitialEvents && bookmarks,
+  };
+}
+
+function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObject, now: number): WatchEvent {
+  if (event.type === 'ERROR' || event.type === 'BOOKMARK') return event;
+  const row = event.object as KubeObject;
+  const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
+  return { type: event.type, object: tableOf(type, [row], metadata, include, now) };
 }
 
 function tooNew(version: number, current: number): ApiError {

@@ -3,7 +3,7 @@ import { apiVersionOf, LEASES } from '../api-server/built-in-types.ts';
 import type { KubeObject, Meta } from '../objects.ts';
 import type { LocalClient } from './local-client.ts';
 
-interface RenewedLeaseOptions {
+export interface RenewedLeaseOptions {
   readonly client: LocalClient;
   readonly metadata: Meta & { readonly namespace: string };
   readonly holder: string;

@@ -1,4 +1,5 @@
 import type { Device } from '../../model/kubelet/devices.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
 import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
@@ -88,9 +89,10 @@ export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readon
 export async function publishNode(
   client: LocalClient,
   facts: NodeFacts,
-  devices: ReadonlyMap<string, readonly Device[]>,
+  pools: KubeletState['pools'],
   now: number,
 ): Promise<void> {
+  const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
   const wanted = nodeObject(facts, devices, timestamp(now));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) {

@@ -27,19 +27,12 @@ const filterResult = z.object({
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
-interface FilterReply {
-  /** The nodes that passed, in the extender's order. */
-  readonly names: readonly string[];
-  readonly failed: ReadonlyMap<string, string>;
-  readonly unresolvable: ReadonlyMap<string, string>;
-}
-
 /**
  * Parses the response to a filter call.
  * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
  * request
  */
-export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>): FilterReply {
+export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>) {
   const result = filterResult.safeParse(reply);
   if (!result.success)
     throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
@@ -51,6 +44,7 @@ export function readFilterReply(extender: string, reply: unknown, offered: Reado
     throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
   }
   return {
+    /** The nodes that passed, in the extender's order. */
     names,
     failed: new Map(Object.entries(FailedNodes ?? {})),
     unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),

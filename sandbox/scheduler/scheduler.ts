@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { RenewedLease } from '../clients/renewed-lease.ts';
+import { RenewedLease, type RenewedLeaseOptions } from '../clients/renewed-lease.ts';
 import { conditionsOf, type Node, type Pod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
@@ -74,19 +74,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
-  const { leaderElection } = configuration;
-  const lease = leaderElection?.leaderElect
-    ? new RenewedLease({
-        client,
-        metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
-        // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
-        holder: `${hostname()}_${randomUUID()}`,
-        durationSeconds: leaderElection.leaseDuration / 1000,
-        intervalSeconds: leaderElection.retryPeriod / 1000,
-        now,
-        onFault,
-      })
-    : undefined;
+  const lease = leaseOf(configuration, { client, now, onFault });
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -187,6 +175,22 @@ export function createScheduler(options: SchedulerOptions) {
       await lease?.release();
     },
   };
+}
+
+/** Undefined without leader election. */
+function leaseOf(
+  { leaderElection }: SchedulerConfiguration,
+  deps: Pick<RenewedLeaseOptions, 'client' | 'now' | 'onFault'>,
+): RenewedLease | undefined {
+  if (!leaderElection?.leaderElect) return undefined;
+  return new RenewedLease({
+    ...deps,
+    metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
+    // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
+    holder: `${hostname()}_${randomUUID()}`,
+    durationSeconds: leaderElection.leaseDuration / 1000,
+    intervalSeconds: leaderElection.retryPeriod / 1000,
+  });
 }
 
 function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {
