@@ -19,7 +19,6 @@ import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.t
 /** A webhook's decision; the form of its response is checked. */
 interface Verdict {
   readonly allowed: boolean;
-  /** The decoded operations, if there is a patch. */
   readonly patch?: Json;
   readonly warnings: readonly string[];
   readonly status: JsonObject | undefined;
@@ -88,7 +87,6 @@ const reviewed = (object: KubeObject | undefined): Json => (object ? structuredC
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
-/** One write request. */
 interface Attributes {
   readonly operation: Operation;
   readonly type: ResourceType;
@@ -120,7 +118,6 @@ export function createAdmission(store: Store, client: WebhookClient) {
     }
   };
 
-  /** Calls one webhook and returns the resulting object. */
   const mutate = async (webhook: Webhook, attributes: Attributes): Promise<KubeObject | undefined> => {
     const verdict = await review(webhook, attributes, true);
     if (!verdict) return attributes.object;

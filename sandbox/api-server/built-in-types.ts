@@ -16,7 +16,6 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly hasStatus: boolean;
   /** Whether it comes from a CustomResourceDefinition. Such objects do not support strategic merge patches. */
   readonly custom: boolean;
-  /** The format of names. */
   readonly names: 'subdomain' | 'label';
   /** Paths of the fields that field selectors support. */
   readonly fields: readonly string[];

@@ -22,7 +22,6 @@ const column = (name: string, value: string | Column['cell'], priority = 0): Col
 
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
-/** The status of a condition. */
 const conditionOf = (object: KubeObject, type: string) => {
   return at(
     list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type),

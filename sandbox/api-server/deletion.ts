@@ -9,7 +9,6 @@ import type { Change, Store } from './store.ts';
 /** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */
 export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
 
-/** Decides the effect of a DELETE. */
 export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
   checkPreconditions(type, object, options);
   const grace = gracePeriodSeconds(type, object, options);

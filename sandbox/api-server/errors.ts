@@ -29,7 +29,6 @@ interface Details {
 
 /** An error of the API server, with the Status that the client receives. `code` is the reason of the Status. */
 export class ApiError extends PlumblineError {
-  /** The HTTP status code. */
   readonly http: number;
   readonly details: Details | undefined;
 

@@ -54,7 +54,6 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   return object;
 }
 
-/** Sets the defaults of optional fields, before admission. */
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
   if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
   const { spec } = object as Pod;

@@ -51,7 +51,6 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
   };
 
-  /** Checks for unknown fields, if the client requested it. */
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
     const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
@@ -115,10 +114,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
 
   return {
     get,
-    /** Applies a change and repeats it after conflicts. */
     change,
     create,
-    /** Replaces an object. */
     update(target: Target, body: Json, call: Call) {
       const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
@@ -142,7 +139,6 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
       });
     },
-    /** Marks or removes an object. Returns the result. */
     async delete(target: Target, options: DeleteOptions, call: Call) {
       const { type, name } = target;
       await admit(target, 'DELETE', undefined, get(target), call);

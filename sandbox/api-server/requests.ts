@@ -21,7 +21,6 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Properties of a request that do not depend on its verb. */
 export interface Call {
   readonly user: User;
   readonly dryRun: boolean;
@@ -33,14 +32,12 @@ export interface Call {
   warn(text: string): void;
 }
 
-/** The supported fields of DeleteOptions. */
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
   readonly propagationPolicy?: string;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
-/** The options object of a verb, for admission webhooks. */
 export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonObject {
   return {
     apiVersion: 'meta.k8s.io/v1',
@@ -108,7 +105,6 @@ export interface HandlerDeps {
   readonly stopping: AbortSignal;
 }
 
-/** One authenticated request on a resource. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -136,14 +132,12 @@ export function readFieldValidation(query: URLSearchParams): FieldValidation | u
   return known;
 }
 
-/** Label selector and field selector as one predicate. */
 export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
   const labels = labelSelector(query.get('labelSelector') ?? '');
   const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');
   return (object) => labels(object) && fields(object);
 }
 
-/** DeleteOptions from the body, and the grace period from the query. */
 export async function readDeleteOptions({
   request,
   query,

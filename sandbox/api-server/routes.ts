@@ -43,7 +43,6 @@ export function findRoute(path: string): Route | undefined {
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** Each group is served in one version. */
 const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
 
 /** The discovery document at `path`, or undefined if discovery has no such path. */
@@ -90,7 +89,6 @@ function resourceList(groupVersion: string): JsonObject {
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
 }
 
-/** A type with its subresources. */
 function describeType({ plural, kind, namespaced, shortNames, categories, hasStatus }: ResourceType): JsonObject[] {
   const subresource = (name: string, rest: JsonObject): JsonObject => {
     return { name: `${plural}/${name}`, singularName: '', namespaced, ...rest };

@@ -31,7 +31,6 @@ export interface ApiServerOptions {
   readonly components?: Components;
   /** Returns the current time in ms since 1970. */
   readonly now?: () => number;
-  /** Called with every internal error of the server. */
   readonly onFault?: (error: unknown) => void;
 }
 

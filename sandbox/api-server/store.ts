@@ -73,13 +73,11 @@ export function createStore(maxHistory = 5_000) {
       }
       return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
     },
-    /** Every object of every collection, in any order. */
     *all() {
       for (const [collection, objects] of collections) {
         for (const [key, object] of objects) yield { collection, key, object };
       }
     },
-    /** Stores an object with a new version and returns it, frozen. */
     put(collection: string, key: string, object: KubeObject) {
       const objects = collections.get(collection) ?? new Map<string, KubeObject>();
       collections.set(collection, objects);

@@ -122,7 +122,6 @@ export function evictionDenial(
   return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
 }
 
-/** The same decision as an error of the API server. */
 export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMachineInstance | undefined): void {
   const why = evictionDenial(pod, findVmi);
   if (why === undefined) return;

@@ -6,14 +6,12 @@ import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
 import { draftOf, type Json, type KubeObject, type Pod } from '../objects.ts';
 
-/** A change in a collection, with the type's view. */
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
   readonly previous: T | undefined;
 }
 
-/** The text of an Event about an object. */
 export interface Occurrence {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;

@@ -58,7 +58,6 @@ export function createSandbox(options: SandboxOptions) {
 
   return {
     server,
-    /** The administrator's client, in the same process. */
     client: createLocalClient(server, userOf({ kind: 'admin' })),
     /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),

@@ -24,7 +24,6 @@ export interface NodeDescription
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
 
 interface EmulatedNodeDeps {
-  /** The node's own directory. */
   readonly directory: string;
   readonly client: LocalClient;
   readonly onFault: (error: unknown) => void;

@@ -19,7 +19,6 @@ import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '.
 import type { Device } from '../../model/kubelet/devices.ts';
 
 interface DevicePluginsDeps {
-  /** The kubelet's device-plugins directory. */
   readonly directory: string;
   /**
    * Called with a resource's devices each time its plugin lists them, and with all devices unhealthy when the plugin
@@ -38,7 +37,6 @@ interface Plugin {
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** The device plugins of one node. */
 export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps) {
   const plugins = new Map<string, Plugin>();
   let server: Server | undefined;

@@ -22,7 +22,6 @@ interface KubeletOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** Resources other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
-  /** Default: containers run nothing. */
   readonly containers?: Containers;
   /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
@@ -196,7 +195,6 @@ function createPodLedger({ name, client, containers, onFault, worker, managers }
   };
 
   return {
-    /** The pods that have resources. */
     pods,
     get: (uid: string) => admitted.get(uid),
     release,

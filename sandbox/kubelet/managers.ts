@@ -26,7 +26,6 @@ import {
   writeMemoryState,
 } from './state-files.ts';
 
-/** Configuration of an emulated node's kubelet. */
 export interface KubeletSettings {
   /** As in the Node's status. Default v1.36.0. */
   readonly version: string;
@@ -47,7 +46,6 @@ class KubeletSettingsError extends PlumblineError {
   }
 }
 
-/** The configuration file for a kubelet with these settings. */
 export function kubeletConfiguration(settings: KubeletSettings): string {
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -95,7 +93,6 @@ export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
 interface ManagersDeps {
   readonly settings: KubeletSettings;
-  /** The kubelet's root directory. */
   readonly directory: string;
   readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
 }

@@ -46,7 +46,6 @@ function nodeAmounts(
   return { capacity, allocatable };
 }
 
-/** The Node as its kubelet creates it. */
 export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): Node {
   return {
     apiVersion: 'v1',

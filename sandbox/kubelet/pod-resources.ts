@@ -15,9 +15,7 @@ import type { Pod } from '../objects.ts';
 import { nodesOfMask } from './state-files.ts';
 
 interface PodResourcesDeps {
-  /** The kubelet's pod-resources directory. */
   readonly directory: string;
-  /** The admitted pods. */
   readonly pods: () => Iterable<Pod>;
   readonly state: () => KubeletState;
   /** The NUMA nodes, as in the masks of memory blocks. */

@@ -14,13 +14,11 @@ export interface Containers {
   stop(podUID: string): Promise<void>;
 }
 
-/** Containers that run nothing. */
 export const NO_CONTAINERS: Containers = {
   start: async () => undefined,
   stop: async () => undefined,
 };
 
-/** The parts of the kubelet that a pod's lifecycle needs. */
 interface PodWorkerDeps {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
@@ -30,7 +28,6 @@ interface PodWorkerDeps {
   /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
-  /** The devices of a container, by resource. */
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -50,7 +47,6 @@ export function createPodWorker(deps: PodWorkerDeps) {
     await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
   };
 
-  /** Starts every container in order until a plugin refuses one; returns that refusal. */
   const tryStart = async (pod: Pod): Promise<{ container: string; message: string } | undefined> => {
     for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
       for (const [resource, ids] of devicesOf(pod.metadata.uid ?? '', name)) {
@@ -66,7 +62,6 @@ export function createPodWorker(deps: PodWorkerDeps) {
   };
 
   return {
-    /** Fails the pod permanently, with a message for its owner. */
     async reject(pod: Pod, reason: string, message: string) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
       await tell(pod, { type: 'Warning', reason, message });
@@ -92,15 +87,12 @@ export function createPodWorker(deps: PodWorkerDeps) {
       }
     },
 
-    /** Updates the Ready condition according to the readiness gates. */
     async refresh(pod: Pod) {
       if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
     },
 
-    /** Reports that the pod's containers have ended without an error. */
     complete: (pod: Pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
 
-    /** Deletes the object of a pod that has ended on this node. */
     async finish(pod: Pod) {
       const { uid } = pod.metadata;
       try {

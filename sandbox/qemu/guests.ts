@@ -49,7 +49,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
   };
 
   return {
-    /** Creates the root of the cgroups. */
     async open() {
       await mkdir(join(cgroupRoot, 'kubepods'), { recursive: true });
       await writeFile(join(cgroupRoot, 'cgroup.controllers'), 'cpuset\n');

@@ -69,7 +69,6 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   };
 }
 
-/** Annotations of the VMI, except those that tools use internally. */
 function copiedAnnotations({ metadata }: VirtualMachineInstance): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {});
   return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
@@ -172,7 +171,6 @@ function consoleLog(guaranteed: boolean): Container {
   return guaranteed ? log : { ...log, resources: { ...log.resources, requests: { cpu: '5m', memory: '35M' } } };
 }
 
-/** Hook sidecars from the annotation, and those of network bindings. */
 function hookSidecars({ metadata, spec }: VirtualMachineInstance): readonly Json[] {
   const asked = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
   const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isObject(at(one, 'binding')));

@@ -64,7 +64,6 @@ export function createTurns(onFault: (error: unknown) => void) {
   };
   return {
     take,
-    /** Runs a task after a delay, unless stopped before. */
     takeLater,
     /** Waits for running tasks; no more are started. */
     async stop() {
@@ -94,7 +93,6 @@ const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 export function createVirtController({ client, now = Date.now, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
-  /** Uids of instances that have had a launcher. */
   const launched = new Set<string>();
 
   const podOf = (vmi: VirtualMachineInstance) =>
@@ -102,7 +100,6 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
 
   const syncMachine = createMachineSync(client, turns.takeLater, now);
 
-  /** Removes an instance that is being deleted after its launcher is gone. */
   const end = async (vmi: VirtualMachineInstance) => {
     const pod = podOf(vmi);
     if (!pod) await release(client, VIRTUAL_MACHINE_INSTANCES, vmi);
