@@ -39,22 +39,13 @@ export function metricsOf(registry: Registry, prefix: string) {
   };
 }
 
-/**
- * Registers gauges that show how close a server is to its limits.
- *
- * @param prefix `plumbline_webhook`
- */
-export function registerServerMetrics(
-  registry: Registry,
-  prefix: string,
-  {
-    bodies,
-    server,
-  }: {
-    readonly bodies: { readonly bytes: number; readonly evicted: number };
-    readonly server: Pick<HttpServer, 'connections' | 'expiries'>;
-  },
-): void {
+interface ServerLoad {
+  readonly bodies: { readonly bytes: number; readonly evicted: number };
+  readonly server: Pick<HttpServer, 'connections' | 'expiries'>;
+}
+
+/** Registers gauges that show how close a server is to its limits. @param prefix `plumbline_webhook` */
+export function registerServerMetrics(registry: Registry, prefix: string, { bodies, server }: ServerLoad): void {
   registerCertificateMetrics(registry, server);
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({

@@ -51,7 +51,10 @@ export function applySettings(draft: Draft): void {
   if (name === 'plumbline-cpu-mask-kubevirt') {
     set(tree, ['subjects', 0, 'namespace'], raw('{{ .Values.kubevirt.namespace }}'));
   }
-  ONE_OBJECT[`${kind}/${name}`]?.(tree);
+  if (kind === 'Deployment' && part === 'scheduler') sidecar(tree);
+  if (kind === 'Deployment' && part === 'webhook') {
+    set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}'));
+  }
 }
 
 /** Conditions under which the objects of a kind, or one object, exist. */
@@ -61,13 +64,6 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   NetworkPolicy: '.Values.networkPolicy.enabled',
   PodDisruptionBudget: '.Values.podDisruptionBudget.enabled',
   'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
-};
-
-/** Settings of single objects. */
-const ONE_OBJECT: Readonly<Record<string, (tree: MapNode) => void>> = {
-  'Deployment/plumbline-scheduler': (tree) => sidecar(tree),
-  'Deployment/plumbline-webhook': (tree) =>
-    set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}')),
 };
 
 const MONITORED = [

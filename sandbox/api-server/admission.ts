@@ -10,6 +10,7 @@ import {
 } from './built-in-types.ts';
 import { ApiError, internal } from './errors.ts';
 import { applyJsonPatch } from './patch.ts';
+import type { Target } from './registry.ts';
 import { type Call, optionsObject } from './requests.ts';
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
@@ -87,13 +88,8 @@ const reviewed = (object: KubeObject | undefined): Json => (object ? structuredC
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
-interface Attributes {
+interface Attributes extends Required<Target> {
   readonly operation: Operation;
-  readonly type: ResourceType;
-  /** '' for the resource itself. */
-  readonly subresource: string;
-  readonly namespace: string | undefined;
-  readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
   readonly call: Call;

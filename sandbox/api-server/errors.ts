@@ -75,6 +75,13 @@ export const conflict = (type: Named, name: string, why: string) => {
   return new ApiError(409, 'Conflict', message, detailsOf(type, name));
 };
 
+/** @throws ApiError 409 if an object is not the expected one. @param field `UID` or `ResourceVersion` */
+export function assertSame(type: Named, name: string, field: string, expected?: string, actual?: string): void {
+  if (expected === undefined || expected === actual) return;
+  const why = `${field} in precondition: ${expected}, ${field} in object meta: ${actual}`;
+  throw conflict(type, name, `Precondition failed: ${why}`);
+}
+
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
 
 export const invalid = (type: Named, name: string, causes: readonly Cause[]) => {

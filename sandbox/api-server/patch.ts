@@ -39,23 +39,15 @@ export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
   }
   if (patch.length > MOST_OPERATIONS) {
-    throw new ApiError(
-      413,
-      'RequestEntityTooLarge',
-      `The allowed maximum operations in a JSON patch is ${MOST_OPERATIONS}, got ${patch.length}`,
-    );
+    const why = `The allowed maximum operations in a JSON patch is ${MOST_OPERATIONS}, got ${patch.length}`;
+    throw new ApiError(413, 'RequestEntityTooLarge', why);
   }
   try {
     return jsonPatch.applyPatch(structuredClone(current), patch as unknown as Operation[], true).newDocument;
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n');
-    throw new ApiError(
-      422,
-      'Invalid',
-      `the server rejected our request due to an error in our request: ${reason}`,
-      undefined,
-      { cause: error },
-    );
+    const why = `the server rejected our request due to an error in our request: ${reason}`;
+    throw new ApiError(422, 'Invalid', why, undefined, { cause: error });
   }
 }
 

@@ -12,7 +12,7 @@ import {
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
-import { badRequest, conflict, MODIFIED } from './errors.ts';
+import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
 /** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
@@ -94,10 +94,7 @@ export function prepareUpdate(
   if (metadata.name !== old.name) {
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
   }
-  if (metadata.uid && metadata.uid !== old.uid) {
-    const why = `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.uid}`;
-    throw conflict(type, old.name, why);
-  }
+  assertSame(type, old.name, 'UID', metadata.uid || undefined, old.uid);
   if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
     throw conflict(type, old.name, MODIFIED);
   }

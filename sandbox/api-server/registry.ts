@@ -46,10 +46,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return object;
   };
 
-  const admit = (target: Target, operation: Operation, object?: KubeObject, oldObject?: KubeObject, call?: Call) => {
-    const { type, namespace, name, subresource = '' } = target;
-    return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
-  };
+  const admit = (target: Target, operation: Operation, call: Call, object?: KubeObject, oldObject?: KubeObject) =>
+    admission.admit({ subresource: '', ...target, operation, object, oldObject, call });
 
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
@@ -70,7 +68,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const current = get(target);
       const wanted = prepareUpdate(type, subresource, current, edit(current));
-      const admitted = (await admit(target, 'UPDATE', wanted, current, call)) ?? wanted;
+      const admitted = (await admit(target, 'UPDATE', call, wanted, current)) ?? wanted;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
       if (store.get(collection, key) !== current) continue;
@@ -102,7 +100,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     }
     const target = { type, namespace, name: sent.metadata.name ?? '' };
     const defaulted = applyDefaults(type, structuredClone(sent));
-    const admitted = (await admit(target, 'CREATE', defaulted, undefined, call)) ?? defaulted;
+    const admitted = (await admit(target, 'CREATE', call, defaulted)) ?? defaulted;
     const object = prepareCreate(type, applyDefaults(type, admitted), now());
     validate(type, object);
     const key = keyOf(namespace, object.metadata.name);
@@ -141,7 +139,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     },
     async delete(target: Target, options: DeleteOptions, call: Call) {
       const { type, name } = target;
-      await admit(target, 'DELETE', undefined, get(target), call);
+      await admit(target, 'DELETE', call, undefined, get(target));
       const current = get(target);
       const deletion = deletionOf(type, current, options, now());
       if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };

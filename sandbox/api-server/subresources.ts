@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
 } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
-import { ApiError, badRequest, conflict } from './errors.ts';
+import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
@@ -27,10 +27,7 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
   await registry.change({ ...target, subresource: 'binding' }, call, (current) => {
     const pod = draftOf(current) as Pod;
     const { name } = pod.metadata;
-    if (typeof uid === 'string' && uid !== '' && uid !== pod.metadata.uid) {
-      const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${pod.metadata.uid}`;
-      throw conflict(target.type, name, why);
-    }
+    if (typeof uid === 'string' && uid !== '') assertSame(target.type, name, 'UID', uid, pod.metadata.uid);
     if (pod.metadata.deletionTimestamp !== undefined) {
       throw conflict(target.type, name, `pod ${name} is being deleted, cannot be assigned to a host`);
     }

@@ -24,6 +24,8 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   const { name, namespace = 'default', uid = '' } = vmi.metadata;
   const hostname = text(at(vmi, 'spec', 'hostname')) ?? name;
   const networks = multusNetworks(vmi);
+  const kubevirt = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
+  const owner = { ...kubevirt, name, uid, controller: true, blockOwnerDeletion: true };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -43,16 +45,7 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
         'kubectl.kubernetes.io/default-container': 'compute',
         ...(networks.length > 0 && { 'k8s.v1.cni.cncf.io/networks': JSON.stringify(networks) }),
       },
-      ownerReferences: [
-        {
-          apiVersion: 'kubevirt.io/v1',
-          kind: 'VirtualMachineInstance',
-          name,
-          uid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [owner],
     },
     spec: {
       hostname,
