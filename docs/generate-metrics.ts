@@ -3,14 +3,13 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { Registry, unreadableObjects } from '../runtime/metrics.ts';
-import { registerServerMetrics } from '../runtime/server-metrics.ts';
+import { Registry, registerServerMetrics, unreadableObjects } from '../runtime/metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/app.ts';
-import { withGeneratedPart } from './generated-part.ts';
+import { withGeneratedPart } from './generate-reference.ts';
 
 /** A metric as its daemon's registry has it. */
-export interface DescribedMetric {
+interface DescribedMetric {
   readonly name: string;
   readonly type: string;
   readonly help: string;
@@ -45,7 +44,7 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   );
 }
 
-export interface Alert {
+interface Alert {
   readonly alert: string;
   readonly expr: string;
 }

@@ -27,7 +27,7 @@ export interface DaemonAccess extends ApiAccess {
 /** Directory of the service account's files in a pod. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-export interface AccessOptions {
+interface AccessOptions {
   /** A kubeconfig file. Undefined: use the service account of this pod. */
   readonly kubeconfig: string | undefined;
   /** The environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */

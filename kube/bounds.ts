@@ -7,7 +7,7 @@ import * as z from 'zod';
 
 /** Characters of an object's name (RFC 1123 subdomain), and of a qualified name: prefix, slash and name. */
 export const MAX_NAME_CHARACTERS = 253;
-export const MAX_QUALIFIED_CHARACTERS = 253 + 1 + 63;
+const MAX_QUALIFIED_CHARACTERS = 253 + 1 + 63;
 /** Characters of a uid. The API server's are UUIDs, and the kubelet's of static pods are MD5 sums. */
 const MAX_UID_CHARACTERS = 64;
 /** Characters of an annotation, as in the policy plumbline-limits. */

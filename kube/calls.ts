@@ -1,38 +1,16 @@
-import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
-
-/** A request body and its media type. */
-export interface Content {
-  readonly type: string;
-  readonly body: object;
-}
-
-/** One call. Resolves to the decoded response body, or undefined if it is empty. @throws KubeError */
-export type Exchange = (method: string, path: string, options: RequestOptions, content?: Content) => Promise<unknown>;
+import { KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
-export const LARGEST_ANSWER = 16 * 1024 * 1024;
+const LARGEST_ANSWER = 16 * 1024 * 1024;
 /** Characters of a server's reason that an error contains. */
 const LONGEST_REASON = 64;
 const LONGEST_TEXT = 512;
 
-const JSON_TYPE = 'application/json';
 /**
  * The Accept header of client-go. Aggregated APIs that declare no produced type (KubeVirt's subresources) respond with
  * 406 to a client that accepts only JSON.
  */
 export const ACCEPT = 'application/json, */*';
-
-/** The methods that get one response each, on top of any transport. */
-export function callsOver(exchange: Exchange): Pick<KubeClient, 'get' | 'create' | 'replace' | 'patch' | 'delete'> {
-  const asJson = (body: object): Content => ({ type: JSON_TYPE, body });
-  return {
-    get: (path, options = {}) => exchange('GET', path, options),
-    create: (path, body, options = {}) => exchange('POST', path, options, asJson(body)),
-    replace: (path, body, options = {}) => exchange('PUT', path, options, asJson(body)),
-    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
-    delete: (path, options = {}) => exchange('DELETE', path, options, options.body && asJson(options.body)),
-  };
-}
 
 /** A query string with its question mark; empty without parameters. */
 export function queryString(query: RequestOptions['query']): string {

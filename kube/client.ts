@@ -3,17 +3,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { PlumblineError } from '../model/errors.ts';
 import { underSignals } from '../runtime/time.ts';
 import type { ApiAccess } from './api-access.ts';
-import {
-  ACCEPT,
-  type Content,
-  callsOver,
-  decode,
-  type Exchange,
-  queryString,
-  readText,
-  statusError,
-  unreachable,
-} from './calls.ts';
+import { ACCEPT, decode, queryString, readText, statusError, unreachable } from './calls.ts';
 
 export type PatchType =
   | 'application/json-patch+json'
@@ -54,6 +44,12 @@ const PROBE_AFTER = 30;
  * server has responded before it read the whole request.
  */
 const RELEASE = 50;
+
+interface Content {
+  /** The media type. */
+  readonly type: string;
+  readonly body: object;
+}
 
 /** A response whose body has not been read. */
 interface Answered {
@@ -115,7 +111,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     });
   };
 
-  const exchange: Exchange = async (method, path, options, content) => {
+  const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
     try {
       return await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
         const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
@@ -135,7 +131,11 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
   };
 
   return {
-    ...callsOver(exchange),
+    get: (path, options = {}) => exchange('GET', path, options),
+    create: (path, body, options = {}) => exchange('POST', path, options, asJson(body)),
+    replace: (path, body, options = {}) => exchange('PUT', path, options, asJson(body)),
+    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
+    delete: (path, options = {}) => exchange('DELETE', path, options, options.body && asJson(options.body)),
     async watch(path, options) {
       try {
         const { response, status } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
@@ -153,6 +153,8 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     close: async () => agent.destroy(),
   };
 }
+
+const asJson = (body: object): Content => ({ type: 'application/json', body });
 
 /**
  * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the

@@ -44,7 +44,7 @@ const MOST_PENDING = 64;
 /** Seconds between two log lines about dropped Events. */
 const SAID_AGAIN = 60;
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly client: KubeClient;
   readonly component: string;
   /** Name of the node, for a daemon that runs on one. */

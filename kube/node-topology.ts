@@ -175,11 +175,7 @@ interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'
 }
 
 /** The status of a report, or why it cannot be parsed. */
-export function readTopologyStatus(
-  raw: unknown,
-):
-  | { readonly status: NodeTopologyStatus; readonly error?: undefined }
-  | { readonly status?: undefined; readonly error: Error } {
+export function readTopologyStatus(raw: unknown) {
   const { data, error } = nodeTopologyStatus.safeParse(raw);
   return data === undefined ? { error } : { status: data };
 }

@@ -1,12 +1,10 @@
 import * as z from 'zod';
-import { createSlices } from '../runtime/slices.ts';
-import { Backoff, sleep } from '../runtime/time.ts';
+import { Backoff, createSlices, sleep } from '../runtime/time.ts';
 import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';
-import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';
 import type { ObjectMeta } from './resources.ts';
-import { createWatchPace } from './watch-pace.ts';
+import { createWatchPace, lines } from './watch-pace.ts';
 
 /**
  * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's

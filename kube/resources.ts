@@ -126,7 +126,7 @@ export const objectMeta = z.object({
   ),
 });
 
-export const container = z.object({
+const container = z.object({
   name: word,
   restartPolicy: word.optional(),
   resources,

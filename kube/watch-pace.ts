@@ -1,6 +1,6 @@
-import type { Logger } from '../runtime/log.ts';
 import { Backoff, sleep, underSignals } from '../runtime/time.ts';
-import { isExpired } from './client.ts';
+import { isExpired, KubeError } from './client.ts';
+import type { DecoderOptions } from './object-decoder.ts';
 
 /** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;
@@ -19,19 +19,12 @@ const SHORT_WATCH = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
 const FREE_ENDS = 2;
 
-export interface WatchPaceOptions {
-  readonly path: string;
-  readonly log: Logger;
-  /** Monotonic seconds. */
-  readonly now: () => number;
-}
-
 /**
  * The deadlines of watches, and the pauses between them.
  * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
  * or an API server whose versions expire, from getting requests without a pause. After other failures the caller waits.
  */
-export function createWatchPace({ path, log, now }: WatchPaceOptions) {
+export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, never>, 'path' | 'log' | 'now'>) {
   const backoff = new Backoff();
   let hasEvents = false;
   let heardAt = now();
@@ -104,3 +97,32 @@ export function createWatchPace({ path, log, now }: WatchPaceOptions) {
     },
   };
 }
+
+const NEWLINE = 0x0a;
+
+/**
+ * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
+ * line. It reads each byte once, even if a line is split over many chunks.
+ *
+ * @param longest bytes of a line
+ * @throws KubeError `TooLarge`
+ */
+export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<string> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      // Most lines are in one chunk and need no copy.
+      const last = chunk.subarray(from, end);
+      const line = parts.length === 0 ? textOf(last) : textOf(Buffer.concat([...parts, last]));
+      [parts, size, from] = [[], 0, end + 1];
+      if (line !== '') yield line;
+    }
+    if (from < chunk.length) parts.push(chunk.subarray(from));
+    size += chunk.length - from;
+    if (size > longest) throw new KubeError(0, 'TooLarge', `a watch event is larger than ${longest} bytes`);
+  }
+}
+
+const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');

@@ -1,6 +1,5 @@
 import { AGENT } from '../model/names.ts';
-import { runDaemon, runMain } from '../runtime/daemon.ts';
-import { tuneGarbageCollection } from '../runtime/garbage-collection.ts';
+import { runDaemon, runMain, tuneGarbageCollection } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
 

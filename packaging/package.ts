@@ -1,7 +1,8 @@
-import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import packageJson from '../package.json' with { type: 'json' };
 import { readArguments, required, runScript } from './arguments.ts';
-import { thirdPartyLicenses } from './third-party-licenses.ts';
+import { thirdPartyLicenses } from './sbom.ts';
 
 /**
  * Creates the folder that is published on npm. The repository's own package.json stays private: it lists the build's
@@ -34,20 +35,8 @@ const MANIFESTS = [
   'base/scheduler/config.yaml',
 ];
 
-/** Dependencies that are not bundled: a native module cannot be. */
-const NOT_BUNDLED = ['koffi'];
-
-interface Manifest {
-  readonly version: string;
-  readonly description: string;
-  readonly license: string;
-  readonly engines: Readonly<Record<string, string>>;
-  readonly bin: Readonly<Record<string, string>>;
-  readonly dependencies: Readonly<Record<string, string>>;
-}
-
-function publishedManifest(own: Manifest, name: string): object {
-  const { version, description, license, engines, bin, dependencies } = own;
+function publishedManifest(name: string): object {
+  const { version, description, license, engines, bin, dependencies } = packageJson;
   return {
     name,
     version,
@@ -57,7 +46,8 @@ function publishedManifest(own: Manifest, name: string): object {
     engines,
     // `plumbline ovs` and `plumbline qemu` need Linux; all else runs on any system with Node.js.
     bin,
-    dependencies: Object.fromEntries(NOT_BUNDLED.map((one) => [one, dependencies[one]])),
+    // A native module cannot be bundled.
+    dependencies: { koffi: dependencies.koffi },
     publishConfig: { access: 'public' },
   };
 }
@@ -66,7 +56,6 @@ async function main(args: readonly string[]): Promise<void> {
   const { values } = readArguments(args, { out: { type: 'string' }, name: { type: 'string', default: NAME } });
   const out = resolve(required(values.out, 'out'));
   const dist = resolve(ROOT, process.env['PLUMBLINE_DIST'] ?? 'dist');
-  const own = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest;
   const copy = async (from: string, path: string) => {
     await mkdir(dirname(join(out, path)), { recursive: true });
     await cp(from, join(out, path), { recursive: true });
@@ -77,8 +66,8 @@ async function main(args: readonly string[]): Promise<void> {
   await copy(join(ROOT, 'LICENSE'), 'LICENSE');
   await copy(join(import.meta.dirname, 'npm-readme.md'), 'README.md');
   await writeFile(join(out, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(ROOT));
-  for (const program of Object.values(own.bin)) await chmod(join(out, program), 0o755);
-  await writeFile(join(out, 'package.json'), `${JSON.stringify(publishedManifest(own, values.name), undefined, 2)}\n`);
+  for (const program of Object.values(packageJson.bin)) await chmod(join(out, program), 0o755);
+  await writeFile(join(out, 'package.json'), `${JSON.stringify(publishedManifest(values.name), undefined, 2)}\n`);
   console.log(out);
 }
 

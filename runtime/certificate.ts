@@ -2,10 +2,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { SecureContextOptions } from 'node:tls';
-import { PlumblineError } from '../model/errors.ts';
+import type { PeerCertificate, SecureContextOptions, Server, TLSSocket } from 'node:tls';
+import { PlumblineError, quote } from '../model/errors.ts';
 import type { Logger } from './log.ts';
-import { Gauge, type Registry } from './metrics.ts';
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -125,16 +124,64 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
 /** @param validTo as OpenSSL prints it */
 export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
-/** Registers the gauge of certificates' expiry; a certificate that the server does not have is absent from it. */
-export function registerCertificateMetrics(registry: Registry, server: { readonly expiries: Expiries }): void {
-  new Gauge({
-    name: 'plumbline_certificate_expiry_timestamp_seconds',
-    help: 'When a certificate expires (serving, its authority, the client that called last), in seconds since 1970',
-    labelNames: ['certificate'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [certificate, end] of server.expiries) this.set({ certificate }, end);
-    },
+/** Milliseconds between two log lines about clients whose connections were closed. */
+const LOG_INTERVAL = 10_000;
+
+/**
+ * Closes connections of clients whose certificate has none of the names, before they send a request. The server refuses
+ * clients without a valid certificate.
+ *
+ * @param names empty: any certificate of the CA
+ * @param onKnown called with the certificate of each connection that may call
+ */
+export function admitClients(
+  tls: Server,
+  names: ReadonlySet<string>,
+  onKnown: (certificate: PeerCertificate) => void,
+  log: Logger,
+): void {
+  let logged = Number.NEGATIVE_INFINITY;
+  const close = (socket: TLSSocket) => {
+    const client = quote(String(socket.getPeerCertificate().subject?.CN ?? ''));
+    socket.destroy();
+    if (performance.now() - logged < LOG_INTERVAL) return;
+    logged = performance.now();
+    log.warn({ client, allowed: [...names] }, 'connection closed: no allowed name in the client certificate');
+  };
+  tls.prependListener('secureConnection', (socket: TLSSocket) => {
+    const certificate = socket.getPeerCertificate();
+    if (names.size > 0 && !hasAllowedName(certificate, names)) close(socket);
+    else onKnown(certificate);
   });
+}
+
+/**
+ * Whether a client's certificate has one of the allowed names. The issuing CA alone proves too little: the CA of a
+ * cluster issues certificates to every kubelet and to every user with an approved signing request.
+ *
+ * @param allowed common names, or DNS names and URIs among the alternative names
+ */
+export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {
+  const { CN } = certificate.subject ?? {};
+  const names = [...(Array.isArray(CN) ? CN : [CN]), ...alternativeNames(certificate.subjectaltname)];
+  return names.some((name) => name !== undefined && allowed.has(name));
+}
+
+/** Only plain entries: Node.js quotes a name that holds a comma, and no allowed name has one. */
+function alternativeNames(text = ''): string[] {
+  if (text.includes('"')) return [];
+  return text.split(', ').flatMap((entry) => {
+    const [kind = '', ...name] = entry.split(':');
+    return kind === 'DNS' || kind === 'URI' ? [name.join(':')] : [];
+  });
+}
+
+/** Parses `a, b` into a set; empty text is an empty set. */
+export function parseNames(text: string): ReadonlySet<string> {
+  return new Set(
+    text
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
+  );
 }

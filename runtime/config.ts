@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from 'commander';
 import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
+import packageJson from '../package.json' with { type: 'json' };
 import { LOG_LEVELS } from './log.ts';
-import { VERSION } from './version.ts';
 
 /** How one setting appears on the command line. */
 export interface Flag {
@@ -40,13 +40,17 @@ export function parseConfig<S extends z.ZodObject>(
   definition: ConfigDefinition<S>,
   argv: readonly string[],
 ): Readonly<z.output<S>> {
-  const options = Object.entries<Flag>(definition.flags).map(([key, flag]) => ({ key, flag, option: optionOf(flag) }));
+  const fields = definition.schema.shape as Record<string, z.ZodType>;
+  const options = Object.entries<Flag>(definition.flags).map(([key, flag]) => ({
+    key,
+    option: optionOf(flag, fields[key]),
+  }));
   const command = new Command(definition.name).description(definition.description).version(VERSION).exitOverride();
   command
     .configureOutput({ outputError: () => undefined })
     .allowExcessArguments(false)
     .showHelpAfterError(false);
-  for (const { key, flag, option } of options) command.addOption(withDefault(option, definition.schema, key, flag));
+  for (const { option } of options) command.addOption(option);
   try {
     command.parse([...argv], { from: 'user' });
   } catch (error) {
@@ -71,19 +75,12 @@ export function parseConfig<S extends z.ZodObject>(
   return Object.freeze(result.data);
 }
 
-function optionOf({ flag, help, env }: Flag): Option {
-  const option = new Option(flag, help);
-  return env === undefined ? option : option.env(env);
-}
-
-/** Shows the schema's default in the help without making commander pass it on: the schema stays the only source. */
-function withDefault(option: Option, schema: z.ZodObject, key: string, flag: Flag): Option {
-  const field = (schema.shape as Record<string, z.ZodType>)[key];
+function optionOf({ flag, help, env }: Flag, field: z.ZodType | undefined): Option {
   const absent = field?.safeParse(undefined);
-  if (absent?.success && absent.data !== undefined && !flag.help.includes('default')) {
-    option.description += ` (default: ${String(absent.data)})`;
-  }
-  return option;
+  // Shown in the help without making commander pass it on: the schema stays the only source.
+  const hasDefault = absent?.success && absent.data !== undefined && !help.includes('default');
+  const option = new Option(flag, hasDefault ? `${help} (default: ${String(absent.data)})` : help);
+  return env === undefined ? option : option.env(env);
 }
 
 /** The address of the API server in a pod: Kubernetes sets it in the environment. */
@@ -120,3 +117,6 @@ export const LOG_FLAGS = {
     env: 'PLUMBLINE_LOG_LEVEL',
   },
 } as const;
+
+/** Plumbline's version, from package.json. */
+export const VERSION: string = packageJson.version;

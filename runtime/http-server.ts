@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
 import {
+  admitClients,
   type CertificateFiles,
   type Expiries,
   endOf,
@@ -10,7 +11,6 @@ import {
   readExpiries,
   watchCertificate,
 } from './certificate.ts';
-import { admitClients } from './client-admission.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
 import { monotonicSeconds, sleep } from './time.ts';
@@ -31,7 +31,7 @@ const STALLED_ANSWER = 20_000;
 /** Connections at a time. The API server and the scheduler keep a few dozen. */
 const CONNECTIONS = 256;
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly handler: RequestListener;
   readonly host: string;
   /** 0 takes a free port; `port` of the started server returns it. */
@@ -176,4 +176,35 @@ async function arrivalsRead(): Promise<void> {
       setImmediate(resolve);
     });
   }
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const ADDRESS = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/i;
+
+/** Parses `host:port` or `[IPv6 address]:port`; undefined if the text is neither. Port 0 takes a free one. */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  const [, v6, host = v6, digits = ''] = ADDRESS.exec(text) ?? [];
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? undefined : { host, port };
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|::1)$/i;
+
+/** Whether only processes of the same host or pod can reach an address. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host);
+}
+
+/**
+ * Whether a request's Host header names this listener. A page of another site can make a browser send requests here by
+ * resolving its own name to this address (DNS rebinding); the header then contains that name. Any port is accepted,
+ * because the user of `kubectl port-forward` chooses it.
+ */
+export function isOwnHost(header: string | undefined, listensOn: string): boolean {
+  const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];
+  return host !== undefined && (isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase());
 }

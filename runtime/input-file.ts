@@ -7,7 +7,7 @@ const STANDARD_INPUT = 0;
 export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
 
 /** It names its file in `path`, as system errors do. */
-export class InputTooLarge extends Error {
+class InputTooLarge extends Error {
   readonly path: string;
 
   constructor(path: string, most: number) {

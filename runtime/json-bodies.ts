@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { ParseError } from '../model/errors.ts';
-import { BodyError } from './body-error.ts';
-import { assertBoundedJson, UNCHECKED_BYTES } from './json-bounds.ts';
+import { assertBoundedJson, BodyError, UNCHECKED_BYTES } from './json-bounds.ts';
 
 export interface JsonBodiesOptions {
   readonly maxBodyBytes: number;

@@ -1,4 +1,16 @@
-import { BodyError } from './body-error.ts';
+import { PlumblineError } from '../model/errors.ts';
+
+type BodyStatus = 400 | 408 | 411 | 413 | 415 | 503;
+
+/** A body that the server refuses; `status` is the HTTP status of the answer. */
+export class BodyError extends PlumblineError {
+  readonly status: BodyStatus;
+
+  constructor(status: BodyStatus, message: string, options?: ErrorOptions) {
+    super('request-body', message, options);
+    this.status = status;
+  }
+}
 
 /** JSON that would need far more memory than its text. */
 export class JsonTooLarge extends BodyError {

@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Expiries } from './certificate.ts';
+import type { HttpServer } from './http-server.ts';
 
 export { Gauge, Registry } from 'prom-client';
 
@@ -35,4 +37,45 @@ export function metricsOf(registry: Registry, prefix: string) {
     histogram: <Label extends string>(name: string, help: string, buckets: number[], labelNames: Label[] = []) =>
       new Histogram({ ...common(name, help), buckets, labelNames }),
   };
+}
+
+interface ServerLoad {
+  readonly bodies: { readonly bytes: number; readonly evicted: number };
+  readonly server: Pick<HttpServer, 'connections' | 'expiries'>;
+}
+
+/** Registers gauges that show how close a server is to its limits. @param prefix `plumbline_webhook` */
+export function registerServerMetrics(registry: Registry, prefix: string, { bodies, server }: ServerLoad): void {
+  registerCertificateMetrics(registry, server);
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name: `${prefix}_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge('request_bytes', 'Bytes of requests that are arriving or in use', () => bodies.bytes);
+  gauge('requests_given_up', 'Requests dropped to free memory for other requests', () => bodies.evicted);
+  gauge('connections', 'Open connections', () => server.connections.open);
+  gauge(
+    'connections_closed_early',
+    'Connections closed to make room for others, and new connections refused at the limit',
+    () => server.connections.evicted,
+  );
+}
+
+/** Registers the gauge of certificates' expiry; a certificate that the server does not have is absent from it. */
+function registerCertificateMetrics(registry: Registry, server: { readonly expiries: Expiries }): void {
+  new Gauge({
+    name: 'plumbline_certificate_expiry_timestamp_seconds',
+    help: 'When a certificate expires (serving, its authority, the client that called last), in seconds since 1970',
+    labelNames: ['certificate'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [certificate, end] of server.expiries) this.set({ certificate }, end);
+    },
+  });
 }

@@ -9,7 +9,7 @@ const CHECK = 10;
 /** Why a daemon is not ready, as text for `kubectl describe`; undefined when it is ready. */
 export type Readiness = () => string | undefined;
 
-export interface ProbeServerOptions {
+interface ProbeServerOptions {
   readonly host: string;
   readonly port: number;
   readonly notReady: Readiness;

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 
 /**
  * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's
@@ -9,25 +10,15 @@ export function monotonicSeconds(): number {
 }
 
 /** Resolves after `seconds`; rejects with the signal's reason when it is aborted first. */
-export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason as Error);
-      return;
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, seconds * 1000);
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal?.reason as Error);
-    };
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
+export async function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  try {
+    await delay(seconds * 1000, undefined, { signal });
+  } catch {
+    throw signal?.reason as Error;
+  }
 }
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Seconds before the first retry. Default 0.5. */
   readonly first?: number;
   /** The longest wait in seconds. Default 30. */
@@ -93,4 +84,32 @@ export async function underSignals<T>(
     for (const one of leave) one();
     own.abort();
   }
+}
+
+/** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
+const SLICE = 8;
+
+/**
+ * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
+ * objects never delay a request. Only the work counts, not the time awaited in between.
+ *
+ * @param now milliseconds of a monotonic clock
+ */
+export function createSlices(now: () => number = () => performance.now()) {
+  let spent = 0;
+  return {
+    /** Does one piece of work, then yields to other tasks if a slice is over. */
+    async run<T>(work: () => T): Promise<T> {
+      const begun = now();
+      try {
+        return work();
+      } finally {
+        spent += now() - begun;
+        if (spent >= SLICE) {
+          await setImmediate();
+          spent = 0;
+        }
+      }
+    },
+  };
 }

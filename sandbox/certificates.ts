@@ -1,12 +1,4 @@
-import {
-  createHash,
-  generateKeyPairSync,
-  type KeyObject,
-  type KeyPairKeyObjectResult,
-  randomBytes,
-  sign,
-  X509Certificate,
-} from 'node:crypto';
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import * as x509 from '@peculiar/asn1-x509';
@@ -17,21 +9,9 @@ export interface KeyedCertificate {
   readonly key: string;
 }
 
-export interface CertificateAuthority {
-  /** The CA's own certificate, PEM: clients use it as `ca` or `caBundle`. */
-  readonly cert: string;
-  /**
-   * Issues a serving certificate (EC P-256, usable for client authentication too).
-   * @param names DNS names and IP addresses, at least one; the first is the common name
-   * @param options default: the lifetime of the authority
-   * @throws RangeError if there is no name
-   */
-  issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate;
-  /** The same authority with a certificate of a new lifetime; name and key stay the same. */
-  renew(options?: CertificateOptions): CertificateAuthority;
-}
+export type CertificateAuthority = ReturnType<typeof createCertificateAuthority>;
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /** Validity of certificates in days. Default 30, minimum above 0. */
   readonly days?: number;
   /** The current time in ms since 1970. Certificates are valid from five minutes earlier. */
@@ -45,15 +25,9 @@ const ECDSA_WITH_SHA256 = new x509.AlgorithmIdentifier({ algorithm: '1.2.840.100
 const COMMON_NAME = '2.5.4.3';
 
 /** Creates a self-signed certificate authority whose key never leaves this process. */
-export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}): CertificateAuthority {
-  return authorityOf(commonName, generateKeyPairSync('ec', { namedCurve: 'P-256' }), validityOf(options));
-}
-
-function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): x509.Validity {
-  return new x509.Validity({ notBefore: new Date(now - SKEW_MS), notAfter: new Date(now + days * DAY_MS) });
-}
-
-function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity: x509.Validity): CertificateAuthority {
+export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}) {
+  const ca = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const ownValidity = validityOf(options);
   const certify = (subject: string, key: KeyObject, extensions: x509.Extension[], validity: x509.Validity): string => {
     const subjectKeyId = new x509.SubjectKeyIdentifier(keyIdentifier(key));
     const toBeSigned = new x509.TBSCertificate({
@@ -75,6 +49,7 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
   };
 
   return {
+    /** The CA's own certificate, PEM: clients use it as `ca` or `caBundle`. */
     cert: certify(
       commonName,
       ca.publicKey,
@@ -88,8 +63,13 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
       ],
       ownValidity,
     ),
-    renew: (options = {}) => authorityOf(commonName, ca, validityOf(options)),
-    issue(names, options) {
+    /**
+     * Issues a serving certificate (EC P-256, usable for client authentication too).
+     * @param names DNS names and IP addresses, at least one; the first is the common name
+     * @param options default: the lifetime of the authority
+     * @throws RangeError if there is no name
+     */
+    issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate {
       const [first] = names;
       if (first === undefined) throw new RangeError('a certificate needs at least one DNS name or IP address');
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -109,6 +89,10 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
       return { cert: certify(first, publicKey, extensions, validity), key };
     },
   };
+}
+
+function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): x509.Validity {
+  return new x509.Validity({ notBefore: new Date(now - SKEW_MS), notAfter: new Date(now + days * DAY_MS) });
 }
 
 function extension(extnID: string, value: unknown, critical = false): x509.Extension {

@@ -151,6 +151,13 @@ export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   );
 }
 
+/** The conditions of a draft, which it has from then on. */
+export function conditionsOf(pod: Pod): Condition[] {
+  pod.status ??= {};
+  pod.status.conditions ??= [];
+  return pod.status.conditions;
+}
+
 /**
  * Sets a condition; keeps its transition time if its status stays the same. Returns whether anything but times changed.
  */

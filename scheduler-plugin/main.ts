@@ -1,6 +1,5 @@
 import { SERVICE } from '../model/names.ts';
-import { runDaemon, runMain } from '../runtime/daemon.ts';
-import { tuneGarbageCollection } from '../runtime/garbage-collection.ts';
+import { runDaemon, runMain, tuneGarbageCollection } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseSchedulerPluginConfig } from './wiring/config.ts';
 import { createSchedulerPlugin } from './wiring/daemon.ts';

@@ -1,6 +1,6 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import { BodyError } from '../runtime/body-error.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
+import { BodyError } from '../runtime/json-bounds.ts';
 import type { Logger } from '../runtime/log.ts';
 import { metricsOf, type Registry } from '../runtime/metrics.ts';
 import { decodeReview, encodeReview, outcomeOf, type Review, ReviewError } from './review/admission-review.ts';

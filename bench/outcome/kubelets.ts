@@ -8,11 +8,11 @@ import { countDevices, type DeviceResource } from '../../node-agent/assignments/
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import { shortage } from '../../sandbox/kubelet/node-fit.ts';
+import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/managers.ts';
 import { nodeObject } from '../../sandbox/kubelet/node-object.ts';
-import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-status.ts';
-import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/settings.ts';
+import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-worker.ts';
 import type { Pod } from '../../sandbox/objects.ts';
+import { shortage } from '../../sandbox/pod-requests.ts';
 import type { RemoteClient } from '../../test/support/remote-client.ts';
 import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf, VF_RESOURCE, VFS, vfCellOf } from './fleets.ts';
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
+import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import { startAgentBehind } from '../node-agent/agent-process.ts';
 import { replaceCheckpoint } from '../node-agent/checkpoint.ts';
 import { cpuSecondsOf, memoryOf } from '../support/process.ts';

@@ -1,5 +1,5 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { tuneGarbageCollection } from '../../runtime/garbage-collection.ts';
+import { tuneGarbageCollection } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';

@@ -3,8 +3,8 @@ import { list, map, name, qualifiedName, text, word } from '../../kube/bounds.ts
 import { MAX_DEVICE_GROUPS, MAX_DEVICE_RESOURCES, nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { preparedHost, unpredictableFor, withAssignments } from '../../model/placement/needs.ts';
 import { exclusiveCpus } from '../../model/placement/place.ts';
+import { VERSION } from '../../runtime/config.ts';
 import { readInput } from '../../runtime/input-file.ts';
-import { VERSION } from '../../runtime/version.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 

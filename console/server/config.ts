@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
-import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
+import { isLoopback, parseListenAddress } from '../../runtime/http-server.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);

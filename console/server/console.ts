@@ -1,9 +1,8 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { createHttpServer } from '../../runtime/http-server.ts';
-import type { ListenAddress } from '../../runtime/listen-address.ts';
+import { VERSION } from '../../runtime/config.ts';
+import { createHttpServer, type ListenAddress } from '../../runtime/http-server.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { VERSION } from '../../runtime/version.ts';
 import { type Cluster, createCluster } from './cluster.ts';
 import { createFeed } from './feed.ts';
 import { createHistories } from './history.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { isOwnHost } from '../../runtime/listen-address.ts';
+import { isOwnHost } from '../../runtime/http-server.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Feed } from './feed.ts';
 import { type Asked, answer, createQuestions, text } from './questions.ts';

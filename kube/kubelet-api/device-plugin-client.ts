@@ -1,5 +1,5 @@
 import { credentials } from '@grpc/grpc-js';
-import { KubeletApiError } from './errors.ts';
+import * as z from 'zod';
 import {
   type Device,
   type DevicePluginOptions,
@@ -7,7 +7,7 @@ import {
   type RegisterRequest,
   RegistrationClient,
 } from './gen/device-plugin.ts';
-import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
+import { type CallLimits, CHANNEL_OPTIONS, KubeletApiError, unary, unixAddress } from './transport.ts';
 
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
 /** The directory of device plugins below the kubelet's root. */
@@ -77,3 +77,17 @@ export function createDevicePluginClient(socketPath: string) {
     close: () => client.close(),
   };
 }
+
+/** The state of the kubelet's device manager, a file in its directory of device plugins. */
+export const DEVICE_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
+
+const entry = z.object({
+  PodUID: z.string(),
+  ContainerName: z.string(),
+  ResourceName: z.string(),
+  /** Device ids by NUMA node; -1 if the plugin reported none. */
+  DeviceIDs: z.record(z.string(), z.array(z.string())),
+});
+
+/** The content of the file. Source: pkg/kubelet/cm/devicemanager/checkpoint. */
+export const deviceCheckpoint = z.object({ Data: z.object({ PodDeviceEntries: z.array(entry).nullish() }) });

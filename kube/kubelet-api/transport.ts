@@ -1,18 +1,67 @@
 import {
   type ChannelOptions,
   type ClientUnaryCall,
+  type handleUnaryCall,
   Metadata,
   type Server,
   ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
   type ServiceError,
+  type StatusObject,
+  status,
 } from '@grpc/grpc-js';
-import { KubeletApiError } from './errors.ts';
+import { PlumblineError } from '../../model/errors.ts';
+
+/** Why a call to the kubelet, or from it to a plugin, failed. The values are metric labels. */
+type KubeletApiCode =
+  | 'unavailable'
+  | 'deadline'
+  | 'exhausted'
+  | 'cancelled'
+  | 'not-found'
+  | 'unimplemented'
+  | 'refused'
+  | 'failed';
+
+const CODES: Readonly<Partial<Record<number, KubeletApiCode>>> = {
+  [status.UNAVAILABLE]: 'unavailable',
+  [status.DEADLINE_EXCEEDED]: 'deadline',
+  [status.RESOURCE_EXHAUSTED]: 'exhausted',
+  [status.CANCELLED]: 'cancelled',
+  [status.NOT_FOUND]: 'not-found',
+  [status.UNIMPLEMENTED]: 'unimplemented',
+  [status.FAILED_PRECONDITION]: 'refused',
+};
+
+/** A failed call over one of the kubelet's sockets, with the method, the socket and the message of the other side. */
+export class KubeletApiError extends PlumblineError {
+  declare readonly code: KubeletApiCode;
+
+  constructor(method: string, socketPath: string, cause: { readonly code?: number; readonly details?: string }) {
+    const code = CODES[cause.code ?? status.UNKNOWN] ?? 'failed';
+    super(code, `${method} on ${socketPath}: ${explain(code, cause.details ?? '')}`, { cause });
+  }
+}
+
+function explain(code: KubeletApiCode, details: string): string {
+  switch (code) {
+    case 'unavailable':
+      return `no answer (${details}); check that the kubelet runs and that its directory is mounted here`;
+    case 'deadline':
+      return 'no answer in time; the socket accepts connections but the call hangs';
+    case 'exhausted':
+      return `the kubelet limits how often it may be asked (${details})`;
+    default:
+      return details || code;
+  }
+}
 
 /** Bytes. The response of List for 250 pods with many devices exceeds gRPC's default of 4 MiB. */
-export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Timeout of a unary call over a local socket, in seconds. */
-export const DEFAULT_DEADLINE_SECONDS = 5;
+const DEFAULT_DEADLINE_SECONDS = 5;
 
 /** Connecting to a local socket is cheap, so the backoff is at most one second instead of gRPC's two minutes. */
 export const CHANNEL_OPTIONS: ChannelOptions = {
@@ -42,7 +91,7 @@ export function unixAddress(socketPath: string): string {
 }
 
 /** The method and the socket of a call, for error messages. The method has the kubelet's name. */
-export interface CallSite {
+interface CallSite {
   readonly method: string;
   readonly socketPath: string;
 }
@@ -101,4 +150,46 @@ export function closeServer(server: Server, graceSeconds = 1): Promise<void> {
       resolve();
     });
   });
+}
+
+/** An error that a handler throws on purpose, with the gRPC status and the text for the caller. */
+export class RpcError extends Error {
+  readonly status: number;
+
+  constructor(grpcStatus: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'RpcError';
+    this.status = grpcStatus;
+  }
+}
+
+/**
+ * Makes a unary gRPC handler from an async function. An RpcError keeps its status; any other error becomes INTERNAL.
+ */
+export function unaryHandler<Request, Response>(
+  answer: (request: Request, signal: AbortSignal) => Response | Promise<Response>,
+): handleUnaryCall<Request, Response> {
+  return (call, callback) => {
+    Promise.resolve()
+      .then(() => answer(call.request, abortSignalOf(call)))
+      .then(
+        (response) => callback(null, response),
+        (error: unknown) => callback(statusOf(error)),
+      );
+  };
+}
+
+/** A signal that aborts when the caller cancels, its deadline passes or its connection breaks. */
+export function abortSignalOf(
+  call: ServerUnaryCall<never, never> | ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
+): AbortSignal {
+  const controller = new AbortController();
+  if (call.cancelled) controller.abort();
+  call.on('cancelled', () => controller.abort());
+  return controller.signal;
+}
+
+function statusOf(error: unknown): Partial<StatusObject> {
+  if (error instanceof RpcError) return { code: error.status, details: error.message };
+  return { code: status.INTERNAL, details: error instanceof Error ? error.message : String(error) };
 }

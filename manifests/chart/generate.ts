@@ -3,10 +3,8 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { emit } from './emit.ts';
-import { valuesSchema } from './schema.ts';
-import { applySettings, type Draft } from './settings.ts';
-import { type Condition, type Json, type MapNode, merge, not, or } from './tree.ts';
+import { applySettings, type Draft, valuesSchema } from './settings.ts';
+import { type Condition, emit, type Json, type MapNode, merge, not, or } from './tree.ts';
 
 /**
  * Generates the Helm chart from the manifests, so that both have one source: the base, the additions of each component under

@@ -2,6 +2,7 @@ import {
   type Condition,
   type Entry,
   INDENT,
+  type Json,
   type MapNode,
   or,
   PAD,
@@ -50,7 +51,10 @@ export function applySettings(draft: Draft): void {
   if (name === 'plumbline-cpu-mask-kubevirt') {
     set(tree, ['subjects', 0, 'namespace'], raw('{{ .Values.kubevirt.namespace }}'));
   }
-  ONE_OBJECT[`${kind}/${name}`]?.(tree);
+  if (kind === 'Deployment' && part === 'scheduler') sidecar(tree);
+  if (kind === 'Deployment' && part === 'webhook') {
+    set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}'));
+  }
 }
 
 /** Conditions under which the objects of a kind, or one object, exist. */
@@ -60,13 +64,6 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   NetworkPolicy: '.Values.networkPolicy.enabled',
   PodDisruptionBudget: '.Values.podDisruptionBudget.enabled',
   'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
-};
-
-/** Settings of single objects. */
-const ONE_OBJECT: Readonly<Record<string, (tree: MapNode) => void>> = {
-  'Deployment/plumbline-scheduler': (tree) => sidecar(tree),
-  'Deployment/plumbline-webhook': (tree) =>
-    set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}')),
 };
 
 const MONITORED = [
@@ -170,4 +167,43 @@ function set(tree: Tree, path: Path, value: Tree): void {
 
 function insert(map: MapNode, key: string, value: Tree, when: Condition): void {
   map.entries.push({ key, value, when });
+}
+
+/** Values that the templates pass on unchanged, so the schema accepts any object. */
+const HANDED_ON = ['resources', 'nodeSelector', 'affinity', 'updateStrategy'];
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  'scheduler.mode': ['sidecar', 'loopback'],
+  'nodeAgent.distribution': ['', 'k3s', 'rke2', 'k0s', 'microk8s'],
+  'dpu.lease': ['none', 'own', 'observe'],
+  'webhook.alignment': ['annotated', 'always', 'auto'],
+  'images.pullPolicy': ['', 'Always', 'IfNotPresent', 'Never'],
+};
+
+/** A JSON schema of the values: their types, and no other keys, so that a mistyped key is an error. */
+export function valuesSchema(values: Json): object {
+  return { $schema: 'https://json-schema.org/draft-07/schema#', ...schemaOf(values, '') };
+}
+
+function schemaOf(value: Json, path: string): object {
+  const key = path.split('.').at(-1) ?? '';
+  if (HANDED_ON.includes(key)) return { type: 'object' };
+  if (key === 'flags') {
+    return {
+      type: 'object',
+      propertyNames: { pattern: '^[a-z][a-z0-9-]*$' },
+      additionalProperties: { type: ['string', 'number', 'boolean'] },
+    };
+  }
+  if (Array.isArray(value)) return { type: 'array' };
+  if (typeof value !== 'object' || value === null) {
+    const choices = CHOICES[path];
+    return { type: typeof value === 'number' ? 'integer' : typeof value, ...(choices && { enum: choices }) };
+  }
+  const properties = Object.entries(value).map(([name, one]) => [
+    name,
+    schemaOf(one, path === '' ? name : `${path}.${name}`),
+  ]);
+  // Helm itself adds this key.
+  const shared = path === '' ? { global: { type: 'object' } } : {};
+  return { type: 'object', additionalProperties: false, properties: { ...Object.fromEntries(properties), ...shared } };
 }

@@ -4,8 +4,7 @@ import {
   DevicePluginService,
   type ListAndWatchResponse,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { quote } from '../../model/errors.ts';
 import { type OwnSocket, placeSocket } from '../files/own-socket.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';

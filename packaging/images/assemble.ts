@@ -1,12 +1,102 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { billOf } from '../bill-of-materials.ts';
-import { licensesOf } from '../third-party-licenses.ts';
-import type { Architecture, Contents } from './contents.ts';
-import { koffiPackages, packagesOf } from './packages.ts';
+import packageJson from '../../package.json' with { type: 'json' };
+import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
 
-export interface Sources {
+/** The files that an image adds to its base. */
+interface Contents {
+  /** Files and folders of dist/, for /plumbline. */
+  readonly bundles: readonly string[];
+  /** Whether the image needs koffi. */
+  readonly native?: boolean;
+  /** Whether to add the CNI gate. */
+  readonly gate?: boolean;
+}
+
+export const IMAGES: Readonly<Record<string, Contents>> = {
+  webhook: { bundles: ['webhook.cjs', 'kubeconfig.cjs'] },
+  'scheduler-plugin': { bundles: ['scheduler-plugin.cjs', 'kubeconfig.cjs'] },
+  console: { bundles: ['console.cjs', 'kubeconfig.cjs', 'console'] },
+  // The gate is static: the agent copies it to the node, whose C library may be a different one.
+  'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
+};
+
+/** Architectures of the images, by Node.js' names. */
+const ARCHITECTURES = ['x64', 'arm64'] as const;
+type Architecture = (typeof ARCHITECTURES)[number];
+
+/** The architecture with this name in images (`amd64`) or in Node.js (`x64`); undefined for any other name. */
+export function architectureOf(name: string): Architecture | undefined {
+  return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
+}
+
+/**
+ * The npm packages that an image contains, in ascending order of their paths: those with a file in one of its bundles,
+ * as listed in `dist/inputs.json`, and koffi, which is not bundled.
+ * @throws Error if package-lock.json does not contain one
+ */
+async function packagesOf(
+  { bundles, native = false }: Contents,
+  { root, dist, architecture }: { readonly root: string; readonly dist: string; readonly architecture: Architecture },
+): Promise<readonly (readonly [path: string, locked: LockedPackage])[]> {
+  const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
+  const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
+  const files = Object.entries(inputs)
+    .filter(([bundle]) => bundles.some((one) => bundle === one || bundle.startsWith(`${one}/`)))
+    .flatMap(([, of]) => of);
+  const paths = new Set(files.flatMap((file) => packageFolder(file) ?? []));
+  if (native) for (const name of koffiPackages(architecture)) paths.add(`node_modules/${name}`);
+  return [...paths].sort().map((path) => {
+    const locked = packages[path];
+    if (locked === undefined) throw new Error(`${path}: package-lock.json does not have it; run npm install`);
+    return [path, locked] as const;
+  });
+}
+
+/** koffi, and the package with its module for one architecture. */
+const koffiPackages = (architecture: Architecture): readonly string[] => [
+  'koffi',
+  `@koromix/koffi-linux-${architecture}`,
+];
+
+/** `node_modules/a/node_modules/@b/c/index.js` is in `node_modules/a/node_modules/@b/c`; undefined outside packages. */
+function packageFolder(file: string): string | undefined {
+  return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0];
+}
+
+/**
+ * Inputs of the build that no bundle contains: packages, settings, build scripts, C sources, other files of the page.
+ */
+const READ = [
+  'LICENSE',
+  'build-console.ts',
+  'build.ts',
+  'console',
+  'native',
+  'package-lock.json',
+  'package.json',
+  'packaging',
+  'tsconfig.json',
+];
+
+/**
+ * The text of .dockerignore, which limits the build context to the inputs of the build. The folders are those that the
+ * bundles were built from, so a new one cannot be forgotten.
+ * @param dist contains inputs.json, as `npm run build` writes it
+ */
+export async function ignoreFile(dist: string): Promise<string> {
+  const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
+  const own = Object.values(inputs)
+    .flat()
+    .filter((file) => !file.includes('node_modules/') && !file.includes(':'));
+  const top = new Set([...READ, ...own.map((file) => file.split('/')[0] ?? file)]);
+  const lines = [...top].sort().map((name) => `!${name}`);
+  const head = '# Written by `npm run build:image -- --context`: what a build reads, and nothing else.';
+  return `${[head, '*', ...lines, '**/node_modules'].join('\n')}\n`;
+}
+
+interface Sources {
   readonly root: string;
   readonly dist: string;
   readonly architecture: Architecture;
@@ -32,8 +122,7 @@ export async function assemble(name: string, contents: Contents, out: string, so
   const paths = packages.map(([path]) => path);
   // A module for another architecture is in a separate folder.
   await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licensesOf(paths, [root, dirname(sources.modules)]));
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  const bill = `${JSON.stringify(billOf(`plumbline-${name}`, version, packages), undefined, 2)}\n`;
+  const bill = `${JSON.stringify(billOf(`plumbline-${name}`, packageJson.version, packages), undefined, 2)}\n`;
   await writeFile(join(home, 'sbom.cdx.json'), bill);
   await writeFile(`${out}.cdx.json`, bill);
 }

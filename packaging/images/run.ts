@@ -1,9 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { readArguments, required, runScript, UsageError } from '../arguments.ts';
-import { assemble } from './assemble.ts';
-import { architectureOf, IMAGES } from './contents.ts';
-import { ignoreFile } from './context.ts';
+import { architectureOf, assemble, IMAGES, ignoreFile } from './assemble.ts';
 
 const USAGE = `npm run build:image -- ${Object.keys(IMAGES).join('|')}... --out DIRECTORY [options]
        npm run build:image -- --context

@@ -1,26 +1,95 @@
 import { randomUUID } from 'node:crypto';
-import { draftOf, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
-import { denial, readVerdict, reviewed, type Verdict } from './admission-review.ts';
-import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from './built-in-types.ts';
-import { type Call, optionsObject } from './calls.ts';
+import { draftOf, isObject, type Json, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
+import {
+  apiVersionOf,
+  collectionOf,
+  MUTATING_WEBHOOKS,
+  NAMESPACES,
+  type ResourceType,
+  VALIDATING_WEBHOOKS,
+} from './built-in-types.ts';
 import { ApiError, internal } from './errors.ts';
 import { applyJsonPatch } from './patch.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import type { Target } from './registry.ts';
+import { type Call, optionsObject } from './requests.ts';
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';
 import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
+/** A webhook's decision; the form of its response is checked. */
+interface Verdict {
+  readonly allowed: boolean;
+  readonly patch?: Json;
+  readonly warnings: readonly string[];
+  readonly status: JsonObject | undefined;
+}
+
+const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
+
+/**
+ * Parses an AdmissionReview v1 response as strictly as the API server.
+ * @param mutating false for validating webhooks, which must not patch
+ * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
+ */
+function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
+  if (!isObject(answer) || !isObject(answer.response)) throw invalidAnswer('webhook response was absent');
+  const { response } = answer;
+  if (response.uid !== uid) throw invalidAnswer(`expected response.uid="${uid}", got ${JSON.stringify(response.uid)}`);
+  if (answer.apiVersion !== 'admission.k8s.io/v1' || answer.kind !== 'AdmissionReview') {
+    throw invalidAnswer(
+      `expected webhook response of ${REVIEW}, got ${String(answer.apiVersion)}, Kind=${String(answer.kind)}`,
+    );
+  }
+  if (typeof response.allowed !== 'boolean') throw invalidAnswer('response.allowed must be true or false');
+  const { patch, patchType } = response;
+  const hasPatch = typeof patch === 'string' && patch !== '';
+  if (!mutating && hasPatch)
+    throw invalidAnswer('webhook returned response.patch, which a validating webhook must not');
+  if (hasPatch && !patchType) throw invalidAnswer('webhook returned response.patch but not response.patchType');
+  if (!hasPatch && patchType) throw invalidAnswer('webhook returned response.patchType but not response.patch');
+  if (hasPatch && patchType !== 'JSONPatch') {
+    throw invalidAnswer(`webhook returned invalid response.patchType of ${JSON.stringify(patchType)}`);
+  }
+  return {
+    allowed: response.allowed,
+    warnings: Array.isArray(response.warnings) ? response.warnings.map(String) : [],
+    status: isObject(response.status) ? response.status : undefined,
+    ...(hasPatch && { patch: decodePatch(patch) }),
+  };
+}
+
+function decodePatch(patch: string): Json {
+  try {
+    return JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) as Json;
+  } catch (error) {
+    // The call succeeded but its patch failed: the API server responds with 500 whatever the failure policy is.
+    throw new ApiError(500, 'InternalError', `Internal error occurred: ${(error as Error).message}`, undefined, {
+      cause: error,
+    });
+  }
+}
+
+function invalidAnswer(why: string): Error {
+  return new Error(`received invalid webhook response: ${why}`);
+}
+
+/** The refusal for a webhook's `allowed: false`; its code is at least 400. */
+function denial(webhook: string, status: JsonObject | undefined): ApiError {
+  const by = `admission webhook "${webhook}" denied the request`;
+  const said = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
+  const code = Math.max(400, typeof status?.code === 'number' ? status.code : 0);
+  const reason = typeof status?.reason === 'string' ? status.reason : code === 403 ? 'Forbidden' : '';
+  return new ApiError(code, reason, said === undefined ? `${by} without explanation` : `${by}: ${String(said)}`);
+}
+
+/** The form of an object for a webhook: without undefined fields. */
+const reviewed = (object: KubeObject | undefined): Json => (object ? structuredClone(object) : null);
+
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
-/** One write request. */
-interface Attributes {
+interface Attributes extends Required<Target> {
   readonly operation: Operation;
-  readonly type: ResourceType;
-  /** '' for the resource itself. */
-  readonly subresource: string;
-  readonly namespace: string | undefined;
-  readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
   readonly call: Call;
@@ -45,7 +114,6 @@ export function createAdmission(store: Store, client: WebhookClient) {
     }
   };
 
-  /** Calls one webhook and returns the resulting object. */
   const mutate = async (webhook: Webhook, attributes: Attributes): Promise<KubeObject | undefined> => {
     const verdict = await review(webhook, attributes, true);
     if (!verdict) return attributes.object;
@@ -79,11 +147,7 @@ export function createAdmission(store: Store, client: WebhookClient) {
   };
 
   return {
-    /**
-     * The object after all mutating webhooks of its configurations, if all validating ones accept it.
-     * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
-     * apply
-     */
+    /** The object after all mutating webhooks of its configurations, if all validating ones accept it. */
     async admit(attributes: Attributes) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.

@@ -1,18 +1,45 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { KubeObject, Node, Pod, VirtualMachineInstance } from '../objects.ts';
+import type { Column } from './columns.ts';
 import * as columns from './columns.ts';
-import { collectionOf, type ResourceType } from './resource-types.ts';
 
-type Given = Pick<ResourceType, 'kind' | 'plural'> & Partial<Omit<ResourceType, 'view'>>;
+/** One served resource in one version. `T` is the typed view of its objects. */
+export interface ResourceType<T extends KubeObject = KubeObject> {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly namespaced: boolean;
+  /** Whether only /status can write the status. */
+  readonly hasStatus: boolean;
+  /** Whether it comes from a CustomResourceDefinition. Such objects do not support strategic merge patches. */
+  readonly custom: boolean;
+  readonly names: 'subdomain' | 'label';
+  /** Paths of the fields that field selectors support. */
+  readonly fields: readonly string[];
+  readonly columns: readonly Column[];
+  /** Never set; carries the type of the view. */
+  readonly view?: T;
+}
 
-function define<T extends KubeObject = KubeObject>({
-  namespaced = true,
-  fields = [],
-  ...given
-}: Given): ResourceType<T> {
+export const apiVersionOf = ({ group, version }: Pick<ResourceType, 'group' | 'version'>) =>
+  group === '' ? version : `${group}/${version}`;
+
+/** Name of the collection in the store that contains a resource. */
+export const collectionOf = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>) => `${group}/${plural}`;
+
+function define<T extends KubeObject = KubeObject>(
+  kind: string,
+  plural: string,
+  { namespaced = true, fields = [], ...rest }: Partial<Omit<ResourceType, 'kind' | 'plural' | 'view'>> = {},
+): ResourceType<T> {
   return {
     group: '',
     version: 'v1',
+    kind,
+    plural,
     shortNames: [],
     categories: [],
     namespaced,
@@ -21,30 +48,24 @@ function define<T extends KubeObject = KubeObject>({
     names: 'subdomain',
     fields: ['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...fields],
     columns: columns.ANY,
-    ...given,
+    ...rest,
   };
 }
 
-export const PODS = define<Pod>({
-  kind: 'Pod',
-  plural: 'pods',
+export const PODS = define<Pod>('Pod', 'pods', {
   shortNames: ['po'],
   categories: ['all'],
   hasStatus: true,
   fields: ['spec.nodeName', 'spec.schedulerName', 'spec.serviceAccountName', 'spec.restartPolicy', 'status.phase'],
   columns: columns.POD,
 });
-export const NODES = define<Node>({
-  kind: 'Node',
-  plural: 'nodes',
+export const NODES = define<Node>('Node', 'nodes', {
   shortNames: ['no'],
   namespaced: false,
   hasStatus: true,
   columns: columns.NODE,
 });
-export const NAMESPACES = define({
-  kind: 'Namespace',
-  plural: 'namespaces',
+export const NAMESPACES = define('Namespace', 'namespaces', {
   shortNames: ['ns'],
   namespaced: false,
   hasStatus: true,
@@ -55,62 +76,43 @@ export const NAMESPACES = define({
 const INVOLVED = ['kind', 'name', 'namespace', 'uid', 'apiVersion', 'fieldPath'].map(
   (field) => `involvedObject.${field}`,
 );
-export const EVENTS = define({
-  kind: 'Event',
-  plural: 'events',
+export const EVENTS = define('Event', 'events', {
   shortNames: ['ev'],
   fields: ['reason', 'type', 'reportingComponent', ...INVOLVED],
   columns: columns.EVENT,
 });
-export const SECRETS = define({ kind: 'Secret', plural: 'secrets' });
-export const LEASES = define({
-  group: 'coordination.k8s.io',
-  kind: 'Lease',
-  plural: 'leases',
-  columns: columns.LEASE,
-});
+export const SECRETS = define('Secret', 'secrets');
+export const LEASES = define('Lease', 'leases', { group: 'coordination.k8s.io', columns: columns.LEASE });
 
 const ADMISSION = { group: 'admissionregistration.k8s.io', namespaced: false };
-export const MUTATING_WEBHOOKS = define({
-  ...ADMISSION,
-  kind: 'MutatingWebhookConfiguration',
-  plural: 'mutatingwebhookconfigurations',
-});
-export const VALIDATING_WEBHOOKS = define({
-  ...ADMISSION,
-  kind: 'ValidatingWebhookConfiguration',
-  plural: 'validatingwebhookconfigurations',
-});
+export const MUTATING_WEBHOOKS = define('MutatingWebhookConfiguration', 'mutatingwebhookconfigurations', ADMISSION);
+export const VALIDATING_WEBHOOKS = define(
+  'ValidatingWebhookConfiguration',
+  'validatingwebhookconfigurations',
+  ADMISSION,
+);
 
 const KUBEVIRT = { group: 'kubevirt.io', categories: ['all'], custom: true };
-export const VIRTUAL_MACHINES = define({
+export const VIRTUAL_MACHINES = define('VirtualMachine', 'virtualmachines', {
   ...KUBEVIRT,
-  kind: 'VirtualMachine',
-  plural: 'virtualmachines',
   shortNames: ['vm', 'vms'],
   hasStatus: true,
   columns: columns.VIRTUAL_MACHINE,
 });
 /** KubeVirt's CRD of instances has no status subresource: virt-controller and virt-handler write whole objects. */
-export const VIRTUAL_MACHINE_INSTANCES = define<VirtualMachineInstance>({
-  ...KUBEVIRT,
-  kind: 'VirtualMachineInstance',
-  plural: 'virtualmachineinstances',
-  shortNames: ['vmi', 'vmis'],
-  columns: columns.VIRTUAL_MACHINE_INSTANCE,
-});
-export const NETWORK_ATTACHMENT_DEFINITIONS = define({
+export const VIRTUAL_MACHINE_INSTANCES = define<VirtualMachineInstance>(
+  'VirtualMachineInstance',
+  'virtualmachineinstances',
+  { ...KUBEVIRT, shortNames: ['vmi', 'vmis'], columns: columns.VIRTUAL_MACHINE_INSTANCE },
+);
+export const NETWORK_ATTACHMENT_DEFINITIONS = define('NetworkAttachmentDefinition', 'network-attachment-definitions', {
   group: 'k8s.cni.cncf.io',
-  kind: 'NetworkAttachmentDefinition',
-  plural: 'network-attachment-definitions',
   shortNames: ['net-attach-def'],
   custom: true,
 });
-export const NODE_TOPOLOGIES = define({
+export const NODE_TOPOLOGIES = define(NODE_TOPOLOGY_API.kind, NODE_TOPOLOGY_API.plural, {
   group: NODE_TOPOLOGY_API.group,
   version: NODE_TOPOLOGY_API.version,
-  kind: NODE_TOPOLOGY_API.kind,
-  plural: NODE_TOPOLOGY_API.plural,
   shortNames: ['ntopo'],
   namespaced: false,
   hasStatus: true,
@@ -123,20 +125,13 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   NODES,
   NAMESPACES,
   EVENTS,
-  define({ kind: 'ConfigMap', plural: 'configmaps', shortNames: ['cm'] }),
+  define('ConfigMap', 'configmaps', { shortNames: ['cm'] }),
   SECRETS,
-  define({ kind: 'ServiceAccount', plural: 'serviceaccounts', shortNames: ['sa'] }),
-  define({
-    kind: 'Service',
-    plural: 'services',
-    shortNames: ['svc'],
-    categories: ['all'],
-    hasStatus: true,
-    names: 'label',
-  }),
+  define('ServiceAccount', 'serviceaccounts', { shortNames: ['sa'] }),
+  define('Service', 'services', { shortNames: ['svc'], categories: ['all'], hasStatus: true, names: 'label' }),
   LEASES,
-  define({ kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] }),
-  define({ group: 'discovery.k8s.io', kind: 'EndpointSlice', plural: 'endpointslices' }),
+  define('Endpoints', 'endpoints', { shortNames: ['ep'] }),
+  define('EndpointSlice', 'endpointslices', { group: 'discovery.k8s.io' }),
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINES,

@@ -1,5 +1,12 @@
-import { at, type Json, type JsonObject, type KubeObject } from '../objects.ts';
-import type { Column, ResourceType } from './resource-types.ts';
+import { at, type Json, type KubeObject } from '../objects.ts';
+
+/** A column of `kubectl get`. Columns with `priority` 1 only appear with `-o wide`. */
+export interface Column {
+  readonly name: string;
+  readonly type?: string;
+  readonly priority?: number;
+  cell(object: KubeObject, now: number): Json;
+}
 
 /** Columns of `kubectl get` for each resource: those of the real server, as far as the sandbox has the data. */
 
@@ -15,7 +22,6 @@ const column = (name: string, value: string | Column['cell'], priority = 0): Col
 
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
-/** The status of a condition. */
 const conditionOf = (object: KubeObject, type: string) => {
   return at(
     list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type),
@@ -137,48 +143,3 @@ export const NODE_TOPOLOGY: readonly Column[] = [
   column('Kubelet', 'status.kubeletVersion', 1),
   AGE,
 ];
-
-/** The part of each object that a Table contains in addition to the cells. */
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
-
-/** Whether a client requests a Table: the first supported media type of its Accept header decides. */
-export function wantsTable(accept: string | undefined): boolean {
-  for (const part of (accept ?? '').split(',')) {
-    const [media, ...parameters] = part.split(';').map((text) => text.trim());
-    if (media !== 'application/json' && media !== '*/*') continue;
-    const given = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
-    const as = given.get('as');
-    if (as === undefined) return false;
-    if (as === 'Table' && given.get('g') === 'meta.k8s.io' && given.get('v') === 'v1') return true;
-  }
-  return false;
-}
-
-export function tableOf(
-  type: ResourceType,
-  objects: readonly KubeObject[],
-  metadata: JsonObject,
-  include: IncludeObject,
-  now: number,
-): JsonObject {
-  return {
-    kind: 'Table',
-    apiVersion: 'meta.k8s.io/v1',
-    metadata,
-    columnDefinitions: type.columns.map(({ name, type: kind = 'string', priority = 0 }) => ({
-      name,
-      type: kind,
-      format: name === 'Name' ? 'name' : '',
-      description: '',
-      priority,
-    })),
-    rows: objects.map((object) => ({
-      cells: type.columns.map((column) => column.cell(object, now)),
-      ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
-    })),
-  };
-}
-
-function partial({ metadata }: KubeObject): JsonObject {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
-}

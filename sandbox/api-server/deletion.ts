@@ -1,21 +1,18 @@
 import { at, draftOf, type KubeObject } from '../objects.ts';
-import { typeOfCollection } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
-import { ApiError, conflict } from './errors.ts';
+import { type ResourceType, typeOfCollection } from './built-in-types.ts';
+import { ApiError, assertSame } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
-import type { ResourceType } from './resource-types.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 import type { Change, Store } from './store.ts';
 
 /** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */
 export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
 
-/**
- * Decides the effect of a DELETE.
- * @throws ApiError 409 if a precondition does not hold
- */
 export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
-  checkPreconditions(type, object, options);
+  const { uid, resourceVersion } = options.preconditions ?? {};
+  assertSame(type, object.metadata.name, 'UID', uid, object.metadata.uid);
+  assertSame(type, object.metadata.name, 'ResourceVersion', resourceVersion, object.metadata.resourceVersion);
   const grace = gracePeriodSeconds(type, object, options);
   const { metadata } = object;
   const held = (metadata.finalizers?.length ?? 0) > 0;
@@ -45,18 +42,6 @@ function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: Del
   if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
   const own = at(object, 'spec', 'terminationGracePeriodSeconds');
   return Math.max(0, options.gracePeriodSeconds ?? (typeof own === 'number' ? own : 30));
-}
-
-function checkPreconditions(type: ResourceType, { metadata }: KubeObject, { preconditions }: DeleteOptions): void {
-  if (preconditions?.uid !== undefined && preconditions.uid !== metadata.uid) {
-    const why = `Precondition failed: UID in precondition: ${preconditions.uid}, UID in object meta: ${metadata.uid}`;
-    throw conflict(type, metadata.name, why);
-  }
-  const version = preconditions?.resourceVersion;
-  if (version !== undefined && version !== metadata.resourceVersion) {
-    const why = `Precondition failed: ResourceVersion in precondition: ${version}, ResourceVersion in object meta: ${metadata.resourceVersion}`;
-    throw conflict(type, metadata.name, why);
-  }
 }
 
 interface GarbageDeps {

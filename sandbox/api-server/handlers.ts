@@ -1,29 +1,29 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
-import { boundedWarnings } from './admission-review.ts';
-import { NAMESPACES } from './built-in-types.ts';
-import type { Call } from './calls.ts';
-import { tableOf, wantsTable } from './columns.ts';
+import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
-import { contentType, readBody, sendJson, warningHeader } from './http.ts';
-import { listPage } from './list.ts';
+import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
 import type { Target } from './registry.ts';
 import {
+  boundedWarnings,
+  type Call,
+  contentType,
   type Exchange,
   type HandlerDeps,
-  includeOf,
+  readBody,
   readDeleteOptions,
   readDryRun,
   readFieldValidation,
   readSelectors,
-} from './request-options.ts';
-import { apiVersionOf } from './resource-types.ts';
+  sendJson,
+  warningHeader,
+} from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
 import { streamWatch } from './watch.ts';
 
 /**
- * Handles a request on a resource and returns the warnings of its webhooks.
+ * Handles a request on a resource, with the warnings of its webhooks.
  * @throws ApiError; the caller converts it into a Status
  */
 export async function handleResource(deps: HandlerDeps, exchange: Exchange): Promise<void> {
@@ -38,55 +38,41 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
     ...(fieldValidation && { fieldValidation }),
     warn: (text) => void warnings.push(text),
   };
+  let answer: Answer | undefined;
   try {
-    const answer =
+    answer =
       route.name === undefined
         ? await handleCollection(deps, exchange, call)
         : await handleObject(deps, exchange, { ...route, name: route.name }, call);
-    if (answer) {
-      setWarnings(exchange, warnings);
-      sendJson(response, answer.status, shaped(deps, exchange, answer));
-    }
-  } catch (error) {
-    setWarnings(exchange, warnings);
-    throw error;
   } finally {
+    if (warnings.length > 0 && !response.headersSent) {
+      response.setHeader('warning', boundedWarnings(warnings).map(warningHeader));
+    }
     // An unread body would precede the next request on this connection.
     request.resume();
   }
-}
-
-function setWarnings({ response }: Exchange, warnings: readonly string[]): void {
-  if (warnings.length === 0 || response.headersSent) return;
-  response.setHeader('warning', boundedWarnings(warnings).map(warningHeader));
-}
-
-/** One object in the form that the client requested: the object, or a Table with one row. */
-function shaped(deps: HandlerDeps, { request, route, query }: Exchange, { body }: Answer) {
-  if (body.kind !== route.type.kind || !wantsTable(request.headers.accept)) return body;
+  if (answer === undefined) return;
+  const { status, body } = answer;
+  if (body.kind !== route.type.kind || !wantsTable(request.headers.accept)) return sendJson(response, status, body);
   const object = body as KubeObject;
   const metadata = { resourceVersion: object.metadata.resourceVersion ?? '' };
-  return tableOf(route.type, [object], metadata, includeOf(query), deps.now());
+  sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query), deps.now()));
 }
 
-/**
- * Handles a request on a collection. Lists and watches write their own response and return undefined.
- * @throws ApiError
- */
+/** Watches write their own response and return undefined. */
 async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
   const { request, route, query } = exchange;
   const { type, namespace } = route;
   switch (request.method) {
     case 'GET': {
       const matches = readSelectors(exchange);
-      const watch = query.get('watch');
-      if (watch === 'true' || watch === '1') streamWatch(deps, exchange, matches);
-      else list(deps, exchange, matches);
+      if (query.get('watch') !== 'true' && query.get('watch') !== '1') return list(deps, exchange, matches);
+      streamWatch(deps, exchange, matches);
       return undefined;
     }
     case 'POST': {
       if (type.namespaced && namespace === undefined) throw methodNotAllowed();
-      const body = (await readBody(request)) ?? null;
+      const body = await readBody(request);
       return { status: 201, body: await deps.registry.create(type, namespace, body, call) };
     }
     case 'DELETE': {
@@ -102,7 +88,7 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
   }
 }
 
-function list(deps: HandlerDeps, { route, query, response, request }: Exchange, matches: Predicate): void {
+function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: Predicate): Answer {
   const { type, namespace } = route;
   const token = query.get('continue') ?? undefined;
   const page = listPage(deps.store, type, { namespace, matches, token, limit: Number(query.get('limit') ?? 0) });
@@ -111,12 +97,10 @@ function list(deps: HandlerDeps, { route, query, response, request }: Exchange, 
     ...(page.token !== undefined && { continue: page.token }),
     ...(page.remaining !== undefined && { remainingItemCount: page.remaining }),
   };
-  if (wantsTable(request.headers.accept)) {
-    sendJson(response, 200, tableOf(type, page.items, metadata, includeOf(query), deps.now()));
-    return;
-  }
-  const items = page.items as KubeObject[];
-  sendJson(response, 200, { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items });
+  const body = wantsTable(request.headers.accept)
+    ? tableOf(type, page.items, metadata, includeOf(query), deps.now())
+    : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items: page.items as KubeObject[] };
+  return { status: 200, body };
 }
 
 interface Answer {
@@ -133,16 +117,16 @@ const success = (details?: JsonObject): JsonObject => ({
   code: 200,
 });
 
-/**
- * Handles a request on one object or its subresource.
- * @throws ApiError
- */
 async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
   const { request, route } = exchange;
   const { registry } = deps;
   const { type, subresource } = route;
   if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
-    return handlePodSubresource(deps, exchange, target, call);
+    if (request.method !== 'POST') throw methodNotAllowed();
+    const body = await readBody(request);
+    if (subresource === 'binding') await bindPod(registry, target, body, call, deps.now());
+    else await evictPod(registry, { ...target, subresource: '' }, body, call);
+    return { status: 201, body: success() };
   }
   if (type.kind === 'VirtualMachineInstance' && subresource === 'unpause') {
     if (request.method !== 'PUT') throw methodNotAllowed();
@@ -155,9 +139,9 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
     case 'GET':
       return { status: 200, body: registry.get(target) };
     case 'PUT':
-      return { status: 200, body: await registry.update(target, (await readBody(request)) ?? null, call) };
+      return { status: 200, body: await registry.update(target, await readBody(request), call) };
     case 'PATCH': {
-      const patch = (await readBody(request)) ?? null;
+      const patch = await readBody(request);
       return { status: 200, body: await registry.patch(target, contentType(request), patch, call) };
     }
     case 'DELETE':
@@ -166,19 +150,6 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
     default:
       throw methodNotAllowed();
   }
-}
-
-async function handlePodSubresource(
-  { registry, now }: HandlerDeps,
-  { request, route }: Exchange,
-  target: Target,
-  call: Call,
-): Promise<Answer> {
-  if (request.method !== 'POST') throw methodNotAllowed();
-  const body = (await readBody(request)) ?? null;
-  if (route.subresource === 'binding') await bindPod(registry, target, body, call, now());
-  else await evictPod(registry, { ...target, subresource: '' }, body, call);
-  return { status: 201, body: success() };
 }
 
 async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {

@@ -1,10 +1,10 @@
-import type { KubeObject } from '../objects.ts';
+import type { JsonObject, KubeObject } from '../objects.ts';
+import { collectionOf, type ResourceType } from './built-in-types.ts';
 import { badRequest, expired } from './errors.ts';
-import { collectionOf, type ResourceType } from './resource-types.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
-export interface ListOptions {
+interface ListOptions {
   readonly namespace?: string | undefined;
   readonly matches: Predicate;
   /** Largest number of objects; 0 for all. */
@@ -13,19 +13,10 @@ export interface ListOptions {
   readonly token?: string | undefined;
 }
 
-export interface Page {
-  readonly items: readonly KubeObject[];
-  /** The version of the list; a watch can continue from it. */
-  readonly version: number;
-  readonly token?: string;
-  readonly remaining?: number;
-}
-
 /**
- * Lists objects by key. Every page of a list has the state at the version of the first page.
- * @throws ApiError 400 for an invalid token, 410 if the first page is too old
+ * Lists objects by key, with the version from which a watch can continue. Every page of a list has the state at the version of the first page.
  */
-export function listPage(store: Store, type: ResourceType, options: ListOptions): Page {
+export function listPage(store: Store, type: ResourceType, options: ListOptions) {
   const { namespace, matches, limit = 0, token } = options;
   const from = token === undefined ? undefined : readToken(token);
   const version = from?.version ?? store.version;
@@ -45,22 +36,69 @@ export function listPage(store: Store, type: ResourceType, options: ListOptions)
   const items = page.map(([, object]) => object);
   const last = page.at(-1);
   if (last === undefined || page.length === wanted.length) return { items, version };
-  return { items, version, token: writeToken(version, last[0]), remaining: wanted.length - page.length };
-}
-
-function writeToken(version: number, after: string): string {
-  return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: after })).toString('base64url');
+  const next = JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: last[0] });
+  const remaining = wanted.length - page.length;
+  return { items, version, token: Buffer.from(next).toString('base64url'), remaining };
 }
 
 function readToken(token: string): { version: number; after: string } {
   try {
-    const { rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString('utf8')) as {
-      rv: unknown;
-      start: unknown;
-    };
+    const text = Buffer.from(token, 'base64url').toString('utf8');
+    const { rv, start } = JSON.parse(text) as { rv: unknown; start: unknown };
     if (typeof rv === 'number' && typeof start === 'string') return { version: rv, after: start };
   } catch (error) {
     throw badRequest('continue key is not valid', { cause: error });
   }
   throw badRequest('continue key is not valid');
+}
+
+/** The part of each object that a Table contains in addition to the cells. */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+/** Whether a client requests a Table: the first supported media type of its Accept header decides. */
+export function wantsTable(accept: string | undefined): boolean {
+  for (const part of (accept ?? '').split(',')) {
+    const [media, ...parameters] = part.split(';').map((text) => text.trim());
+    if (media !== 'application/json' && media !== '*/*') continue;
+    const given = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
+    const as = given.get('as');
+    if (as === undefined) return false;
+    if (as === 'Table' && given.get('g') === 'meta.k8s.io' && given.get('v') === 'v1') return true;
+  }
+  return false;
+}
+
+export function tableOf(
+  type: ResourceType,
+  objects: readonly KubeObject[],
+  metadata: JsonObject,
+  include: IncludeObject,
+  now: number,
+): JsonObject {
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: type.columns.map(({ name, type: kind = 'string', priority = 0 }) => ({
+      name,
+      type: kind,
+      format: name === 'Name' ? 'name' : '',
+      description: '',
+      priority,
+    })),
+    rows: objects.map((object) => ({
+      cells: type.columns.map((column) => column.cell(object, now)),
+      ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
+    })),
+  };
+}
+
+function partial({ metadata }: KubeObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+}
+
+/** How much of each object a row of a Table contains. */
+export function includeOf(query: URLSearchParams): IncludeObject {
+  const include = query.get('includeObject');
+  return include === 'None' || include === 'Object' ? include : 'Metadata';
 }

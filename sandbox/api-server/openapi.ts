@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
-import { BUILT_IN_TYPES } from './built-in-types.ts';
-import { apiVersionOf, type ResourceType } from './resource-types.ts';
+import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from './built-in-types.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
 export type Components = Readonly<Record<string, JsonObject>>;
 
-/** The served types as OpenAPI v3. */
 export type OpenApi = ReturnType<typeof createOpenApi>;
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
@@ -39,7 +37,6 @@ export function createOpenApi(published: Components) {
     kinds.get(`${group}/${version}/${kind}`) ?? [...group.split('.').reverse(), version, kind].join('.');
   const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? openSchema(type);
 
-  /** The schemas of types, with all schemas that they refer to. */
   const withReferences = (types: readonly ResourceType[]): JsonObject => {
     const found: JsonObject = {};
     const add = (name: string, schema: JsonObject | undefined): void => {
@@ -87,7 +84,6 @@ export function createOpenApi(published: Components) {
 /** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
 const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 
-/** The schema of a type that has no published one. */
 function openSchema({ group, version, kind }: ResourceType): JsonObject {
   return {
     type: 'object',

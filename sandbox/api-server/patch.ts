@@ -1,7 +1,7 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
+import type { ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
 
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';
@@ -16,8 +16,6 @@ const MOST_OPERATIONS = 10_000;
  *
  * Server-side apply is a merge here. There is no field ownership, so an apply never conflicts, and a field that a later
  * apply omits stays.
- * @throws ApiError 400 if the body is not such a patch, 415 for a format that the resource does not support, 422 if a
- * JSON patch does not apply
  */
 export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: Json): KubeObject {
   switch (format) {
@@ -35,32 +33,21 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
   }
 }
 
-/**
- * Applies a JSON patch (RFC 6902) completely or not at all.
- * @throws ApiError 400, 413 or 422
- */
+/** Applies a JSON patch (RFC 6902) completely or not at all. */
 export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isObject)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
   }
   if (patch.length > MOST_OPERATIONS) {
-    throw new ApiError(
-      413,
-      'RequestEntityTooLarge',
-      `The allowed maximum operations in a JSON patch is ${MOST_OPERATIONS}, got ${patch.length}`,
-    );
+    const why = `The allowed maximum operations in a JSON patch is ${MOST_OPERATIONS}, got ${patch.length}`;
+    throw new ApiError(413, 'RequestEntityTooLarge', why);
   }
   try {
     return jsonPatch.applyPatch(structuredClone(current), patch as unknown as Operation[], true).newDocument;
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n');
-    throw new ApiError(
-      422,
-      'Invalid',
-      `the server rejected our request due to an error in our request: ${reason}`,
-      undefined,
-      { cause: error },
-    );
+    const why = `the server rejected our request due to an error in our request: ${reason}`;
+    throw new ApiError(422, 'Invalid', why, undefined, { cause: error });
   }
 }
 
@@ -112,7 +99,6 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
 /**
  * Merges `patch` into `target` and returns the result; does not change `target`. Lists of texts are replaced, and the
  * directives about the order of lists and about keys to keep are ignored: no client here depends on them.
- * @throws ApiError 400 for an unknown `$patch` directive or an item without its merge key
  */
 export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObject {
   if (patch.$patch === 'replace') {

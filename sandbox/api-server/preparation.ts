@@ -11,8 +11,8 @@ import {
   type Pod,
   sameJson,
 } from '../objects.ts';
-import { badRequest, conflict, MODIFIED } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
+import type { ResourceType } from './built-in-types.ts';
+import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
 /** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
@@ -29,7 +29,6 @@ function generateName(base: string): string {
 /**
  * A new object in the form that is stored: defaults and system fields are set, and a status that the client may not set
  * is removed.
- * @throws ApiError 400 if the client sends a resourceVersion
  */
 export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
   const object = draftOf(sent);
@@ -55,7 +54,6 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   return object;
 }
 
-/** Sets the defaults of optional fields, before admission. */
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
   if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
   const { spec } = object as Pod;
@@ -68,16 +66,14 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
     container.resources ??= {};
     const { limits } = container.resources;
     if (limits) container.resources.requests = { ...limits, ...container.resources.requests };
-    for (const amounts of [container.resources.limits, container.resources.requests]) normaliseAmounts(amounts);
+    for (const amounts of [container.resources.limits ?? {}, container.resources.requests ?? {}]) {
+      // JSON allows a bare number for a quantity; it is stored as a string.
+      for (const [name, amount] of Object.entries<unknown>(amounts)) {
+        if (typeof amount === 'number') amounts[name] = String(amount);
+      }
+    }
   }
   return object;
-}
-
-/** JSON allows a bare number for a quantity; it is stored as a string. */
-function normaliseAmounts(amounts: Record<string, Json> | undefined): void {
-  for (const [name, amount] of Object.entries(amounts ?? {})) {
-    if (amounts && typeof amount === 'number') amounts[name] = String(amount);
-  }
 }
 
 const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
@@ -85,7 +81,6 @@ const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) 
 /**
  * An update in the form that is stored: system fields come from the current object, spec and status only change through
  * their own paths, and the generation increases if anything but metadata and status changed.
- * @throws ApiError 409 if the resourceVersion or uid differs from the current one, 400 if the name differs
  */
 export function prepareUpdate(
   type: ResourceType,
@@ -99,10 +94,7 @@ export function prepareUpdate(
   if (metadata.name !== old.name) {
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
   }
-  if (metadata.uid && metadata.uid !== old.uid) {
-    const why = `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.uid}`;
-    throw conflict(type, old.name, why);
-  }
+  assertSame(type, old.name, 'UID', metadata.uid || undefined, old.uid);
   if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
     throw conflict(type, old.name, MODIFIED);
   }
@@ -118,7 +110,8 @@ export function prepareUpdate(
     else kept[field] = old[field];
   }
   next.metadata = kept as Meta;
-  if (!sameJson(contents(current), contents(next)) && old.generation !== undefined) {
+  const contents = { ...current, metadata: {}, status: {} };
+  if (!sameJson(contents, { ...next, metadata: {}, status: {} }) && old.generation !== undefined) {
     next.metadata.generation = old.generation + 1;
   }
   return next;
@@ -148,15 +141,11 @@ function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObjec
   return { ...rest, metadata, ...(wanted.status !== undefined && { status: wanted.status }) } as KubeObject;
 }
 
-function contents({ metadata: _metadata, status: _status, ...rest }: KubeObject) {
-  return rest;
-}
-
 /**
  * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
  * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
  */
-export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let asksForAnything = false;
   let guaranteed = true;

@@ -1,13 +1,12 @@
 import { type Json, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
-import { NAMESPACES } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
-import { type Deletion, deletionOf, isFinished } from './deletion.ts';
-import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound, strictDecoding } from './errors.ts';
+import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
+import { deletionOf, isFinished } from './deletion.ts';
+import { badRequest, conflict, MODIFIED, notFound, refusal } from './errors.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
 
@@ -25,7 +24,7 @@ export interface Target {
  */
 export type Registry = ReturnType<typeof createRegistry>;
 
-export interface RegistryDeps {
+interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
   readonly openApi: Pick<OpenApi, 'unknownFields'>;
@@ -47,16 +46,17 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return object;
   };
 
-  const admit = (target: Target, operation: Operation, object?: KubeObject, oldObject?: KubeObject, call?: Call) => {
-    const { type, namespace, name, subresource = '' } = target;
-    return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
-  };
+  const admit = (target: Target, operation: Operation, call: Call, object?: KubeObject, oldObject?: KubeObject) =>
+    admission.admit({ subresource: '', ...target, operation, object, oldObject, call });
 
-  /** Checks for unknown fields, if the client requested it. @throws ApiError 400 */
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
     const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
-    if (unknown.length > 0 && fieldValidation === 'Strict') throw strictDecoding(type, unknown);
+    if (unknown.length > 0 && fieldValidation === 'Strict') {
+      const { kind, version } = type;
+      const why = `strict decoding error: ${unknown.join(', ')}`;
+      throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
+    }
     for (const text of unknown) warn(text);
     return object;
   };
@@ -68,7 +68,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const current = get(target);
       const wanted = prepareUpdate(type, subresource, current, edit(current));
-      const admitted = (await admit(target, 'UPDATE', wanted, current, call)) ?? wanted;
+      const admitted = (await admit(target, 'UPDATE', call, wanted, current)) ?? wanted;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
       if (store.get(collection, key) !== current) continue;
@@ -93,29 +93,27 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!home) throw notFound(NAMESPACES, namespace);
       if (home.metadata.deletionTimestamp) {
         const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-        throw forbidden(type, sent.metadata.name ?? '', why);
+        throw refusal(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
       }
     } else {
       delete sent.metadata.namespace;
     }
     const target = { type, namespace, name: sent.metadata.name ?? '' };
     const defaulted = applyDefaults(type, structuredClone(sent));
-    const admitted = (await admit(target, 'CREATE', defaulted, undefined, call)) ?? defaulted;
+    const admitted = (await admit(target, 'CREATE', call, defaulted)) ?? defaulted;
     const object = prepareCreate(type, applyDefaults(type, admitted), now());
     validate(type, object);
     const key = keyOf(namespace, object.metadata.name);
-    if (store.get(collectionOf(type), key)) throw alreadyExists(type, object.metadata.name);
+    if (store.get(collectionOf(type), key)) {
+      throw refusal(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
+    }
     return call.dryRun ? object : store.put(collectionOf(type), key, object);
   };
 
   return {
-    /** @throws ApiError 404 */
     get,
-    /** Applies a change and repeats it after conflicts; for subresources such as binding. */
     change,
-    /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
     create,
-    /** Replaces an object. @throws ApiError 400, 404, 409, 422, or a webhook's refusal */
     update(target: Target, body: Json, call: Call) {
       const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
@@ -124,19 +122,14 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!sent.metadata.name) throw badRequest('name must be provided');
       return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
     },
-    /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
     async patch(target: Target, format: string, body: Json, call: Call) {
       const { type, namespace, name } = target;
       if (format === APPLY_PATCH) {
         if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
         checkForm(type, apiVersionOf(type), body);
         if (!find(target) && !target.subresource) {
-          return create(
-            type,
-            namespace,
-            { ...(body as KubeObject), metadata: { ...(body as KubeObject).metadata, name } },
-            call,
-          );
+          const sent = body as KubeObject;
+          return create(type, namespace, { ...sent, metadata: { ...sent.metadata, name } }, call);
         }
       }
       return change(target, call, (current) => {
@@ -144,12 +137,11 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
       });
     },
-    /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
     async delete(target: Target, options: DeleteOptions, call: Call) {
       const { type, name } = target;
-      await admit(target, 'DELETE', undefined, get(target), call);
+      await admit(target, 'DELETE', call, undefined, get(target));
       const current = get(target);
-      const deletion: Deletion = deletionOf(type, current, options, now());
+      const deletion = deletionOf(type, current, options, now());
       if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
       const key = keyOf(target.namespace, name);
       if (deletion.kind === 'none') return { object: current, gone: false };

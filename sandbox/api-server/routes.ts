@@ -1,5 +1,5 @@
-import { typeAt } from './built-in-types.ts';
-import type { ResourceType } from './resource-types.ts';
+import type { JsonObject } from '../objects.ts';
+import { apiVersionOf, BUILT_IN_TYPES, type ResourceType, typeAt } from './built-in-types.ts';
 import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
 /** The resource of a path under /api or /apis. */
@@ -40,3 +40,72 @@ export function findRoute(path: string): Route | undefined {
   if (type.namespaced && namespace === undefined && name !== undefined) return undefined;
   return { type, namespace, name, subresource };
 }
+
+const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+
+const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
+
+/** The discovery document at `path`, or undefined if discovery has no such path. */
+export function discover(path: string, serverAddress: string): JsonObject | undefined {
+  const trimmed = path.replace(/\/+$/, '');
+  switch (trimmed) {
+    case '/version':
+      return VERSION;
+    case '/api': {
+      const serverAddressByClientCIDRs = [{ clientCIDR: '0.0.0.0/0', serverAddress }];
+      return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs };
+    }
+    case '/apis':
+      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [...GROUPS.values()].map(describeGroup) };
+    case '/api/v1':
+      return resourceList('v1');
+  }
+  const [, group = '', version] = /^\/apis\/([^/]+)(?:\/([^/]+))?$/.exec(trimmed) ?? [];
+  const served = GROUPS.get(group);
+  if (served === undefined) return undefined;
+  if (version === undefined) return { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(served) };
+  return version === served.version ? resourceList(apiVersionOf(served)) : undefined;
+}
+
+const VERSION: JsonObject = {
+  major: '1',
+  minor: '36',
+  gitVersion: 'v1.36.0+plumbline-sandbox',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: '',
+  compiler: '',
+  platform: 'node',
+};
+
+function describeGroup(type: ResourceType): JsonObject {
+  const version = { groupVersion: apiVersionOf(type), version: type.version };
+  return { name: type.group, versions: [version], preferredVersion: version };
+}
+
+function resourceList(groupVersion: string): JsonObject {
+  const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === groupVersion);
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
+}
+
+function describeType({ plural, kind, namespaced, shortNames, categories, hasStatus }: ResourceType): JsonObject[] {
+  const subresource = (name: string, rest: JsonObject): JsonObject => {
+    return { name: `${plural}/${name}`, singularName: '', namespaced, ...rest };
+  };
+  const lists = {
+    ...(shortNames.length > 0 && { shortNames: [...shortNames] }),
+    ...(categories.length > 0 && { categories: [...categories] }),
+  };
+  return [
+    { name: plural, singularName: kind.toLowerCase(), namespaced, kind, verbs: VERBS, ...lists },
+    ...(hasStatus ? [subresource('status', { kind, verbs: ['get', 'patch', 'update'] })] : []),
+    ...(kind === 'Pod' ? POD_SUBRESOURCES.map(({ name, ...rest }) => subresource(name, rest)) : []),
+  ];
+}
+
+/** Their objects belong to other kinds. */
+const POD_SUBRESOURCES = [
+  { name: 'binding', kind: 'Binding', verbs: ['create'] },
+  { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
+];

@@ -1,24 +1,18 @@
 import { at, type JsonObject, type KubeObject } from '../objects.ts';
+import type { ResourceType } from './built-in-types.ts';
 import { badRequest } from './errors.ts';
-import type { ResourceType } from './resource-types.ts';
 
 export type Predicate = (object: KubeObject) => boolean;
 
 type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
-/**
- * Parses a label selector in text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
- * @throws ApiError 400 if it is malformed
- */
+/** Parses a label selector in text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`. */
 export function labelSelector(text: string): Predicate {
   const tests = splitOutsideParentheses(text).map(labelTest);
   return ({ metadata }) => tests.every((test) => test(metadata.labels ?? {}));
 }
 
-/**
- * Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything.
- * @throws ApiError 400 for an unknown operator
- */
+/** Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything. */
 export function labelSelectorObject(selector: JsonObject | undefined): LabelTest {
   const tests: LabelTest[] = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>).map(
     ([key, value]) =>
@@ -35,10 +29,7 @@ export function labelSelectorObject(selector: JsonObject | undefined): LabelTest
   return (labels) => tests.every((test) => test(labels));
 }
 
-/**
- * Parses a field selector (`metadata.name=x,status.phase!=Running`) over the fields that the resource supports.
- * @throws ApiError 400 for a field that the resource does not support
- */
+/** Parses a field selector (`metadata.name=x,status.phase!=Running`) over the fields that the resource supports. */
 export function fieldSelector(type: ResourceType, text: string): Predicate {
   const tests = text
     .split(',')

@@ -5,16 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
-import type { User } from './calls.ts';
 import { collectGarbage } from './deletion.ts';
-import { discover } from './discovery.ts';
-import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
+import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
-import { sendJson } from './http.ts';
 import { type Components, createOpenApi } from './openapi.ts';
+import { timestamp } from './preparation.ts';
 import { createRegistry } from './registry.ts';
-import type { HandlerDeps } from './request-options.ts';
-import { findRoute } from './routes.ts';
+import { type HandlerDeps, sendJson, type User } from './requests.ts';
+import { discover, findRoute } from './routes.ts';
 import { createStore } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 
@@ -33,7 +31,6 @@ export interface ApiServerOptions {
   readonly components?: Components;
   /** Returns the current time in ms since 1970. */
   readonly now?: () => number;
-  /** Called with every internal error of the server. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -49,7 +46,7 @@ const BEARER = /^Bearer (.+)$/i;
  */
 export function createApiServer(options: ApiServerOptions = {}) {
   const { now = Date.now, onFault = () => {} } = options;
-  const store = createStore(options.history === undefined ? {} : { history: options.history });
+  const store = createStore(options.history);
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
   const openApi = createOpenApi(options.components ?? {});
@@ -67,7 +64,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
       return;
     }
     const user = tokens.get(BEARER.exec(request.headers.authorization ?? '')?.[1] ?? '');
-    if (!user) throw unauthorized();
+    if (!user) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
     const discovered =
       request.method === 'GET'
         ? (discover(pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
@@ -140,7 +137,7 @@ function firstNamespace(name: string, now: number) {
     metadata: {
       name,
       uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
-      creationTimestamp: `${new Date(now).toISOString().slice(0, 19)}Z`,
+      creationTimestamp: timestamp(now),
       labels: { 'kubernetes.io/metadata.name': name },
     },
     status: { phase: 'Active' },

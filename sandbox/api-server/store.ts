@@ -13,16 +13,12 @@ export interface Change {
 
 export type Store = ReturnType<typeof createStore>;
 
-export interface StoreOptions {
-  /** Number of changes that are kept for watches that start in the past. Default 5,000, minimum 0. */
-  readonly history?: number;
-}
-
 /**
  * Creates a store in memory: objects by collection and key, one version counter, a limited history. Stored objects
  * never change.
+ * @param maxHistory number of changes that are kept for watches that start in the past, minimum 0
  */
-export function createStore({ history: limit = 5_000 }: StoreOptions = {}) {
+export function createStore(maxHistory = 5_000) {
   const collections = new Map<string, Map<string, KubeObject>>();
   const listeners = new Set<(change: Change) => void>();
   const history: Change[] = [];
@@ -33,7 +29,7 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}) {
 
   const publish = (change: Change) => {
     history.push(change);
-    while (history.length > limit) compacted = history.shift()!.version;
+    while (history.length > maxHistory) compacted = history.shift()!.version;
     undelivered.push(change);
     // A listener may write. Its change waits, so that every listener receives the same order.
     if (delivering) return;
@@ -77,13 +73,11 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}) {
       }
       return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
     },
-    /** Every object of every collection, in any order. */
     *all() {
       for (const [collection, objects] of collections) {
         for (const [key, object] of objects) yield { collection, key, object };
       }
     },
-    /** Stores an object with a new version and returns it, frozen. */
     put(collection: string, key: string, object: KubeObject) {
       const objects = collections.get(collection) ?? new Map<string, KubeObject>();
       collections.set(collection, objects);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import {
   at,
-  type Condition,
+  conditionsOf,
   draftOf,
   isObject,
   type Json,
@@ -10,15 +10,12 @@ import {
   type VirtualMachineInstance,
 } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
-import type { Call, DeleteOptions } from './calls.ts';
-import { ApiError, badRequest, conflict, notAcceptable } from './errors.ts';
+import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
+import type { Call, DeleteOptions } from './requests.ts';
 
-/**
- * POST pods/binding: assigns a node to a pod, once.
- * @throws ApiError 400 if the body has no node, 409 if the pod has one, is being deleted, or has another uid
- */
+/** POST pods/binding: assigns a node to a pod, once. */
 export async function bindPod(registry: Registry, target: Target, body: Json, call: Call, now: number): Promise<void> {
   const to = isObject(body) && isObject(body.target) ? body.target : undefined;
   if (!isObject(body) || typeof to?.name !== 'string' || to.name === '')
@@ -30,10 +27,7 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
   await registry.change({ ...target, subresource: 'binding' }, call, (current) => {
     const pod = draftOf(current) as Pod;
     const { name } = pod.metadata;
-    if (typeof uid === 'string' && uid !== '' && uid !== pod.metadata.uid) {
-      const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${pod.metadata.uid}`;
-      throw conflict(target.type, name, why);
-    }
+    if (typeof uid === 'string' && uid !== '') assertSame(target.type, name, 'UID', uid, pod.metadata.uid);
     if (pod.metadata.deletionTimestamp !== undefined) {
       throw conflict(target.type, name, `pod ${name} is being deleted, cannot be assigned to a host`);
     }
@@ -41,10 +35,7 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
       throw conflict(target.type, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`);
     }
     pod.spec.nodeName = nodeName;
-    pod.status ??= {};
-    const conditions: Condition[] = pod.status.conditions ?? [];
-    setCondition(conditions, { type: 'PodScheduled', status: 'True' }, timestamp(now));
-    pod.status.conditions = conditions;
+    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(now));
     return pod;
   });
 }
@@ -52,7 +43,6 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
 /**
  * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, unless KubeVirt denies it. The sandbox
  * has no disruption budgets.
- * @throws ApiError 404, 409, 429
  */
 export async function evictPod(registry: Registry, target: Target, body: Json, call: Call): Promise<void> {
   const options = isObject(body) && isObject(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
@@ -75,7 +65,6 @@ export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
  * PUT virtualmachineinstances/unpause: the responses of KubeVirt, and the status that virt-handler writes when the
  * guest runs again.
  * Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go.
- * @throws ApiError 404, 409 while the VMI is not running or not paused
  */
 export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
   await registry.change(target, call, (current) => {
@@ -89,13 +78,10 @@ export async function unpauseInstance(registry: Registry, target: Target, call: 
   });
 }
 
-/**
- * KubeVirt's route declares no produced type, so go-restful only accepts clients that accept any type.
- * @throws ApiError 406
- */
+/** KubeVirt's route declares no produced type, so go-restful only accepts clients that accept any type. */
 export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {
   const types = accept.split(',').map((type) => type.split(';')[0]?.trim());
-  if (!types.includes('*/*')) throw notAcceptable();
+  if (!types.includes('*/*')) throw new ApiError(406, 'NotAcceptable', '406: Not Acceptable');
 }
 
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
@@ -133,7 +119,6 @@ export function evictionDenial(
   return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
 }
 
-/** The same decision as an error of the API server. @throws ApiError 429 */
 export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMachineInstance | undefined): void {
   const why = evictionDenial(pod, findVmi);
   if (why === undefined) return;

@@ -1,53 +1,30 @@
-import { EVENTS, PODS } from '../api-server/built-in-types.ts';
-import type { Call, DeleteOptions, User } from '../api-server/calls.ts';
+import { apiVersionOf, collectionOf, EVENTS, PODS, type ResourceType } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from '../api-server/resource-types.ts';
+import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
 import { draftOf, type Json, type KubeObject, type Pod } from '../objects.ts';
 
-/** A change in a collection, with the type's view. */
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
   readonly previous: T | undefined;
 }
 
-/** The text of an Event about an object. */
 export interface Occurrence {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
 }
 
-/**
- * A client of the sandbox's API server in the same process, with the same registry, admission and validation as over
- * HTTPS. Objects are frozen.
- */
-export interface LocalClient {
-  get<T extends KubeObject>(type: ResourceType<T>, namespace: string | undefined, name: string): T | undefined;
-  list<T extends KubeObject>(type: ResourceType<T>): T[];
-  /** @throws ApiError as over HTTPS */
-  create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T>;
-  /** Changes a draft of the current object and writes it; retries after a conflict. @throws ApiError */
-  edit<T extends KubeObject>(
-    type: ResourceType<T>,
-    object: KubeObject,
-    change: (draft: T) => void,
-    subresource?: 'status',
-  ): Promise<T>;
-  /** @throws ApiError, unless the object is already gone */
-  delete(type: ResourceType, object: KubeObject, options?: DeleteOptions): Promise<void>;
-  /** @throws ApiError 404, 409 */
-  bind(pod: Pod, nodeName: string): Promise<void>;
-  /** Writes an Event about an object; increments the count of a repeated one. Never throws: Events are best effort. */
-  record(component: string, involved: KubeObject, occurrence: Occurrence): Promise<void>;
-  /** Calls the listener with existing objects (as ADDED) and every later change. Returns a function that ends this. */
-  follow<T extends KubeObject>(type: ResourceType<T>, listener: (change: LocalChange<T>) => void): () => void;
-}
+export type LocalClient = ReturnType<typeof createLocalClient>;
 
-export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now): LocalClient {
+/**
+ * Creates a client of the sandbox's API server in the same process, with the same registry, admission and validation as
+ * over HTTPS, and the same errors. Objects are frozen.
+ */
+export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now) {
   const { store, registry } = server;
   const call: Call = { user, dryRun: false, warn: () => {} };
   // The only place that casts stored JSON to a typed view.
@@ -58,15 +35,24 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     name: metadata.name,
   });
 
-  const client: LocalClient = {
-    get: (type, namespace, name) =>
-      viewed(store.get(collectionOf(type), namespace === undefined ? name : `${namespace}/${name}`)),
-    list: (type) => (store.list(collectionOf(type)) ?? []).map(([, object]) => viewed(object)),
-    create: async (type, object) =>
-      viewed(
-        await registry.create(type, type.namespaced ? object.metadata.namespace : undefined, object as Json, call),
-      ),
-    async edit(type, object, change, subresource) {
+  const client = {
+    get<T extends KubeObject>(type: ResourceType<T>, namespace: string | undefined, name: string): T | undefined {
+      return viewed(store.get(collectionOf(type), namespace === undefined ? name : `${namespace}/${name}`));
+    },
+    list<T extends KubeObject>(type: ResourceType<T>): T[] {
+      return (store.list(collectionOf(type)) ?? []).map(([, object]) => viewed(object));
+    },
+    async create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T> {
+      const { namespace } = targetOf(type, object);
+      return viewed(await registry.create(type, namespace, object as Json, call));
+    },
+    /** Changes a draft of the current object and writes it; retries after a conflict. */
+    async edit<T extends KubeObject>(
+      type: ResourceType<T>,
+      object: KubeObject,
+      change: (draft: T) => void,
+      subresource?: 'status',
+    ): Promise<T> {
       const target = { ...targetOf(type, object), ...(subresource && { subresource }) };
       const written = await registry.change(target, call, (current) => {
         const draft = draftOf(current);
@@ -75,29 +61,24 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
       });
       return viewed(written);
     },
-    async delete(type, object, options = {}) {
-      try {
-        await registry.delete(targetOf(type, object), options, call);
-      } catch (error) {
-        if (!(error instanceof ApiError && error.http === 404)) throw error;
-      }
+    /** The object may be gone already. */
+    async delete(type: ResourceType, object: KubeObject, options: DeleteOptions = {}) {
+      await registry.delete(targetOf(type, object), options, call).catch(unlessNotFound);
     },
-    bind: (pod, nodeName) =>
-      bindPod(
-        registry,
-        targetOf(PODS, pod),
-        { target: { kind: 'Node', name: nodeName }, metadata: { uid: pod.metadata.uid ?? '' } },
-        call,
-        now(),
-      ),
-    async record(component, involved, occurrence) {
+    bind(pod: Pod, nodeName: string) {
+      const body = { target: { kind: 'Node', name: nodeName }, metadata: { uid: pod.metadata.uid ?? '' } };
+      return bindPod(registry, targetOf(PODS, pod), body, call, now());
+    },
+    /** Writes an Event about an object. Events are best effort: it never rejects with an ApiError. */
+    async record(component: string, involved: KubeObject, occurrence: Occurrence) {
       try {
         await recordEvent(client, component, involved, occurrence, timestamp(now()));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
       }
     },
-    follow(type, listener) {
+    /** Calls the listener with existing objects (as ADDED) and every later change. Returns a function that ends this. */
+    follow<T extends KubeObject>(type: ResourceType<T>, listener: (change: LocalChange<T>) => void): () => void {
       const collection = collectionOf(type);
       for (const object of client.list(type)) listener({ type: 'ADDED', object, previous: undefined });
       return store.subscribe((change) => {
@@ -107,6 +88,12 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     },
   };
   return client;
+}
+
+/** Ignores the error of a request for an object that is gone. */
+export function unlessNotFound(error: unknown): undefined {
+  if (error instanceof ApiError && error.http === 404) return undefined;
+  throw error;
 }
 
 /** Writes an Event about an object, or increments the count of an equal one. */

@@ -1,6 +1,5 @@
 import { formatMicroTime } from '../../model/lease/timing.ts';
-import { LEASES } from '../api-server/built-in-types.ts';
-import { apiVersionOf } from '../api-server/resource-types.ts';
+import { apiVersionOf, LEASES } from '../api-server/built-in-types.ts';
 import type { KubeObject, Meta } from '../objects.ts';
 import type { LocalClient } from './local-client.ts';
 

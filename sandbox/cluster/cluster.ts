@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { kubeconfig } from '../api-server/kubeconfig.ts';
 import type { Components } from '../api-server/openapi.ts';
 import { createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
@@ -11,9 +10,9 @@ import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type NodeDescription } from './emulated-node.ts';
-import { type Identity, nameOf, userOf } from './identities.ts';
+import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
 
-export interface SandboxOptions {
+interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
@@ -59,7 +58,6 @@ export function createSandbox(options: SandboxOptions) {
 
   return {
     server,
-    /** The administrator's client, in the same process. */
     client: createLocalClient(server, userOf({ kind: 'admin' })),
     /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),

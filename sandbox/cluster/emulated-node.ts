@@ -3,24 +3,18 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { createKubelet } from '../kubelet/kubelet.ts';
-import type { KubeletSettings } from '../kubelet/settings.ts';
+import type { KubeletSettings } from '../kubelet/managers.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 
-export interface NodeDescription {
+/** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
+export interface NodeDescription
+  extends Partial<Omit<KubeletSettings, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
   readonly name: string;
   readonly host: HostDescription;
   /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */
   readonly reserved?: string;
   readonly kubeletVersion?: string;
-  /** Default: static. */
-  readonly cpuManagerPolicy?: KubeletSettings['cpuManagerPolicy'];
-  /** Default: full-pcpus-only, with the static policy. */
-  readonly cpuManagerPolicyOptions?: Readonly<Record<string, string>>;
-  /** Default: best-effort. */
-  readonly topologyManagerPolicy?: KubeletSettings['topologyManagerPolicy'];
-  /** Default: container. */
-  readonly topologyManagerScope?: KubeletSettings['topologyManagerScope'];
   readonly labels?: Readonly<Record<string, string>>;
   readonly resources?: Readonly<Record<string, string>>;
   /** The QEMU stand-in for launchers (a JavaScript file). Default: launchers run nothing. */
@@ -29,8 +23,7 @@ export interface NodeDescription {
 
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
 
-export interface EmulatedNodeDeps {
-  /** The node's own directory. */
+interface EmulatedNodeDeps {
   readonly directory: string;
   readonly client: LocalClient;
   readonly onFault: (error: unknown) => void;
@@ -83,15 +76,16 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
 }
 
 function settingsOf(description: NodeDescription, host: Host): KubeletSettings {
-  const cpuManagerPolicy = description.cpuManagerPolicy ?? 'static';
+  const { kubeletVersion: version = 'v1.36.0', reserved, cpuManagerPolicy = 'static' } = description;
+  const { topologyManagerPolicy = 'best-effort', topologyManagerScope = 'container' } = description;
+  const fullCores = { 'full-pcpus-only': 'true' };
   return {
-    version: description.kubeletVersion ?? 'v1.36.0',
+    version,
     host,
-    reserved: description.reserved === undefined ? (host.cores[0] ?? CpuSet.EMPTY) : CpuSet.parse(description.reserved),
+    reserved: reserved === undefined ? (host.cores[0] ?? CpuSet.EMPTY) : CpuSet.parse(reserved),
     cpuManagerPolicy,
-    cpuManagerPolicyOptions:
-      description.cpuManagerPolicyOptions ?? (cpuManagerPolicy === 'static' ? { 'full-pcpus-only': 'true' } : {}),
-    topologyManagerPolicy: description.topologyManagerPolicy ?? 'best-effort',
-    topologyManagerScope: description.topologyManagerScope ?? 'container',
+    cpuManagerPolicyOptions: description.cpuManagerPolicyOptions ?? (cpuManagerPolicy === 'static' ? fullCores : {}),
+    topologyManagerPolicy,
+    topologyManagerScope,
   };
 }

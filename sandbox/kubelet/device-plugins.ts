@@ -1,9 +1,9 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
+  DEVICE_CHECKPOINT_FILE,
   DEVICE_PLUGIN_VERSION,
   type DevicePluginClient,
   HEALTHY,
@@ -15,12 +15,10 @@ import {
   type RegistrationServer,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 
-export interface DevicePluginsDeps {
-  /** The kubelet's device-plugins directory. */
+interface DevicePluginsDeps {
   readonly directory: string;
   /**
    * Called with a resource's devices each time its plugin lists them, and with all devices unhealthy when the plugin
@@ -39,7 +37,6 @@ interface Plugin {
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** The device plugins of one node. */
 export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps) {
   const plugins = new Map<string, Plugin>();
   let server: Server | undefined;

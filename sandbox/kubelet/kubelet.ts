@@ -1,19 +1,18 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PODS } from '../api-server/built-in-types.ts';
+import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Pod } from '../objects.ts';
+import { shortage } from '../pod-requests.ts';
 import { createDevicePlugins } from './device-plugins.ts';
-import { type Managers, openManagers } from './managers.ts';
+import { type KubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
 import { type NodeFacts, publishNode } from './node-object.ts';
-import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
-import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
-import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
+import { type Containers, createPodWorker, NO_CONTAINERS, type PodWorker } from './pod-worker.ts';
 
-export interface KubeletOptions {
+interface KubeletOptions {
   readonly name: string;
   readonly settings: KubeletSettings;
   /** The kubelet's root directory. Keep the path short: Unix socket paths are limited to 107 bytes. */
@@ -23,7 +22,6 @@ export interface KubeletOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** Resources other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
-  /** Default: containers run nothing. */
   readonly containers?: Containers;
   /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
@@ -32,9 +30,8 @@ export interface KubeletOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-/** The kubelet's defaults. */
-const LEASE_DURATION_SECONDS = 40;
-const LEASE_INTERVAL_SECONDS = 10;
+/** The kubelet's defaults. Without its Lease the node lifecycle controller considers the node lost. */
+const LEASE = { durationSeconds: 40, intervalSeconds: 10 };
 
 const DEFAULT_RESOURCES = {
   memory: '64Gi',
@@ -58,7 +55,6 @@ export function createKubelet(options: KubeletOptions) {
     resources: { ...DEFAULT_RESOURCES, ...options.resources },
   };
   let managers: Managers;
-  let ledger: PodLedger | undefined;
   let end = () => {};
   let line: Promise<unknown> = Promise.resolve();
 
@@ -77,7 +73,7 @@ export function createKubelet(options: KubeletOptions) {
   });
   const podResources = createPodResources({
     directory: join(directory, 'pod-resources'),
-    pods: () => ledger?.pods() ?? [],
+    pods: () => ledger.pods(),
     state: () => managers.state,
     numaIds: () => managers.numaIds,
     allocatableCpus:
@@ -92,33 +88,30 @@ export function createKubelet(options: KubeletOptions) {
     devicesOf: (uid, container) => managers.state.devices.get(uid)?.get(container) ?? new Map(),
   });
 
-  // Without it the node lifecycle controller considers the node lost.
   const lease = new RenewedLease({
+    ...LEASE,
     client,
     metadata: { name, namespace: 'kube-node-lease' },
     holder: name,
-    durationSeconds: LEASE_DURATION_SECONDS,
-    intervalSeconds: LEASE_INTERVAL_SECONDS,
     now,
     onFault,
   });
 
-  const publish = () => {
-    const devices = new Map([...managers.state.pools].map(([resource, pool]) => [resource, pool.devices]));
-    return publishNode(client, facts, devices, now());
-  };
+  const publish = () => publishNode(client, facts, managers.state.pools, now());
+
+  const ledger = createPodLedger({ name, client, containers, onFault, worker, managers: () => managers });
 
   const onPod = ({ type, object: pod }: LocalChange<Pod>) => {
-    const pods = ledger;
-    if (!pods || pod.spec.nodeName !== name) return;
+    if (pod.spec.nodeName !== name) return;
     const uid = pod.metadata.uid ?? '';
     const phase = pod.status?.phase;
-    if (type === 'DELETED') void inLine(() => pods.release(uid));
-    else if (pod.metadata.deletionTimestamp) void inLine(() => pods.release(uid).then(() => worker.finish(pod)));
-    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => pods.has(uid) && pods.release(uid));
-    else if (!pods.has(uid)) void inLine(() => pods.admit(pod));
+    const entry = ledger.get(uid);
+    if (type === 'DELETED') void inLine(() => ledger.release(uid));
+    else if (pod.metadata.deletionTimestamp) void inLine(() => ledger.release(uid).then(() => worker.finish(pod)));
+    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => ledger.get(uid) && ledger.release(uid));
+    else if (entry === undefined) void inLine(() => ledger.admit(pod));
     else {
-      pods.note(pod);
+      entry.pod = pod;
       worker.refresh(pod).catch(onFault);
     }
   };
@@ -130,28 +123,89 @@ export function createKubelet(options: KubeletOptions) {
       await mkdir(directory, { recursive: true });
       await writeFile(join(directory, 'config.yaml'), kubeletConfiguration(settings));
       managers = await openManagers({ settings, directory, allocate: plugins.allocate });
-      ledger = createPodLedger({ nodeName: name, client, managers, worker, containers, onFault });
+      ledger.clear();
       await podResources.start();
       await plugins.start();
       await publish();
       await lease.start();
-      await ledger.releaseStale();
+      // Pods that were deleted while no kubelet was running.
+      const present = new Set(client.list(PODS).map(({ metadata }) => metadata.uid));
+      const { assignments, devices } = managers.state;
+      for (const uid of new Set([...assignments.keys(), ...devices.keys()]))
+        if (!present.has(uid)) await ledger.release(uid);
       end = client.follow(PODS, onPod);
       await line;
     },
     /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
     async exit(podUID: string) {
-      const pod = ledger?.pods().find(({ metadata }) => metadata.uid === podUID);
-      if (pod !== undefined) await worker.complete(pod);
+      const entry = ledger.get(podUID);
+      if (entry !== undefined) await worker.complete(entry.pod);
     },
     /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
     async stop() {
       end();
       await lease.stop();
-      ledger?.abandon();
+      ledger.abandon();
       await plugins.stop();
       await line;
       await podResources.stop();
+    },
+  };
+}
+
+interface LedgerDeps extends Required<Pick<KubeletOptions, 'name' | 'client' | 'containers' | 'onFault'>> {
+  readonly worker: PodWorker;
+  readonly managers: () => Managers;
+}
+
+/** The admitted and refused pods of one node. Calls that change it must not overlap. */
+function createPodLedger({ name, client, containers, onFault, worker, managers }: LedgerDeps) {
+  /** Each with the controller that aborts its start. */
+  const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
+  /** Kept so that later updates do not lead to another admission. */
+  const refused = new Set<string>();
+  const pods = () => [...admitted.values()].map(({ pod }) => pod);
+
+  const release = async (uid: string) => {
+    admitted.get(uid)?.ending.abort();
+    admitted.delete(uid);
+    refused.delete(uid);
+    await containers.stop(uid);
+    await managers().release(uid);
+  };
+
+  /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
+  const admit = async (pod: Pod) => {
+    const { uid = '', namespace } = pod.metadata;
+    if (admitted.has(uid) || refused.has(uid)) return;
+    const current = client.get(PODS, namespace, pod.metadata.name);
+    if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
+    const outcome = await managers().admit(pod);
+    const devices = managers().state.devices.get(uid);
+    const refusal = outcome.admitted ? shortage(pod, pods(), client.get(NODES, undefined, name), devices) : outcome;
+    if (refusal) {
+      await managers().release(uid);
+      refused.add(uid);
+      await worker.reject(pod, refusal.reason, refusal.message);
+      return;
+    }
+    const ending = new AbortController();
+    admitted.set(uid, { pod, ending });
+    if (pod.status?.phase !== 'Running') worker.start(pod, ending.signal).catch(onFault);
+  };
+
+  return {
+    pods,
+    get: (uid: string) => admitted.get(uid),
+    release,
+    admit,
+    clear() {
+      admitted.clear();
+      refused.clear();
+    },
+    /** Aborts all starts in progress; pods keep their resources. */
+    abandon() {
+      for (const { ending } of admitted.values()) ending.abort();
     },
   };
 }

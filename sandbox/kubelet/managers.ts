@@ -1,19 +1,85 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
+import { stringify } from 'yaml';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Host } from '../../model/host.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
+import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
+import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { RejectionReason } from '../../model/kubelet/provider.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/static-policy.ts';
 import type { Pod } from '../objects.ts';
-import { readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
-import { MEMORY_STATE_FILE, writeMemoryState } from './memory-state-file.ts';
 import { rpcText } from './pod-worker.ts';
-import { type KubeletSettings, rulesOf } from './settings.ts';
-import { createStateFile, readStateFile, type StateFile, StateFileError } from './state-file.ts';
+import {
+  createStateFile,
+  MEMORY_STATE_FILE,
+  readDeviceCheckpoint,
+  readStateFile,
+  type StateFile,
+  StateFileError,
+  writeDeviceCheckpoint,
+  writeMemoryState,
+} from './state-files.ts';
+
+export interface KubeletSettings {
+  /** As in the Node's status. Default v1.36.0. */
+  readonly version: string;
+  readonly host: Host;
+  readonly reserved: CpuSet;
+  readonly cpuManagerPolicy: 'none' | 'static';
+  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
+  readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  readonly topologyManagerScope: 'container' | 'pod';
+  /** The memory of each NUMA node, under the static memory manager. Default: policy None. */
+  readonly staticMemory?: readonly CellMemory[];
+}
+
+/** Settings with which a kubelet does not start. */
+class KubeletSettingsError extends PlumblineError {
+  constructor(message: string) {
+    super('kubelet-settings', message);
+  }
+}
+
+export function kubeletConfiguration(settings: KubeletSettings): string {
+  return stringify({
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    reservedSystemCPUs: settings.reserved.toString(),
+    cpuManagerPolicy: settings.cpuManagerPolicy,
+    ...(Object.keys(settings.cpuManagerPolicyOptions).length > 0 && {
+      cpuManagerPolicyOptions: settings.cpuManagerPolicyOptions,
+    }),
+    topologyManagerPolicy: settings.topologyManagerPolicy,
+    topologyManagerScope: settings.topologyManagerScope,
+    ...(settings.staticMemory && {
+      memoryManagerPolicy: 'Static',
+      reservedMemory: settings.staticMemory.map(({ id, reserved = {} }) => ({ numaNode: id, limits: reserved })),
+    }),
+  });
+}
+
+/**
+ * The model of a kubelet with these settings.
+ * @throws KubeletSettingsError if the model does not support it
+ */
+export function rulesOf(settings: KubeletSettings): Kubelet {
+  const rules = createKubelet({
+    version: settings.version,
+    host: settings.host,
+    reserved: settings.reserved,
+    cpuManager: { policy: settings.cpuManagerPolicy, options: settings.cpuManagerPolicyOptions },
+    topologyManager: { policy: settings.topologyManagerPolicy, scope: settings.topologyManagerScope },
+    memoryManager: settings.staticMemory && { policy: 'Static', cells: settings.staticMemory },
+  });
+  if ('unpredictable' in rules) throw new KubeletSettingsError(rules.unpredictable);
+  return rules;
+}
 
 type Outcome =
   | { readonly admitted: true; readonly containers: readonly ContainerPlacement[] }
@@ -25,9 +91,8 @@ type Outcome =
  */
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
-export interface ManagersDeps {
+interface ManagersDeps {
   readonly settings: KubeletSettings;
-  /** The kubelet's root directory. */
   readonly directory: string;
   readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
 }

@@ -1,9 +1,10 @@
 import type { Device } from '../../model/kubelet/devices.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
 import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { Node } from '../objects.ts';
-import type { KubeletSettings } from './settings.ts';
+import type { KubeletSettings } from './managers.ts';
 
 export interface NodeFacts {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface NodeFacts {
 type Amounts = Record<string, string>;
 
 /** The labels that KubeVirt's node labeller and the kubelet set on a node that can run VMs. */
-export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
+function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
   return {
     'kubernetes.io/hostname': name,
     'kubernetes.io/arch': 'amd64',
@@ -45,7 +46,6 @@ function nodeAmounts(
   return { capacity, allocatable };
 }
 
-/** The Node as its kubelet creates it. */
 export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): Node {
   return {
     apiVersion: 'v1',
@@ -88,9 +88,10 @@ export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readon
 export async function publishNode(
   client: LocalClient,
   facts: NodeFacts,
-  devices: ReadonlyMap<string, readonly Device[]>,
+  pools: KubeletState['pools'],
   now: number,
 ): Promise<void> {
+  const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
   const wanted = nodeObject(facts, devices, timestamp(now));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) {

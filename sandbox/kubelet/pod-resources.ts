@@ -8,17 +8,14 @@ import {
   type PodResourcesListerServer,
   PodResourcesListerService,
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import type { Pod } from '../objects.ts';
-import { nodesOfMask } from './memory-state-file.ts';
+import { nodesOfMask } from './state-files.ts';
 
-export interface PodResourcesDeps {
-  /** The kubelet's pod-resources directory. */
+interface PodResourcesDeps {
   readonly directory: string;
-  /** The admitted pods. */
   readonly pods: () => Iterable<Pod>;
   readonly state: () => KubeletState;
   /** The NUMA nodes, as in the masks of memory blocks. */

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
-import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
+import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient, Occurrence } from '../clients/local-client.ts';
-import type { Pod } from '../objects.ts';
-import { isReadinessStale, setReady, setRejected, setRunning, setSucceeded, setWaiting } from './pod-status.ts';
+import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
+import { type Condition, conditionsOf, type JsonObject, type Pod, setCondition } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
 export interface Containers {
@@ -15,14 +14,12 @@ export interface Containers {
   stop(podUID: string): Promise<void>;
 }
 
-/** Containers that run nothing. */
 export const NO_CONTAINERS: Containers = {
   start: async () => undefined,
   stop: async () => undefined,
 };
 
-/** The parts of the kubelet that a pod's lifecycle needs. */
-export interface PodWorkerDeps {
+interface PodWorkerDeps {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -31,7 +28,6 @@ export interface PodWorkerDeps {
   /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
-  /** The devices of a container, by resource. */
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -47,14 +43,10 @@ export function createPodWorker(deps: PodWorkerDeps) {
 
   /** A pod that was deleted in the meantime needs no status. */
   const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
-    try {
-      await client.edit(PODS, pod, (draft) => draft.metadata.uid === pod.metadata.uid && change(draft), 'status');
-    } catch (error) {
-      if (!(error instanceof ApiError && error.http === 404)) throw error;
-    }
+    const changeOwn = (draft: Pod) => draft.metadata.uid === pod.metadata.uid && change(draft);
+    await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
   };
 
-  /** Starts every container in order until a plugin refuses one; returns that refusal. */
   const tryStart = async (pod: Pod): Promise<{ container: string; message: string } | undefined> => {
     for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
       for (const [resource, ids] of devicesOf(pod.metadata.uid ?? '', name)) {
@@ -70,7 +62,6 @@ export function createPodWorker(deps: PodWorkerDeps) {
   };
 
   return {
-    /** Fails the pod permanently, with a message for its owner. */
     async reject(pod: Pod, reason: string, message: string) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
       await tell(pod, { type: 'Warning', reason, message });
@@ -96,15 +87,12 @@ export function createPodWorker(deps: PodWorkerDeps) {
       }
     },
 
-    /** Updates the Ready condition according to the readiness gates. */
     async refresh(pod: Pod) {
       if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
     },
 
-    /** Reports that the pod's containers have ended without an error. */
     complete: (pod: Pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
 
-    /** Deletes the object of a pod that has ended on this node. */
     async finish(pod: Pod) {
       const { uid } = pod.metadata;
       try {
@@ -132,4 +120,94 @@ export function rpcText(error: unknown): string {
     error instanceof KubeletApiError ? Object(error.cause) : { code: 2, details: (error as Error).message };
   const code = typeof cause.code === 'number' ? cause.code : 2;
   return `rpc error: code = ${goName(code)} desc = ${String(cause.details ?? '')}`;
+}
+
+/**
+ * A kubelet's changes to the status, applied to a draft of the pod. Times are RFC 3339 with a precision of one second.
+ */
+
+/** Refused at admission. This is permanent: a pod never leaves Failed. */
+export function setRejected(pod: Pod, reason: string, message: string, now: string): void {
+  pod.status = {
+    ...pod.status,
+    phase: 'Failed',
+    reason,
+    message: `Pod was rejected: ${message}`,
+    startTime: now,
+    conditions: pod.status?.conditions ?? [],
+  };
+}
+
+/** Admitted, but a container cannot be created yet. */
+function setWaiting(pod: Pod, container: string, reason: string, message: string, now: string): void {
+  pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
+  const conditions = conditionsOf(pod);
+  setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
+  pod.status.containerStatuses = pod.spec.containers.map(({ name, image = '' }) => ({
+    name,
+    image,
+    imageID: '',
+    ready: false,
+    restartCount: 0,
+    state: { waiting: name === container ? { reason, message } : { reason: 'ContainerCreating' } },
+  }));
+}
+
+/** Every container is running. Ready also depends on the pod's readiness gates. */
+export function setRunning(pod: Pod, now: string): void {
+  pod.status = { ...pod.status, phase: 'Running', startTime: pod.status?.startTime ?? now };
+  const conditions = conditionsOf(pod);
+  setAll(conditions, ['PodReadyToStartContainers', 'Initialized', 'ContainersReady'], { status: 'True' }, now);
+  setReady(pod, now);
+  const running = (container: { name: string; image?: string }): JsonObject => ({
+    name: container.name,
+    image: container.image ?? '',
+    imageID: '',
+    containerID: `sandbox://${containerIdOf(pod.metadata.uid ?? '', container.name)}`,
+    ready: true,
+    started: true,
+    restartCount: 0,
+    state: { running: { startedAt: now } },
+  });
+  const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  pod.status.containerStatuses = pod.spec.containers.map(running);
+  if (sidecars.length > 0) pod.status.initContainerStatuses = sidecars.map(running);
+}
+
+/** Every container has ended with exit code 0 and will not restart. */
+function setSucceeded(pod: Pod, now: string): void {
+  pod.status = { ...pod.status, phase: 'Succeeded' };
+  const conditions = conditionsOf(pod);
+  setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);
+  for (const status of pod.status.containerStatuses ?? []) {
+    status['ready'] = false;
+    status['state'] = { terminated: { exitCode: 0, reason: 'Completed', finishedAt: now } };
+  }
+}
+
+/** The id of a container. It is also the name of a cgroup directory, so it has no special characters. */
+export function containerIdOf(podUID: string, container: string): string {
+  return `${podUID}-${container}`;
+}
+
+/** Whether a running pod's Ready condition contradicts its readiness gates. */
+export function isReadinessStale(pod: Pod): boolean {
+  const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
+  return pod.status?.phase === 'Running' && (ready?.status === 'True') !== gatesOpen(pod);
+}
+
+export function setReady(pod: Pod, now: string): void {
+  const conditions = conditionsOf(pod);
+  const open = gatesOpen(pod);
+  setAll(conditions, ['Ready'], open ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady' }, now);
+}
+
+function gatesOpen({ spec, status }: Pod): boolean {
+  return (spec.readinessGates ?? []).every(({ conditionType }) =>
+    status?.conditions?.some((condition) => condition.type === conditionType && condition.status === 'True'),
+  );
+}
+
+function setAll(conditions: Condition[], types: readonly string[], rest: Omit<Condition, 'type'>, now: string): void {
+  for (const type of types) setCondition(conditions, { type, ...rest }, now);
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import { containerIdOf } from '../kubelet/pod-status.ts';
+import { containerIdOf } from '../kubelet/pod-worker.ts';
 import type { Pod } from '../objects.ts';
-import { vcpusOf } from '../virt-controller/launcher-containers.ts';
+import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
-export interface GuestsDeps {
+interface GuestsDeps {
   readonly client: LocalClient;
   /** Replaces /sys/fs/cgroup, version 2. */
   readonly cgroupRoot: string;
@@ -49,7 +49,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
   };
 
   return {
-    /** Creates the root of the cgroups. */
     async open() {
       await mkdir(join(cgroupRoot, 'kubepods'), { recursive: true });
       await writeFile(join(cgroupRoot, 'cgroup.controllers'), 'cpuset\n');

@@ -1,15 +1,92 @@
+import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../model/launcher/node-selection.ts';
 import type { Node, Pod } from '../objects.ts';
-import { podRequests } from '../pod-requests.ts';
+import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
-import { filterNode, type Load, leastAllocated, type Misfit } from './node-filters.ts';
 
-/** Input of the scheduler's decision about one pod. */
-export interface Snapshot {
-  readonly nodes: readonly Node[];
-  loadOf(nodeName: string): Load;
+/** Why a node does not fit. Unresolvable: evicting pods would not help. */
+interface Misfit {
+  readonly reasons: readonly string[];
+  readonly unresolvable: boolean;
 }
 
-export type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
+export interface Load {
+  readonly requested: Amounts;
+  readonly pods: number;
+}
+
+const NOT_READY = 'node.kubernetes.io/not-ready';
+
+/**
+ * Runs the relevant filters of the default profile, in its order, up to the first that refuses.
+ * @param ignored extended resources that an extender accounts for, or that do not count
+ * @returns undefined if the node fits
+ */
+export function filterNode(
+  pod: Pod,
+  wanted: Amounts,
+  node: Node,
+  load: Load,
+  ignored: ReadonlySet<string>,
+): Misfit | undefined {
+  const tolerated = (taint: Taint) => toleratesAll(pod.spec.tolerations, [taint]);
+  if (!filteringTaints({ unschedulable: node.spec?.unschedulable }).every(tolerated)) {
+    return { reasons: ['node(s) were unschedulable'], unresolvable: true };
+  }
+  const taint = filteringTaints({ taints: taintsOf(node) }).find((candidate) => !tolerated(candidate));
+  if (taint) {
+    return { reasons: [`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`], unresolvable: true };
+  }
+  const { name, labels = {} } = node.metadata;
+  if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
+    return { reasons: ["node(s) didn't match Pod's node affinity/selector"], unresolvable: true };
+  }
+  return resourceMisfit(wanted, node, load, ignored);
+}
+
+/** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
+function taintsOf({ spec, status }: Node) {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const taints = spec?.taints ?? [];
+  return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
+}
+
+function resourceMisfit(
+  wanted: Amounts,
+  { status }: Node,
+  { requested, pods }: Load,
+  ignored: ReadonlySet<string>,
+): Misfit | undefined {
+  const allocatable = amountsOf(status?.allocatable);
+  const reasons: string[] = [];
+  let unresolvable = false;
+  const places = allocatable.get('pods');
+  if (places !== undefined && BigInt(pods + 1) * 1_000_000_000n > places) reasons.push('Too many pods');
+  for (const [name, amount] of wanted) {
+    if (amount === 0n || ignored.has(name)) continue;
+    const total = allocatable.get(name) ?? 0n;
+    if (amount <= total - (requested.get(name) ?? 0n)) continue;
+    reasons.push(`Insufficient ${name}`);
+    if (amount > total) unresolvable = true;
+  }
+  return reasons.length > 0 ? { reasons, unresolvable } : undefined;
+}
+
+/** NodeResourcesFit's LeastAllocated over cpu and memory: 0 (full) to 100 (idle), rounded down. */
+function leastAllocated(wanted: Amounts, { status }: Node, { requested }: Load): number {
+  const allocatable = amountsOf(status?.allocatable);
+  let sum = 0;
+  let counted = 0;
+  for (const name of ['cpu', 'memory']) {
+    const total = allocatable.get(name) ?? 0n;
+    if (total === 0n) continue;
+    const used = (requested.get(name) ?? 0n) + (wanted.get(name) ?? 0n);
+    sum += used > total ? 0 : Number(((total - used) * 100n) / total);
+    counted++;
+  }
+  return counted === 0 ? 0 : Math.floor(sum / counted);
+}
+
+type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /**
  * Chooses a node: in-tree filters, then each interested extender for the remaining nodes, then scores. Of equal scores
@@ -19,7 +96,8 @@ export type Decision = { readonly node: string } | { readonly misfits: ReadonlyM
  */
 export async function decide(
   pod: Pod,
-  { nodes, loadOf }: Snapshot,
+  nodes: readonly Node[],
+  loadOf: (nodeName: string) => Load,
   extenders: readonly Extender[],
   ignored: ReadonlySet<string>,
 ): Promise<Decision> {
@@ -73,4 +151,30 @@ async function addScores(
     const sum = scores.get(name);
     if (sum !== undefined) scores.set(name, sum + score);
   }
+}
+
+/**
+ * The message of a pod that fits no node: reasons with their counts, sorted as text.
+ * Source: pkg/scheduler/framework/types.go, FitError.Error. The text of the post-filter plugins starts with that of the
+ * plugin for device claims, which the sandbox does not have (as in kube-scheduler 1.36).
+ */
+export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
+  if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
+  const reasons = counted([...misfits.values()].flatMap((misfit) => misfit.reasons));
+  const preemption = counted(
+    [...misfits.values()].map(({ unresolvable }) =>
+      unresolvable ? 'Preemption is not helpful for scheduling' : 'No preemption victims found for incoming pod',
+    ),
+  );
+  const head = `0/${nodes} nodes are available`;
+  return `${head}: ${reasons}. no new claims to deallocate, preemption: ${head}: ${preemption}.`;
+}
+
+function counted(texts: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts]
+    .map(([text, count]) => `${count} ${text}`)
+    .sort()
+    .join(', ');
 }

@@ -9,7 +9,7 @@ import type { ExtenderConfiguration } from './configuration.ts';
  * (Pod, NodeList) have their usual lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
 
-export class ExtenderError extends PlumblineError {
+class ExtenderError extends PlumblineError {
   constructor(extender: string, message: string, options?: ErrorOptions) {
     super('extender', `extender ${extender}: ${message}`, options);
   }
@@ -27,19 +27,12 @@ const filterResult = z.object({
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
-export interface FilterReply {
-  /** The nodes that passed, in the extender's order. */
-  readonly names: readonly string[];
-  readonly failed: ReadonlyMap<string, string>;
-  readonly unresolvable: ReadonlyMap<string, string>;
-}
-
 /**
  * Parses the response to a filter call.
  * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
  * request
  */
-export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>): FilterReply {
+export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>) {
   const result = filterResult.safeParse(reply);
   if (!result.success)
     throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
@@ -51,6 +44,7 @@ export function readFilterReply(extender: string, reply: unknown, offered: Reado
     throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
   }
   return {
+    /** The nodes that passed, in the extender's order. */
     names,
     failed: new Map(Object.entries(FailedNodes ?? {})),
     unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),

@@ -1,17 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
-import type { LocalChange, LocalClient } from '../clients/local-client.ts';
-import { RenewedLease } from '../clients/renewed-lease.ts';
-import type { Node, Pod } from '../objects.ts';
-import { createClusterView } from './cluster-view.ts';
+import { timestamp } from '../api-server/preparation.ts';
+import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
+import { RenewedLease, type RenewedLeaseOptions } from '../clients/renewed-lease.ts';
+import { conditionsOf, type Node, type Pod, setCondition } from '../objects.ts';
+import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
-import { decide } from './decision.ts';
+import { decide, fitErrorMessage } from './decision.ts';
 import { createExtender } from './extender.ts';
-import { COMPONENT, fitErrorMessage, reportFailure } from './failure-report.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
-export interface SchedulerOptions {
+/** Component of the scheduler's Events. */
+const COMPONENT = 'default-scheduler';
+
+/**
+ * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
+ * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
+ * @param now ms since 1970
+ */
+async function reportFailure(
+  client: LocalClient,
+  pod: Pod,
+  reason: 'Unschedulable' | 'SchedulerError',
+  message: string,
+  now: number,
+): Promise<void> {
+  const change = (draft: Pod) => {
+    const condition = { type: 'PodScheduled', status: 'False', reason, message };
+    setCondition(conditionsOf(draft), condition, timestamp(now));
+  };
+  await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
+  await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
+}
+
+interface SchedulerOptions {
   readonly client: LocalClient;
   readonly configuration?: SchedulerConfiguration;
   /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
@@ -39,22 +62,19 @@ export function createScheduler(options: SchedulerOptions) {
     maxBackoffSeconds: configuration.podMaxBackoffSeconds,
     flushSeconds: options.flushSeconds ?? 300,
   });
-  const view = createClusterView();
+  const nodes = new Map<string, Node>();
+  /** The pods that have not ended. */
+  const pods = new Map<string, Pod>();
+  /** The chosen nodes of pods, until the API server reports them there. */
+  const assumed = new Map<string, string>();
+  const nodeOf = (pod: Pod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
+  const loadOf = (nodeName: string) => {
+    const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
+    return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+  };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
-  const { leaderElection } = configuration;
-  const lease = leaderElection?.leaderElect
-    ? new RenewedLease({
-        client,
-        metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
-        // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
-        holder: `${hostname()}_${randomUUID()}`,
-        durationSeconds: leaderElection.leaseDuration / 1000,
-        intervalSeconds: leaderElection.retryPeriod / 1000,
-        now,
-        onFault,
-      })
-    : undefined;
+  const lease = leaseOf(configuration, { client, now, onFault });
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -71,18 +91,18 @@ export function createScheduler(options: SchedulerOptions) {
       const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
       await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
     } catch (error) {
-      view.forget(pod.metadata.uid ?? '');
+      assumed.delete(pod.metadata.uid ?? '');
       await failed(pod, error);
     }
   };
 
   const attempt = async (uid: string): Promise<void> => {
-    const pod = view.pod(uid);
+    const pod = pods.get(uid);
     if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
     try {
-      const decision = await decide(pod, view, extenders, ignored);
+      const decision = await decide(pod, [...nodes.values()], loadOf, extenders, ignored);
       if ('node' in decision) {
-        view.assume(uid, decision.node);
+        assumed.set(uid, decision.node);
         const binding = bind(pod, decision.node).finally(() => {
           bindings.delete(binding);
           pump();
@@ -91,7 +111,7 @@ export function createScheduler(options: SchedulerOptions) {
         return;
       }
       queue.unschedulable(uid);
-      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(view.nodes.length, decision.misfits), now());
+      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits), now());
     } catch (error) {
       await failed(pod, error);
     }
@@ -117,20 +137,23 @@ export function createScheduler(options: SchedulerOptions) {
   const onPod = ({ type, object: pod, previous }: LocalChange<Pod>) => {
     const uid = pod.metadata.uid ?? '';
     if (type === 'DELETED' || hasEnded(pod)) {
-      view.removePod(uid);
+      pods.delete(uid);
+      assumed.delete(uid);
       queue.remove(uid);
     } else {
-      view.setPod(pod);
-      if (pod.spec.nodeName) queue.remove(uid);
-      else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
+      pods.set(uid, pod);
+      if (pod.spec.nodeName) {
+        assumed.delete(uid);
+        queue.remove(uid);
+      } else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
     }
     if (podWakes(pod, previous)) queue.wake();
     pump();
   };
 
   const onNode = ({ type, object: node, previous }: LocalChange<Node>) => {
-    if (type === 'DELETED') view.removeNode(node.metadata.name);
-    else view.setNode(node);
+    if (type === 'DELETED') nodes.delete(node.metadata.name);
+    else nodes.set(node.metadata.name, node);
     if (type !== 'DELETED' && nodeWakes(node, previous)) queue.wake();
     pump();
   };
@@ -152,6 +175,22 @@ export function createScheduler(options: SchedulerOptions) {
       await lease?.release();
     },
   };
+}
+
+/** Undefined without leader election. */
+function leaseOf(
+  { leaderElection }: SchedulerConfiguration,
+  deps: Pick<RenewedLeaseOptions, 'client' | 'now' | 'onFault'>,
+): RenewedLease | undefined {
+  if (!leaderElection?.leaderElect) return undefined;
+  return new RenewedLease({
+    ...deps,
+    metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
+    // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
+    holder: `${hostname()}_${randomUUID()}`,
+    durationSeconds: leaderElection.leaseDuration / 1000,
+    intervalSeconds: leaderElection.retryPeriod / 1000,
+  });
 }
 
 function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {

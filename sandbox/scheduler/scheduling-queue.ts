@@ -1,6 +1,6 @@
 import { type Json, type Node, type Pod, sameJson } from '../objects.ts';
 
-export interface SchedulingQueueOptions {
+interface SchedulingQueueOptions {
   /** A monotonic clock in ms. */
   readonly now: () => number;
   readonly initialBackoffSeconds: number;

@@ -1,5 +1,13 @@
-import { at, isObject, type JsonObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
-import { containersOf, initContainersOf, isDedicated, launchSecurity, text } from './launcher-containers.ts';
+import { parseQuantity, wholeValue } from '../../model/quantity.ts';
+import {
+  at,
+  type Container,
+  isObject,
+  type Json,
+  type JsonObject,
+  type Pod,
+  type VirtualMachineInstance,
+} from '../objects.ts';
 
 /**
  * The virt-launcher pod of a VMI, as in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU
@@ -16,6 +24,8 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   const { name, namespace = 'default', uid = '' } = vmi.metadata;
   const hostname = text(at(vmi, 'spec', 'hostname')) ?? name;
   const networks = multusNetworks(vmi);
+  const kubevirt = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
+  const owner = { ...kubevirt, name, uid, controller: true, blockOwnerDeletion: true };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -35,16 +45,7 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
         'kubectl.kubernetes.io/default-container': 'compute',
         ...(networks.length > 0 && { 'k8s.v1.cni.cncf.io/networks': JSON.stringify(networks) }),
       },
-      ownerReferences: [
-        {
-          apiVersion: 'kubevirt.io/v1',
-          kind: 'VirtualMachineInstance',
-          name,
-          uid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [owner],
     },
     spec: {
       hostname,
@@ -61,7 +62,6 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   };
 }
 
-/** Annotations of the VMI, except those that tools use internally. */
 function copiedAnnotations({ metadata }: VirtualMachineInstance): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {});
   return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
@@ -122,3 +122,111 @@ function interfaceName(network: string): string {
   for (const byte of Buffer.from(network)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return `pod${hash.toString(16).padStart(16, '0').slice(0, 11)}`;
 }
+
+/**
+ * The containers of a launcher, as in KubeVirt's renderer (pkg/virt-controller/services): names and amounts, with the
+ * sidecars of features. Commands, environments and mounts are left out.
+ */
+
+const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
+const OVERHEAD_MIB = 400;
+const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+
+function containersOf(vmi: VirtualMachineInstance): Container[] {
+  const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
+    .filter((one) => isObject(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
+    .map((one) => side(`virtiofs-${at(one, 'name')}`, '100m', '80M'));
+  return [
+    { name: 'compute', image: IMAGE, resources: computeResources(vmi) },
+    ...hookSidecars(vmi).map((_, index) => side(`hook-sidecar-${index}`, '200m', '64M')),
+    ...virtiofs,
+  ];
+}
+
+function initContainersOf(vmi: VirtualMachineInstance): Container[] {
+  const isLogged = at(vmi, 'spec', 'domain', 'devices', 'logSerialConsole') !== false;
+  const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isObject(at(one, 'containerDisk')));
+  return [
+    ...(isLogged ? [{ ...consoleLog(isDedicated(vmi)), restartPolicy: 'Always' }] : []),
+    ...disks.map((one) => side(`volume${at(one, 'name')}`, '10m', '40M')),
+  ];
+}
+
+const side = (name: string, cpu: string, memory: string): Container => ({
+  name,
+  image: IMAGE,
+  resources: both({ cpu, memory }),
+});
+
+/** It requests less than its limit if the pod need not be Guaranteed. */
+function consoleLog(guaranteed: boolean): Container {
+  const log = side('guest-console-log', '15m', '60M');
+  return guaranteed ? log : { ...log, resources: { ...log.resources, requests: { cpu: '5m', memory: '35M' } } };
+}
+
+function hookSidecars({ metadata, spec }: VirtualMachineInstance): readonly Json[] {
+  const asked = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
+  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isObject(at(one, 'binding')));
+  return [...list(asked), ...bindings];
+}
+
+/** Whether a volume is a directory of the launcher itself, which needs no container. */
+function isContainerPath(vmi: VirtualMachineInstance, name: Json | undefined): boolean {
+  return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isObject(at(one, 'containerPath')));
+}
+
+/**
+ * CPUs of a VMI with dedicated CPUs: V + S + E, request and limit equal. V is the product of the non-zero values of
+ * cores, sockets and threads, or the limits or requests; S is the number of supplemental IO threads; E is one for the
+ * emulator thread.
+ */
+function computeResources(vmi: VirtualMachineInstance) {
+  const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
+  const own = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
+  const hostDevices = list(at(vmi, 'spec', 'domain', 'devices', 'hostDevices'));
+  const names = [...own, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
+  const devices = Object.fromEntries(names.map((name) => [name, `${names.filter((other) => other === name).length}`]));
+  if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
+  // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
+  return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
+}
+
+const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
+
+/** `sev`, `tdx`: the device and the node's label. */
+function launchSecurity(vmi: VirtualMachineInstance): string[] {
+  return ['sev', 'tdx'].filter((kind) => isObject(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
+}
+
+export function dedicatedCpus(vmi: VirtualMachineInstance): number {
+  const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
+  const asked = vcpusOf(vmi) + supplemental;
+  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return asked;
+  // With KubeVirt's even parity the emulator thread gets two CPUs if one would result in an odd number. In that sum
+  // KubeVirt counts a supplemental pool twice.
+  const isOdd = (asked + supplemental + 1) % 2 === 1;
+  return asked + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
+}
+
+export function vcpusOf(vmi: VirtualMachineInstance): number {
+  const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
+  const set = given.filter((value) => value > 0);
+  if (set.length > 0) return set.reduce((product, value) => product * value, 1);
+  const resources = at(vmi, 'spec', 'domain', 'resources');
+  const amount = text(at(resources, 'limits', 'cpu')) ?? text(at(resources, 'requests', 'cpu')) ?? '1';
+  return wholeValue(parseQuantity(amount));
+}
+
+function guestMemoryMib(vmi: VirtualMachineInstance): number {
+  const amount =
+    text(at(vmi, 'spec', 'domain', 'memory', 'guest')) ??
+    text(at(vmi, 'spec', 'domain', 'resources', 'requests', 'memory')) ??
+    '1Gi';
+  return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
+}
+
+const isDedicated = (vmi: VirtualMachineInstance) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
+
+const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
+const count = (value: Json | undefined) => (typeof value === 'number' ? value : 0);
+const list = (value: Json | undefined): readonly (Json | JsonObject)[] => (Array.isArray(value) ? value : []);

@@ -1,6 +1,6 @@
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../clients/local-client.ts';
+import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import {
   at,
   isObject,
@@ -10,25 +10,49 @@ import {
   setCondition,
   type VirtualMachineInstance,
 } from '../objects.ts';
-import { FINALIZERS, hold, release } from './holds.ts';
-import type { Turns } from './turns.ts';
+import type { Turns } from './virt-controller.ts';
 
-/** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it running. */
-export function isWanted(machine: KubeObject): boolean {
-  const strategy = at(machine, 'spec', 'runStrategy');
-  return (
-    at(machine, 'spec', 'running') === true ||
-    strategy === 'Always' ||
-    strategy === 'RerunOnFailure' ||
-    strategy === 'Once'
-  );
+type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
+
+/** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
+const FINALIZERS = {
+  VirtualMachine: 'kubevirt.io/virtualMachineControllerFinalize',
+  VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
+} as const;
+
+const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
+
+/** Adds the finalizer, which keeps an object until `release`. Resolves to whether it exists and is not being deleted. */
+export async function hold(client: LocalClient, type: Held, object: KubeObject): Promise<boolean> {
+  const present = await client
+    .edit<KubeObject>(type, object, ({ metadata }) => {
+      const { deletionTimestamp, finalizers = [] } = metadata;
+      // A real API server refuses to add a finalizer to an object that is being deleted.
+      if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
+      metadata.finalizers = [...finalizers, finalizerOf(type)];
+    })
+    .catch(unlessNotFound);
+  return present !== undefined && !present.metadata.deletionTimestamp;
 }
 
+export async function release(client: LocalClient, type: Held, object: KubeObject): Promise<void> {
+  await client
+    .edit<KubeObject>(type, object, ({ metadata }) => {
+      metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
+    })
+    .catch(unlessNotFound);
+}
+
+/** The strategy of a VirtualMachine; `running: true` is an older form of Always. */
+const strategyOf = (machine: KubeObject) =>
+  at(machine, 'spec', 'running') === true ? 'Always' : String(at(machine, 'spec', 'runStrategy'));
+
+const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].includes(strategyOf(machine));
+
 /** Whether a machine whose instance has ended gets another one. */
-export function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
-  const strategy = at(machine, 'spec', 'runStrategy');
-  const always = at(machine, 'spec', 'running') === true || strategy === 'Always';
-  return (phase === 'Failed' && (always || strategy === 'RerunOnFailure')) || (phase === 'Succeeded' && always);
+function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
+  const strategy = strategyOf(machine);
+  return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
 }
 
 const SHORTEST_PAUSE = 10;
@@ -54,7 +78,7 @@ export interface StartFailure {
 }
 
 /** @param now milliseconds since 1970 */
-export function startFailureOf(
+function startFailureOf(
   machine: KubeObject,
   vmi: VirtualMachineInstance | undefined,
   now: number,
@@ -70,7 +94,8 @@ export function startFailureOf(
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
 
-export const isFinal = (phase: string | undefined) => phase === 'Failed' || phase === 'Succeeded';
+export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
+  phase === 'Failed' || phase === 'Succeeded';
 
 const hasRun = ({ status }: VirtualMachineInstance) =>
   ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
@@ -102,20 +127,11 @@ export function instanceOf(machine: KubeObject): VirtualMachineInstance {
 /** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
 export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): string {
   const before = vmi.status?.phase;
-  if (before === 'Failed' || before === 'Succeeded') return before;
-  switch (pod?.status?.phase) {
-    case undefined:
-      return before === 'Running' || before === 'Scheduled' ? 'Failed' : 'Pending';
-    case 'Running':
-      return 'Running';
-    case 'Failed':
-      return 'Failed';
-    case 'Succeeded':
-      return 'Succeeded';
-    default:
-      // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
-      return 'Scheduling';
-  }
+  if (isFinal(before)) return before;
+  const phase = pod?.status?.phase;
+  if (phase === undefined) return before === 'Running' || before === 'Scheduled' ? 'Failed' : 'Pending';
+  // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
+  return phase === 'Running' || isFinal(phase) ? phase : 'Scheduling';
 }
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
@@ -143,15 +159,10 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
 }
 
 /** The status of a machine for a phase of its instance; undefined: there is no instance. */
-export function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
-  const waits = startFailure !== undefined && (phase === undefined || isFinal(phase));
-  const printableStatus = waits
-    ? 'CrashLoopBackOff'
-    : phase === undefined
-      ? 'Stopped'
-      : phase === 'Running'
-        ? 'Running'
-        : 'Starting';
+function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
+  let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
+  if (phase === undefined) printableStatus = 'Stopped';
+  if (startFailure !== undefined && (phase === undefined || isFinal(phase))) printableStatus = 'CrashLoopBackOff';
   return {
     printableStatus,
     created: phase !== undefined,
@@ -160,22 +171,15 @@ export function machineStatusOf(phase: string | undefined, startFailure?: StartF
   };
 }
 
-export interface MachineSyncDeps {
-  readonly client: LocalClient;
-  readonly turns: Pick<Turns, 'takeLater'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-}
-
 /** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
-export function createMachineSync({ client, turns, now }: MachineSyncDeps) {
+export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater'], now: () => number) {
   const end = async (machine: KubeObject, vmi: VirtualMachineInstance | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) turns.takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
+    if (pause > 0) takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   const sync = async (namespace: string, name: string): Promise<void> => {

@@ -1,14 +1,80 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../clients/local-client.ts';
-import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
-import { hold, release } from './holds.ts';
+import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
+import { conditionsOf, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
-import { createMachineSync, instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
-import { createTurns } from './turns.ts';
+import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 
-export interface VirtControllerOptions {
+/**
+ * Work by key: one task at a time for each key, and one more for all requests during the last one. A task that failed
+ * or resolved to `refused` is retried with a growing delay, because an API server or a webhook that was down recovers
+ * without another change.
+ */
+export type Turns = ReturnType<typeof createTurns>;
+
+/** First and longest delay before a retry in seconds. Source: client-go, default_rate_limiters.go. */
+const FIRST_RETRY = 0.005;
+const LAST_RETRY = 1000;
+
+type Work = () => Promise<unknown>;
+
+export function createTurns(onFault: (error: unknown) => void) {
+  const busy = new Set<string>();
+  const again = new Map<string, Work>();
+  const running = new Set<Promise<void>>();
+  const timers = new Set<NodeJS.Timeout>();
+  const failures = new Map<string, number>();
+  let stopped = false;
+
+  const take = (key: string, work: Work) => {
+    if (stopped) return;
+    if (busy.has(key)) {
+      again.set(key, work);
+      return;
+    }
+    busy.add(key);
+    const done = work()
+      .catch((error: unknown) => {
+        onFault(error);
+        return 'refused' as const;
+      })
+      .then((outcome) => {
+        const times = failures.get(key) ?? 0;
+        if (outcome !== 'refused') return void failures.delete(key);
+        failures.set(key, times + 1);
+        takeLater(key, Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY), work);
+      })
+      .finally(() => {
+        busy.delete(key);
+        running.delete(done);
+        const next = again.get(key);
+        again.delete(key);
+        if (next) take(key, next);
+      });
+    running.add(done);
+  };
+  const takeLater = (key: string, seconds: number, work: Work) => {
+    if (stopped) return;
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      take(key, work);
+    }, seconds * 1000);
+    timers.add(timer);
+  };
+  return {
+    take,
+    takeLater,
+    /** Waits for running tasks; no more are started. */
+    async stop() {
+      stopped = true;
+      for (const timer of timers) clearTimeout(timer);
+      await Promise.all(running);
+    },
+  };
+}
+
+interface VirtControllerOptions {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -27,15 +93,13 @@ const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 export function createVirtController({ client, now = Date.now, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
-  /** Uids of instances that have had a launcher. */
   const launched = new Set<string>();
 
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = createMachineSync({ client, turns, now });
+  const syncMachine = createMachineSync(client, turns.takeLater, now);
 
-  /** Removes an instance that is being deleted after its launcher is gone. */
   const end = async (vmi: VirtualMachineInstance) => {
     const pod = podOf(vmi);
     if (!pod) await release(client, VIRTUAL_MACHINE_INSTANCES, vmi);
@@ -88,13 +152,9 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
     if (open) return;
     const change = (draft: Pod) => {
-      draft.status ??= {};
-      draft.status.conditions ??= [];
-      setCondition(draft.status.conditions, { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
+      setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
     };
-    await client.edit(PODS, pod, change, 'status').catch((error: unknown) => {
-      if (!(error instanceof ApiError && error.http === 404)) throw error;
-    });
+    await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   };
 
   const onMachine = ({ object: { metadata } }: { object: KubeObject }) => {

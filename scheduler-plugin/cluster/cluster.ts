@@ -20,8 +20,7 @@ import {
 import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createSlices } from '../../runtime/slices.ts';
-import { sleep } from '../../runtime/time.ts';
+import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';

@@ -7,8 +7,7 @@ import {
   maskHostOf,
   type SurveyedNode,
 } from '../../model/placement/mask-fit.ts';
-import { createSlices } from '../../runtime/slices.ts';
-import { sleep } from '../../runtime/time.ts';
+import { createSlices, sleep } from '../../runtime/time.ts';
 import { type Fleet, ownedCpusOf, trustedShape } from '../cluster/fleet.ts';
 
 /** Number of VMs with masks, and of those whose mask no node can satisfy. */

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import { cut } from '../../model/errors.ts';
-import { createSlices } from '../../runtime/slices.ts';
+import { createSlices } from '../../runtime/time.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { Decisions } from '../filter/refusals.ts';
 import { ArgsError, nodeNames, parseBody } from './args.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseConsoleConfig } from '../../console/server/config.ts';
-import { isLoopback, isOwnHost, parseListenAddress } from '../../runtime/listen-address.ts';
+import { isLoopback, isOwnHost, parseListenAddress } from '../../runtime/http-server.ts';
 
 describe('the console’s address', () => {
   const addresses: [string, ReturnType<typeof parseListenAddress>][] = [

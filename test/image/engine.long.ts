@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
-import { IMAGES } from '../../packaging/images/contents.ts';
+import { IMAGES } from '../../packaging/images/assemble.ts';
 import { root } from '../support/bundles.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { HERE, type ImageArchitecture, THERE } from './bases.ts';

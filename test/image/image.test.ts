@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createHost } from '../../model/host.ts';
-import { ignoreFile } from '../../packaging/images/context.ts';
+import { ignoreFile } from '../../packaging/images/assemble.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';

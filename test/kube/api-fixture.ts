@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 
 export interface ApiFixture {
   readonly server: ApiServer;

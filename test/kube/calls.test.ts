@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { callsOver, decode, queryString, readText, statusError, unreachable } from '../../kube/calls.ts';
+import { decode, queryString, readText, statusError, unreachable } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 
 const isKubeError = (status: number, reason: string) => (error: unknown) =>
@@ -13,26 +13,6 @@ describe('API calls', () => {
       queryString({ watch: true, limit: 2, labelSelector: 'a=b,c', none: undefined }),
       '?watch=true&limit=2&labelSelector=a%3Db%2Cc',
     );
-  });
-
-  it('have a method each, and a body if needed', async () => {
-    const seen: unknown[] = [];
-    const calls = callsOver(async (method, path, _options, content) => void seen.push([method, path, content]));
-    const json = (body: object) => ({ type: 'application/json', body });
-    await calls.get('/g');
-    await calls.create('/c', { a: 1 });
-    await calls.replace('/r', { a: 2 });
-    await calls.patch('/p', 'application/merge-patch+json', { a: 3 });
-    await calls.delete('/d');
-    await calls.delete('/d', { body: { gracePeriodSeconds: 0 } });
-    assert.deepEqual(seen, [
-      ['GET', '/g', undefined],
-      ['POST', '/c', json({ a: 1 })],
-      ['PUT', '/r', json({ a: 2 })],
-      ['PATCH', '/p', { type: 'application/merge-patch+json', body: { a: 3 } }],
-      ['DELETE', '/d', undefined],
-      ['DELETE', '/d', json({ gracePeriodSeconds: 0 })],
-    ]);
   });
 
   it('name path and content type of an answer that is not JSON', () => {
@@ -101,25 +81,6 @@ describe('API calls', () => {
       status: 0,
       message: 'the answer is larger than 16777216 bytes',
     });
-  });
-
-  it('pass their options on, and an empty set of options if there are none', async () => {
-    const seen: unknown[] = [];
-    const calls = callsOver(async (_method, _path, options) => {
-      seen.push(options);
-      return 'answer';
-    });
-    const options = { timeout: 3 };
-    const results = [
-      await calls.get('/a', options),
-      await calls.create('/a', {}, options),
-      await calls.replace('/a', {}, options),
-      await calls.patch('/a', 'application/merge-patch+json', {}, options),
-      await calls.delete('/a', options),
-    ];
-    assert.deepEqual([seen, results], [Array(5).fill(options), Array(5).fill('answer')]);
-    await calls.get('/a');
-    assert.deepEqual(seen.at(-1), {});
   });
 
   it('report a server that cannot be reached as status 0', () => {

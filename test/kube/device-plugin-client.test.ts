@@ -7,7 +7,6 @@ import {
   type DevicePluginClient,
   registerPlugin,
 } from '../../kube/kubelet-api/device-plugin-client.ts';
-import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 import {
   type Device,
   type DevicePluginServer,
@@ -17,8 +16,7 @@ import {
   type RegisterRequest,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, KubeletApiError, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
-import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 import {
   type PodResources,
   type PodResourcesListerServer,
   PodResourcesListerService,
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, KubeletApiError, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';

@@ -3,8 +3,7 @@ import { EventEmitter } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Server, type ServerUnaryCall, status } from '@grpc/grpc-js';
-import { abortSignalOf, RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { abortSignalOf, bindUnix, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { tempDirectories } from '../support/files.ts';
 
 type Call = ServerUnaryCall<unknown, unknown>;

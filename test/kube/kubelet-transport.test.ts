@@ -3,8 +3,7 @@ import { getEventListeners } from 'node:events';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type ClientUnaryCall, type Server, type ServiceError, status } from '@grpc/grpc-js';
-import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
-import { closeServer, unary } from '../../kube/kubelet-api/transport.ts';
+import { closeServer, KubeletApiError, unary } from '../../kube/kubelet-api/transport.ts';
 
 const SITE = { method: 'List', socketPath: '/run/kubelet.sock' };
 const failure = (code: number, details: string) => Object.assign(new Error(details), { code, details }) as ServiceError;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
-import { lines } from '../../kube/json-lines.ts';
 import { type Change, createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
+import { lines } from '../../kube/watch-pace.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';

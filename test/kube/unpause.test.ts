@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { type ApiServer, createApiServer } from '../../sandbox/api-server/server.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { clientOf } from '../sandbox/support.ts';
 
 const PATH = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/unpause';

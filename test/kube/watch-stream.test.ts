@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
-import { lines } from '../../kube/json-lines.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
+import { lines } from '../../kube/watch-pace.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { until } from '../support/until.ts';
 

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
 import { HEALTHY, KUBELET_SOCKET, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { type DevicePluginServer, DevicePluginService } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES, type TestResource } from './devices.ts';
 

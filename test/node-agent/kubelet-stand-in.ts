@@ -16,8 +16,7 @@ import {
   type PodResourcesListerServer,
   PodResourcesListerService,
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
-import { unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
 import { replaceFile } from './support.ts';

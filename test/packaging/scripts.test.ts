@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
-import { billOf, shippedPackages } from '../../packaging/bill-of-materials.ts';
+import { billOf, shippedPackages } from '../../packaging/sbom.ts';
 import { root } from '../support/bundles.ts';
 
 const run = (script: string, ...args: readonly string[]) =>

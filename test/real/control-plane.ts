@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { freePort, type Program, startProgram } from './processes.ts';
 

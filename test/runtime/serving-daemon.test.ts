@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createServingDaemon, type DrainTimes } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createServingDaemon, type DrainTimes } from '../../runtime/serving-daemon.ts';
 import { silent } from '../support/logger.ts';
 
 /** Longer than the interval of the calls below, even on a busy machine. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { boundedWarnings } from '../../sandbox/api-server/admission-review.ts';
+import { boundedWarnings } from '../../sandbox/api-server/requests.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonObject } from '../../sandbox/objects.ts';
 import { type Listener, listen, podOf, useApiServer } from './support.ts';

@@ -3,7 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { TOKEN, temporaryDirectory, useApiServer } from './support.ts';

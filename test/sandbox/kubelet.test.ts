@@ -10,7 +10,7 @@ import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
-import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
+import type { KubeletSettings } from '../../sandbox/kubelet/managers.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';

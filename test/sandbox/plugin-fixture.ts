@@ -9,8 +9,7 @@ import {
   type Empty,
   type ListAndWatchResponse,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
-import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 
 const running = new Set<() => Promise<void>>();
 

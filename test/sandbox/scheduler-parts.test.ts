@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
 import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
+import { filterNode, fitErrorMessage } from '../../sandbox/scheduler/decision.ts';
 import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
-import { fitErrorMessage } from '../../sandbox/scheduler/failure-report.ts';
-import { filterNode } from '../../sandbox/scheduler/node-filters.ts';
 import { createSchedulingQueue, nodeWakes, podWakes } from '../../sandbox/scheduler/scheduling-queue.ts';
 
 const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): Node =>

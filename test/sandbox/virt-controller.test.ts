@@ -9,11 +9,9 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { at, type JsonObject, type KubeObject, type Pod, type VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { dedicatedCpus } from '../../sandbox/virt-controller/launcher-containers.ts';
-import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { type StartFailure, startPause } from '../../sandbox/virt-controller/lifecycle.ts';
-import { createTurns } from '../../sandbox/virt-controller/turns.ts';
-import { createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { createTurns, createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until } from '../support/until.ts';
 import { useApiServer } from './support.ts';
 

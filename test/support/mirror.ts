@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { createReflector, objectKey } from '../../kube/reflector.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { apiVersionOf, type ResourceType } from '../../sandbox/api-server/resource-types.ts';
+import { apiVersionOf, type ResourceType } from '../../sandbox/api-server/built-in-types.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
 import { deepFreeze, type Json, type KubeObject } from '../../sandbox/objects.ts';
 

@@ -1,5 +1,5 @@
 import { launcherPod, watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
-import { tuneGarbageCollection } from '../../../runtime/garbage-collection.ts';
+import { tuneGarbageCollection } from '../../../runtime/daemon.ts';
 import { silent } from '../../support/logger.ts';
 import { NAMESPACE, PODS, type Victim } from '../victim.ts';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { lease, node } from '../../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../../kube/virtual-machines.ts';
-import { tuneGarbageCollection } from '../../../runtime/garbage-collection.ts';
+import { tuneGarbageCollection } from '../../../runtime/daemon.ts';
 import { monotonicSeconds as now } from '../../../runtime/time.ts';
 import {
   resourceSlice as cpuSlice,

@@ -4,8 +4,7 @@ import { fingerprint, resourceTopologyOf } from '../../../bench/outcome/resource
 import { xxhash64 } from '../../../bench/outcome/xxhash64.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import type { KubeletSettings } from '../../../sandbox/kubelet/settings.ts';
-import { rulesOf } from '../../../sandbox/kubelet/settings.ts';
+import { type KubeletSettings, rulesOf } from '../../../sandbox/kubelet/managers.ts';
 
 describe('XXH64', () => {
   // Source: the vectors of the specification and of its ports.

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
+import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 
 /** The node's name. */
 export const NODE = 'lab-0';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
+import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { listedContainers } from '../../../node-agent/assignments/view.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
+import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
 import { type AnswerVerdict, followPodResources } from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
+import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';

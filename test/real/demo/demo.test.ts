@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { runDemo } from '../../../cli/demo/demo.ts';
 import type { Printer, StepReport } from '../../../cli/demo/printer.ts';
-import { fitErrorMessage } from '../../../sandbox/scheduler/failure-report.ts';
+import { fitErrorMessage } from '../../../sandbox/scheduler/decision.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { createRealCluster } from './real-cluster.ts';

@@ -9,7 +9,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { formatMicroTime } from '../../../model/lease/timing.ts';
-import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
+import { kubeconfig as kubeconfigText } from '../../../sandbox/cluster/identities.ts';
 import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';

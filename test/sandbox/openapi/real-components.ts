@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
-import { BUILT_IN_TYPES } from '../../../sandbox/api-server/built-in-types.ts';
+import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbox/api-server/built-in-types.ts';
 import { referenceOf } from '../../../sandbox/api-server/openapi.ts';
-import { apiVersionOf, type ResourceType } from '../../../sandbox/api-server/resource-types.ts';
 import { isObject, type Json, type JsonObject } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import type { Daemon } from '../../../runtime/daemon.ts';
-import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
+import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { createSchedulerPlugin } from '../../../scheduler-plugin/wiring/daemon.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';

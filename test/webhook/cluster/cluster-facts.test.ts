@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
-import { parseNames } from '../../../runtime/client-admission.ts';
+import { parseNames } from '../../../runtime/certificate.ts';
 import { createNadFetch, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { kindOf, localnet, viewOf, vmiVector } from '../launcher-fixture.ts';

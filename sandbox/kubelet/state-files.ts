@@ -1,23 +1,20 @@
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import * as z from 'zod';
+import { deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
+import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
 /** The CPU state that a kubelet keeps across a restart. */
-export interface CpuState {
+interface CpuState {
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
 }
 
 /** cpu_manager_state, written in the same steps as by the kubelet. */
-export interface StateFile {
-  /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
-  assign(uid: string, container: string, cpus: CpuSet): Promise<void>;
-  /** For each container of the pod: removes its entry, then adds the CPUs that no other container has to the pool. */
-  release(uid: string): Promise<void>;
-  readonly state: CpuState;
-}
+export type StateFile = Awaited<ReturnType<typeof createStateFile>>;
 
 /** A state file with which a kubelet does not start. */
 export class StateFileError extends PlumblineError {
@@ -65,7 +62,7 @@ export async function readStateFile(path: string, policyName: string): Promise<C
 }
 
 /** Writes the initial state and keeps the file up to date from there. Calls must not overlap. */
-export async function createStateFile(path: string, policyName: string, initial: CpuState): Promise<StateFile> {
+export async function createStateFile(path: string, policyName: string, initial: CpuState) {
   let { defaultSet } = initial;
   const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
 
@@ -84,17 +81,19 @@ export async function createStateFile(path: string, policyName: string, initial:
   await write();
 
   return {
-    get state() {
+    get state(): CpuState {
       return { defaultSet, assignments };
     },
-    async assign(uid, container, cpus) {
+    /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
+    async assign(uid: string, container: string, cpus: CpuSet) {
       defaultSet = defaultSet.minus(cpus);
       await write();
       const containers = assignments.get(uid) ?? new Map<string, CpuSet>();
       assignments.set(uid, containers.set(container, cpus));
       await write();
     },
-    async release(uid) {
+    /** For each container: removes its entry, then adds the CPUs that no other container has to the pool. */
+    async release(uid: string) {
       const containers = assignments.get(uid);
       for (const [name, cpus] of [...(containers ?? [])]) {
         containers?.delete(name);
@@ -154,4 +153,78 @@ function fnv32a(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text, 'utf8')) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash >>> 0;
+}
+
+export const MEMORY_STATE_FILE = 'memory_manager_state';
+
+/** The NUMA nodes of a mask of bits. */
+export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
+  numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
+
+/**
+ * Writes the memory manager's state as the kubelet does; without one, that of policy None. No kubelet reads it here.
+ * Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go.
+ */
+export async function writeMemoryState(
+  path: string,
+  memory: MemoryState | undefined,
+  numaIds: readonly number[],
+): Promise<void> {
+  const blockOf = ({ mask, type, size }: MemoryBlock) => ({ numaAffinity: nodesOfMask(mask, numaIds), type, size });
+  const cells = (memory?.cells ?? []).map(({ blocks, group, tables }, bit) => {
+    const memoryMap = [...tables].map(([type, { allocatable, free }]) => {
+      const amounts = { total: allocatable, systemReserved: 0, allocatable, reserved: allocatable - free, free };
+      return [type, amounts];
+    });
+    const node = {
+      numberOfAssignments: blocks,
+      memoryMap: Object.fromEntries(memoryMap),
+      cells: nodesOfMask(group, numaIds),
+    };
+    return [numaIds[bit], node];
+  });
+  const entries = [...(memory?.blocks ?? [])].map(([uid, containers]) => [
+    uid,
+    Object.fromEntries([...containers].map(([name, blocks]) => [name, blocks.map(blockOf)])),
+  ]);
+  const state = {
+    policyName: memory === undefined ? 'None' : 'Static',
+    machineState: Object.fromEntries(cells),
+    ...(entries.length > 0 && { entries: Object.fromEntries(entries) }),
+    checksum: 0,
+  };
+  await writeFile(`${path}.tmp`, JSON.stringify(state));
+  await rename(`${path}.tmp`, path);
+}
+
+/** The devices of pods before the restart; empty without such a file. */
+export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
+  if (text === undefined) return pods;
+  for (const entry of deviceCheckpoint.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
+    const containers = pods.get(entry.PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
+    const resources = containers.get(entry.ContainerName) ?? new Map<string, ReadonlySet<string>>();
+    resources.set(entry.ResourceName, new Set(Object.values(entry.DeviceIDs).flat()));
+    pods.set(entry.PodUID, containers.set(entry.ContainerName, resources));
+  }
+  return pods;
+}
+
+export async function writeDeviceCheckpoint(path: string, allocations: DeviceAllocations): Promise<void> {
+  const entries = [...allocations].flatMap(([PodUID, containers]) =>
+    [...containers].flatMap(([ContainerName, resources]) =>
+      [...resources].map(([ResourceName, ids]) => ({
+        PodUID,
+        ContainerName,
+        ResourceName,
+        DeviceIDs: { '-1': [...ids] },
+      })),
+    ),
+  );
+  await writeFile(
+    `${path}.tmp`,
+    JSON.stringify({ Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 }),
+  );
+  await rename(`${path}.tmp`, path);
 }

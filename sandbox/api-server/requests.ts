@@ -1,0 +1,151 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parse } from 'yaml';
+import { readText } from '../../kube/calls.ts';
+import { KubeError } from '../../kube/client.ts';
+import { isObject, type Json, type JsonObject } from '../objects.ts';
+import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
+import type { Registry } from './registry.ts';
+import type { Route } from './routes.ts';
+import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
+import type { Store } from './store.ts';
+
+/** Values of the query parameter: unknown fields are refused, cause a warning, or are accepted. */
+const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
+type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
+
+/** The caller: the user of a bearer token, as webhooks receive it. */
+export interface User {
+  readonly username: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface Call {
+  readonly user: User;
+  readonly dryRun: boolean;
+  /** The client's name as field manager; required for server-side apply. */
+  readonly fieldManager?: string;
+  /** Treatment of fields that the type does not have; undefined: no check, which is faster. */
+  readonly fieldValidation?: FieldValidation;
+  /** Adds a Warning header to the response. */
+  warn(text: string): void;
+}
+
+export interface DeleteOptions {
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: string;
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+}
+
+export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonObject {
+  return {
+    apiVersion: 'meta.k8s.io/v1',
+    kind,
+    ...(call.dryRun && { dryRun: ['All'] }),
+    ...(call.fieldManager !== undefined && { fieldManager: call.fieldManager }),
+  };
+}
+
+/** Limit of a request's body in bytes, as in the API server. */
+const MAX_BODY_BYTES = 3 * 1024 * 1024;
+
+export const contentType = (request: IncomingMessage) =>
+  (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+
+/** The decoded body, or null if there is none. */
+export async function readBody(request: IncomingMessage): Promise<Json> {
+  const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
+    if (!(error instanceof KubeError)) throw error;
+    throw new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`);
+  });
+  if (text === '') return null;
+  const type = contentType(request);
+  if (type.includes('protobuf') || type.includes('cbor')) {
+    throw unsupportedMediaType(type, ['application/json', 'application/yaml']);
+  }
+  try {
+    return (type.includes('yaml') ? parse(text) : JSON.parse(text)) as Json;
+  } catch (error) {
+    throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Responds with JSON. Content-Length is always set. */
+export function sendJson(response: ServerResponse, status: number, body: JsonObject): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+/** A Warning header's value: code 299, no agent, the text quoted (RFC 7234). */
+export function warningHeader(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters may not stand in a header
+  const clean = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').replace(/["\\]/g, '\\$&');
+  return `299 - "${Buffer.from(clean, 'utf8').toString('latin1')}"`;
+}
+
+/** A warning longer than this is cut if all warnings together exceed the second limit, in characters. */
+const LONG_WARNING = 256;
+const MUCH_WARNING = 4096;
+
+/** The warnings for the client: complete if they are short together, else each cut. */
+export function boundedWarnings(warnings: readonly string[]): string[] {
+  const total = warnings.reduce((sum, text) => sum + text.length, 0);
+  return total <= MUCH_WARNING ? [...warnings] : warnings.map((text) => text.slice(0, LONG_WARNING));
+}
+
+export interface HandlerDeps {
+  readonly store: Store;
+  readonly registry: Registry;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly bookmarkSeconds: number;
+  /** Ends every watch when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly route: Route;
+  readonly user: User;
+}
+
+export function readDryRun(query: URLSearchParams): boolean {
+  const values = query.getAll('dryRun');
+  const wrong = values.find((value) => value !== 'All');
+  if (wrong !== undefined) {
+    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
+  }
+  return values.length > 0;
+}
+
+export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
+  const value = query.get('fieldValidation') ?? '';
+  const known = FIELD_VALIDATIONS.find((one) => one === value);
+  if (value !== '' && known === undefined) {
+    const values = FIELD_VALIDATIONS.map((one) => JSON.stringify(one)).join(', ');
+    throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
+  }
+  return known;
+}
+
+export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
+  const labels = labelSelector(query.get('labelSelector') ?? '');
+  const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');
+  return (object) => labels(object) && fields(object);
+}
+
+export async function readDeleteOptions({
+  request,
+  query,
+}: Pick<Exchange, 'request' | 'query'>): Promise<DeleteOptions> {
+  const body = await readBody(request);
+  const grace = query.get('gracePeriodSeconds');
+  return {
+    ...(grace !== null && { gracePeriodSeconds: Number(grace) }),
+    ...(isObject(body) && (body as DeleteOptions)),
+  };
+}
