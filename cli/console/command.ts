@@ -1,7 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { withCluster } from '../support/cluster.ts';
-import { HOST } from './host.ts';
 import type { ConsoleFlags } from './run.ts';
+
+/** The address that the console listens on: of this machine only, since the page has no login. */
+export const HOST = '127.0.0.1';
 
 const EXAMPLES = `
 Examples:

@@ -1,17 +1,17 @@
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
+import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
-import { askInCluster } from '../extender/ask.ts';
-import { askAddress, explainUrl } from '../extender/ask-address.ts';
+import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
-import { usageError } from '../support/exit-status.ts';
-import { printLines } from '../support/output.ts';
+import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { printLines, printMessage } from '../support/output.ts';
 import { bundleDirectory } from '../support/program-files.ts';
-import { HOST } from './host.ts';
-import { createTerminalLog } from './log.ts';
-import { unreadableKinds } from './permissions.ts';
+import { HOST } from './command.ts';
 
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
@@ -81,4 +81,60 @@ function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): As
       return { why: (error as Error).message };
     }
   };
+}
+
+/**
+ * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not
+ * an empty page.
+ * @returns the optional kinds without read permission
+ * @throws CliError naming every required kind without read permission, or if Plumbline is not installed; KubeError
+ */
+export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
+  const asked = await Promise.all(
+    (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
+  );
+  const forbidden = asked.filter((one) => one.isForbidden).map(({ kind }) => kind);
+  const required = forbidden.filter((kind) => !KINDS[kind].optional);
+  if (required.length > 0) {
+    const names = required.map((kind) => KINDS[kind].resource).join(', ');
+    throw new CliError(
+      EXIT.unreachable,
+      `not allowed to list ${names}: ask for list and watch of each (docs/reference/console.md)`,
+    );
+  }
+  return new Set(forbidden as OptionalKind[]);
+}
+
+async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise<boolean> {
+  try {
+    await client.get(KINDS[kind].path, { query: { limit: 1 } });
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return true;
+    if (!isNotFound(error)) throw error;
+    // A kind that this cluster does not have counts as a kind without objects.
+    if (kind !== 'nodetopologies') return false;
+    const message =
+      'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
+    throw new CliError(EXIT.unreachable, message, { cause: error });
+  }
+}
+
+interface Line {
+  readonly msg?: string;
+  readonly path?: string;
+  readonly err?: { readonly message?: string };
+}
+
+/** Warnings of the page's server as lines for a terminal. */
+export function createTerminalLog() {
+  return pino(
+    { level: 'warn', base: null, timestamp: false },
+    {
+      write(text: string) {
+        const { msg, path, err } = JSON.parse(text) as Line;
+        printMessage(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}`);
+      },
+    },
+  );
 }

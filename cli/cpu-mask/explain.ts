@@ -2,7 +2,7 @@ import { within } from '../../model/cpu-mask/host-pins.ts';
 import { type CpuMask, checkCount, entryOf, formatMask, isForWholeVm, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
-import { tableLines } from '../support/table.ts';
+import { tableLines } from '../support/terminal.ts';
 
 export interface ExplainRequest {
   readonly mask: CpuMask;

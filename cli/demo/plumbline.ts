@@ -6,6 +6,7 @@ import type { DemoCluster } from './cluster.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
+import type { Printer } from './printer.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
 const DPU_RENEW_INTERVAL = 1;
@@ -141,3 +142,18 @@ function dpuTiming(): string[] {
   const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL)];
   return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
 }
+
+/** Input of the steps. */
+export interface DemoContext {
+  readonly cluster: DemoCluster;
+  readonly ovs: OpenVswitch;
+  readonly directory: string;
+  readonly printer: Printer;
+  /** Starts the three daemons, once. */
+  install(): Promise<Installed>;
+  /** @throws Error before install() */
+  installed(): Installed;
+}
+
+/** The node with an Open vSwitch. */
+export const OVS_NODE = 'numa1';

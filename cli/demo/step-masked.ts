@@ -5,12 +5,11 @@ import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-s
 import { at, type VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import type { DemoCluster } from './cluster.ts';
-import type { DemoContext } from './context.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
-import { DEMO_NAMESPACE, maskedMachine } from './objects.ts';
 import { kernelThreads } from './open-vswitch.ts';
-import { eventsOf, untilRunning } from './pods.ts';
+import type { DemoContext } from './plumbline.ts';
 import { expect, StepFailed, until } from './until.ts';
+import { DEMO_NAMESPACE, eventsOf, maskedMachine, untilRunning } from './vms.ts';
 
 const VM = 'pinned';
 const VCPUS = 2;

@@ -5,16 +5,15 @@ import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
-import { vmState } from '../../model/vm-state/state.ts';
+import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import { type VmState, vmState } from '../../model/vm-state/state.ts';
 import { readScheduler } from '../extender/election.ts';
-import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { hostsOf } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
-import type { ExtenderChoice } from './ask-extender.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readOne } from '../support/lists.ts';
 import { type Asks, asksOf } from './asks.ts';
-import type { ExplainedEvent, Explanation, Placement } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
+import type { ExtenderChoice } from './opinions.ts';
 import { searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 import { eventFacts, instanceFacts, isVerified, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
@@ -132,4 +131,43 @@ function recentEvents({ events }: Subject, now: number): Explanation['events'] {
     if (explained.length === EVENTS) break;
   }
   return explained;
+}
+
+export interface Placement {
+  readonly cpus: readonly number[];
+  readonly numaNodes: readonly number[];
+  readonly wholeCores: boolean;
+}
+
+/** The complete answer. */
+export interface Explanation extends VmState {
+  readonly kind: 'pod' | 'vm';
+  readonly namespace: string;
+  readonly name: string;
+  /** The pod that this explains; for a VM, its launcher. */
+  readonly pod?: string | undefined;
+  readonly node?: string | undefined;
+  /** Its dedicated CPUs, as its node reports them. */
+  readonly placement?: Placement | undefined;
+  readonly asks?: Asks | undefined;
+  /** The last message of kube-scheduler. */
+  readonly scheduler?: string | undefined;
+  /** The source of the answer for each node; absent if no node was checked. */
+  readonly source?: 'extender' | 'reports' | undefined;
+  readonly nodes: readonly NodeGroup[];
+  /** Limits of this answer. */
+  readonly notes: readonly string[];
+  /** Events of the last minutes, newest first. */
+  readonly events: readonly ExplainedEvent[];
+}
+
+export interface ExplainedEvent {
+  readonly reason: string;
+  readonly message: string;
+  /** Seconds. */
+  readonly ago: number;
+  /** The component that it names as its author. */
+  readonly component: string;
+  /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
+  readonly verified: boolean;
 }

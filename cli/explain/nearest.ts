@@ -7,7 +7,7 @@ import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import type { Asks } from './asks.ts';
-import type { Explanation } from './explanation.ts';
+import type { Explanation } from './explain.ts';
 
 /** The node with the smallest shortage of CPUs or cores, in its current state. */
 export interface Nearest {

@@ -12,7 +12,7 @@ import {
 } from '../../model/placement/verdict.ts';
 import type { Hosts } from '../support/hosts.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions } from './opinion.ts';
+import type { NodeOpinion, Opinions } from './opinions.ts';
 
 export interface PredictionInput {
   readonly pod: ExplainedPod;

@@ -1,7 +1,7 @@
 import { CORDON, filteringTaints, selectsNode, toleratesAll } from '../../model/launcher/node-selection.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { RefusedOpinion } from './opinion.ts';
+import type { RefusedOpinion } from './opinions.ts';
 
 /** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];

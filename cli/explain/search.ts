@@ -3,14 +3,18 @@ import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { SearchFacts } from '../../model/vm-state/facts.ts';
 import { FOR_ROOM, tooLargeFor } from '../../model/vm-state/too-large.ts';
-import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { type Hosts, hostsOf } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { askExtender, type ExtenderChoice } from './ask-extender.ts';
-import { groupNodes } from './groups.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
+import {
+  askExtender,
+  type ExtenderChoice,
+  groupNodes,
+  type NodeOpinion,
+  type Opinions,
+  type RefusedOpinion,
+} from './opinions.ts';
 import { predictOpinions } from './predict.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 

@@ -1,4 +1,6 @@
+import { isLauncherOf } from '../../console/server/history.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import {
@@ -13,7 +15,6 @@ import {
   timeOf,
 } from './objects.ts';
 import type { Reference } from './reference.ts';
-import { readRejections } from './rejections.ts';
 
 /** All facts about the VM or pod, without nodes. */
 export interface Subject {
@@ -122,4 +123,27 @@ async function missing(client: KubeClient, what: string, namespace: string, name
   const there =
     all === undefined ? '' : names.length === 0 ? ' (the namespace has none)' : ` (it has ${shown.join(', ')}${more})`;
   return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
+}
+
+/**
+ * Events of a VM's launchers that kubelets rejected, newest first. KubeVirt deletes such a launcher and its VMI at
+ * once, so only these Events are left.
+ * @throws KubeError
+ */
+export async function readRejections(
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  vm: string,
+): Promise<Occurrence[]> {
+  const lists = await Promise.all(
+    REJECTIONS.map((reason) =>
+      readIfAllowed(client, `/api/v1/namespaces/${namespace}/events`, occurrence, {
+        fieldSelector: `reason=${reason}`,
+      }),
+    ),
+  );
+  return lists
+    .flatMap((list) => list ?? [])
+    .filter(({ involvedObject }) => isLauncherOf(vm, involvedObject.name ?? ''))
+    .sort((a, b) => timeOf(b) - timeOf(a));
 }

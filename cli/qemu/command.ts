@@ -7,10 +7,8 @@ import { connectQmp, QmpError } from '../../native/qmp.ts';
 import { readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { tableLines } from '../support/table.ts';
-import { countText } from '../support/terminal.ts';
-import type { OtherThreads } from './other-threads.ts';
-import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
+import { countText, tableLines } from '../support/terminal.ts';
+import { type OtherThreads, type Pinned, type PinRequest, pinQemu } from './pin.ts';
 
 const ONLINE = '/sys/devices/system/cpu/online';
 

@@ -1,7 +1,15 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
-import { tableLines } from '../support/table.ts';
-import { cut, joinParts, type Line, type LinePart, paint, type Style, type Terminal } from '../support/terminal.ts';
+import {
+  cut,
+  joinParts,
+  type Line,
+  type LinePart,
+  paint,
+  type Style,
+  type Terminal,
+  tableLines,
+} from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
 

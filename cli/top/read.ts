@@ -2,11 +2,9 @@ import type { KubeClient } from '../../kube/client.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 import { explainedNode, explainedPod, explainedVmi, isDpuDead } from '../explain/objects.ts';
 import { instanceFacts, kindOf, nodeFacts } from '../explain/vm-facts.ts';
-import { readAgentLeases } from '../support/agents.ts';
 import { notFound } from '../support/exit-status.ts';
-import { hostsOf } from '../support/hosts.ts';
-import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { byName } from '../support/name-order.ts';
+import { byName, hostsOf } from '../support/hosts.ts';
+import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
 /** The data to show, and notes about data that could not be read. */

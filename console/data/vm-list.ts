@@ -1,6 +1,6 @@
-import { parseCpus } from './cpu-list.ts';
 import type { NodeItem } from './node.ts';
-import type { ListQuery } from './query-text.ts';
+import type { ListQuery } from './node-list.ts';
+import { parseCpus } from './shape.ts';
 import type { RunningEntry, Verdict } from './wire.ts';
 
 /** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */

@@ -1,15 +1,12 @@
-import { formatCpus } from '../data/cpu-list.ts';
 import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, slotsOf } from '../data/node.ts';
-import type { Shape } from '../data/shape.ts';
+import { formatCpus, type Shape } from '../data/shape.ts';
 import type { Problem, SwitchPicture } from '../data/wire.ts';
 import { type Answer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
-import { timeText } from '../state/time-text.ts';
-import { Ago } from './ago.tsx';
+import { Ago, timeText } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
-import { Detail } from './detail.tsx';
-import { Facts } from './facts.tsx';
+import { Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';

@@ -1,10 +1,9 @@
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
-import { nodeQuery } from '../state/queries.ts';
-import { go, route } from '../state/route.ts';
+import { go, nodeQuery, route } from '../state/route.ts';
 import { order, ready, totals } from '../state/state.ts';
-import { wide } from '../state/width.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
@@ -150,3 +149,11 @@ function State({ node: { problems, dpu } }: { readonly node: NodeItem }) {
   }
   return <span class="badge is-good">{dpu === '' ? 'well' : `DPU ${dpu}`}</span>;
 }
+
+const media = matchMedia('(width > 1500px)');
+
+/** Whether there is room for large maps in the list. */
+export const wide = signal(media.matches);
+media.addEventListener('change', ({ matches }) => {
+  wide.value = matches;
+});

@@ -1,5 +1,4 @@
-import { COLOURS } from '../data/marks.ts';
-import { type NodeItem, Paint, slotsOf } from '../data/node.ts';
+import { COLOURS, type NodeItem, Paint, slotsOf } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;

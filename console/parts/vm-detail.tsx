@@ -1,13 +1,11 @@
-import { formatCpus, parseCpus } from '../data/cpu-list.ts';
 import { slotsOf } from '../data/node.ts';
+import { formatCpus, parseCpus } from '../data/shape.ts';
 import type { VmItem } from '../data/vm-list.ts';
 import { hashOf } from '../state/route.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
-import { Detail } from './detail.tsx';
-import { Facts } from './facts.tsx';
+import { Detail, Facts, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
-import { VerdictBadge } from './verdict.tsx';
 
 /** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {

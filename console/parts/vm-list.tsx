@@ -1,10 +1,9 @@
-import { formatCpus, parseCpus } from '../data/cpu-list.ts';
+import { formatCpus, parseCpus } from '../data/shape.ts';
 import { cpuCount, type VmFilter, type VmItem } from '../data/vm-list.ts';
-import { vmQuery } from '../state/queries.ts';
-import { go } from '../state/route.ts';
+import { go, vmQuery } from '../state/route.ts';
 import { foundVms, ready, vms } from '../state/state.ts';
+import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
-import { VerdictBadge } from './verdict.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<VmFilter, string>> = {

@@ -3,18 +3,16 @@ import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
-import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
-import { createLeader, LEADER_LEASE, type LeaseSpec } from './leader.ts';
-import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
-import { type ShownPod, shownPod, watchedPod } from './pods.ts';
+import { type PausedInstance, pausedInstance, type ShownPod, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 
 /** The parts of a Node that the page shows. */
@@ -229,5 +227,34 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
     ...client,
     get: (path, options) => noted(client.get(path, options)),
     watch: (path, options) => noted(client.watch(path, options)),
+  };
+}
+
+/** The Lease of Plumbline's kube-schedulers. */
+export const LEADER_LEASE = SCHEDULER;
+
+/** The stored part of a Lease. */
+export type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
+
+/** The pod with the leading kube-scheduler, from the Lease. */
+export function createLeader() {
+  const health = new AgentHealth();
+  let pod: string | null | undefined;
+  return {
+    changed(lease: LeaseSpec | undefined, now: number) {
+      if (lease === undefined) {
+        pod = undefined;
+        health.forget(LEADER_LEASE);
+        return;
+      }
+      const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
+      pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
+      health.changed({ node: LEADER_LEASE, renewTime, duration }, now);
+    },
+    /**
+     * @param heard when the watch of Leases last received anything
+     * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
+     */
+    pod: (now: number, heard: number | undefined) => (pod && health.stale(now, heard).has(LEADER_LEASE) ? null : pod),
   };
 }

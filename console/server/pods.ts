@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { instanceConditions } from '../../kube/virtual-machines.ts';
 import { paddingOf } from '../../model/admission/decided.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
-import type { Cause, StatePod } from '../../model/vm-state/facts.ts';
+import { type Cause, type InstanceFacts, pauseOf, type StatePod } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
@@ -168,4 +169,22 @@ const STATIC_UID = /^[0-9a-f]{32}$/;
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+/** A VMI whose guest is paused. */
+export interface PausedInstance {
+  readonly node: string;
+  readonly pause: NonNullable<InstanceFacts['pause']>;
+}
+
+export const watchedInstance = z.object({
+  metadata: objectMeta,
+  status: z.object({ nodeName: name.nullish(), conditions: instanceConditions }).nullish(),
+});
+
+/** Undefined for a VMI whose guest is not paused: nearly all, which are not stored. */
+export function pausedInstance({ metadata, status }: z.infer<typeof watchedInstance>): PausedInstance | undefined {
+  const pause = pauseOf({ metadata, status });
+  const node = status?.nodeName;
+  return pause === undefined || !node ? undefined : { node, pause };
 }

@@ -1,12 +1,16 @@
+import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
+import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
+import { judgeHost } from '../../model/placement/verdict.ts';
 import { checkReport } from '../../model/report/check.ts';
+import type { NodeStateFacts } from '../../model/vm-state/facts.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
-import type { NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
+import { runningState, type VmState } from '../../model/vm-state/state.ts';
+import type { InFlightEntry, NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
-import { inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
-import { stateWhereItRuns } from './running.ts';
+import type { Report } from './reports.ts';
 
 /** The parts of the cluster that a node's record depends on. */
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
@@ -80,4 +84,72 @@ export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry |
   if (verdict === 'ok' && mask === undefined) return undefined;
   const maskText = mask === undefined ? '' : maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
   return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text];
+}
+
+/** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
+export function stateWhereItRuns(
+  pod: ShownPod,
+  cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'paused'>,
+): Pick<VmState, 'verdict' | 'reason' | 'text'> {
+  const { namespace, name, vm, node = '', needs, bypasses } = pod;
+  const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
+  // During a migration the launcher on the other node is the target.
+  const pause = paused?.node === node ? paused.pause : undefined;
+  const instance = pause && { phase: 'Running', pause };
+  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };
+  return runningState(facts, node, needs, bypasses);
+}
+
+function nodeFacts(
+  { kubeletUid, uid, namespace, name }: ShownPod,
+  at: string,
+  { nodes, reports, stale }: Pick<Cluster, 'nodes' | 'reports' | 'stale'>,
+): NodeStateFacts {
+  const node = nodes.get(at);
+  const report = reports.get(at);
+  const refusal = report?.refusals.find((one) =>
+    one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
+  );
+  return {
+    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has expired') : undefined,
+    silent: stale.has(at),
+    host: report?.shape?.empty,
+    assigned: (report?.assignments ?? []).filter(({ podUID }) => podUID === kubeletUid).map(({ cpus }) => cpus),
+    pinning: report?.pinning.find(({ podUID }) => podUID === uid),
+    refusedStart: refusal?.message,
+  };
+}
+
+/** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
+const MOST_PREDICTED = 16;
+
+/**
+ * Pods in flight to a node: nominated or bound, and not in its report yet. Only the extender has reservations of pods
+ * that the scheduler has not bound.
+ * @param coming pods with this node, oldest first
+ */
+export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
+  if (coming.length === 0) return [];
+  const host = hostOf(report);
+  const assumed: PlacementNeeds[] = [];
+  return coming.flatMap((pod): InFlightEntry[] => {
+    const { needs, kubeletUid, node, cpus } = pod;
+    if (cpus === 0) return [];
+    if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
+    const kind = node === undefined ? 'nominated' : 'bound';
+    if (host === undefined || assumed.length === MOST_PREDICTED) return [[labelOf(pod), kind, '']];
+    const verdict = judgeHost(needs, host, assumed, 'count-check');
+    assumed.push(needs);
+    return [[labelOf(pod), kind, verdict.fits ? `${verdict.cpus ?? ''}` : '']];
+  });
+}
+
+function hostOf(report: Report | undefined): PlacementHost | undefined {
+  if (report?.shape === undefined) return undefined;
+  try {
+    return withAssignments(report.shape.empty, report.assignments, report.usage);
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
 }

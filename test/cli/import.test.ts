@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { LARGEST } from '../../cli/import/config-files.ts';
+import { LARGEST } from '../../cli/import/run.ts';
 import { parseNetworkMap } from '../../model/networks/network-map.ts';
 
 const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;

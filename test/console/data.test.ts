@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatCpus, parseCpus } from '../../console/data/cpu-list.ts';
 import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
-import { byName, findNodes, type NodeQuery } from '../../console/data/node-list.ts';
-import { parseQuery, queryText } from '../../console/data/query-text.ts';
-import { shapeOf } from '../../console/data/shape.ts';
+import { byName, findNodes, type NodeQuery, parseQuery, queryText, totalsOf } from '../../console/data/node-list.ts';
+import { formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
-import { totalsOf } from '../../console/data/totals.ts';
 import { cpuCount, findVms, type VmQuery, vmsOf } from '../../console/data/vm-list.ts';
 import type { NodeContent, ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

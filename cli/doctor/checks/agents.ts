@@ -5,9 +5,8 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, fix, inSystem, some } from './finding.ts';
+import { type AreaReport, count, createNotebook, fix, inSystem, type Notebook, some } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
 
 const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
 const LOGS = fix(

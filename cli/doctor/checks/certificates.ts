@@ -3,8 +3,7 @@ import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import { type AreaReport, fix, inSystem } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */

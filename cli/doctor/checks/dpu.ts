@@ -1,6 +1,11 @@
-import type { DpuDiagnosis } from '../../../model/lease/diagnose.ts';
-import { type AreaReport, count } from './finding.ts';
-import { createNotebook } from './notebook.ts';
+import * as z from 'zod';
+import type { KubeClient } from '../../../kube/client.ts';
+import { lease as leaseSchema, objectMeta } from '../../../kube/resources.ts';
+import { dpuConnections } from '../../../model/cni/connection-status.ts';
+import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
+import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
+import { readAll } from '../../support/lists.ts';
+import { type AreaReport, count, createNotebook } from './finding.ts';
 
 /**
  * What the leases of DPUs showed while the command watched them.
@@ -26,4 +31,79 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
       notes.seen(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);
   }
   return notes.report;
+}
+
+const managedFields = z
+  .array(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }))
+  .nullish()
+  .transform((value) => value ?? []);
+const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
+const node = z.object({ metadata: objectMeta });
+const pod = z.object({
+  metadata: objectMeta,
+  spec: z.object({ nodeName: z.string().nullish() }),
+  status: z.object({ phase: z.string().nullish() }).nullish(),
+});
+/** Seconds between two reads: short enough to see every writer that renews every few seconds. */
+const BETWEEN = 1;
+
+export interface LookOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  /** How long to watch the leases, in seconds. */
+  readonly seconds: number;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly sleep: (seconds: number) => Promise<void>;
+}
+
+/** Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError */
+export async function lookAtDpus({
+  client,
+  namespace,
+  seconds,
+  wallClock,
+  sleep,
+}: LookOptions): Promise<DpuSighting[]> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const looks = new Map<string, LeaseLook[]>();
+  const begun = wallClock();
+  const look = async () => {
+    const at = wallClock();
+    for (const lease of await readAll(client, path, managedLease)) {
+      const { metadata, spec } = lease;
+      if (!metadata.name?.startsWith(DPU_LEASE_PREFIX)) continue;
+      const name = metadata.name.slice(DPU_LEASE_PREFIX.length);
+      const one = { at, lease, renewTime: spec?.renewTime, managedFields: metadata.managedFields };
+      looks.set(name, [...(looks.get(name) ?? []), one]);
+    }
+  };
+  await look();
+  while (wallClock() - begun < seconds * 1000) {
+    await sleep(BETWEEN);
+    await look();
+  }
+  const nodes = new Map(
+    (await readAll(client, '/api/v1/nodes', node)).map(({ metadata }) => [metadata.name ?? '', metadata]),
+  );
+  const hosts = [...nodes].flatMap(([name, { labels }]) => (labels?.[DPU_HOST_LABEL] === undefined ? [] : [name]));
+  const waiting = hosts.length === 0 ? new Map() : await waitingPods(client);
+  return [...new Set([...hosts, ...looks.keys()])].sort().map((name) => ({
+    node: name,
+    uid: nodes.get(name)?.uid,
+    dpuHost: hosts.includes(name),
+    looks: looks.get(name) ?? [],
+    waiting: waiting.get(name) ?? [],
+  }));
+}
+
+async function waitingPods(client: KubeClient): Promise<Map<string, DpuSighting['waiting']>> {
+  const waiting = new Map<string, DpuSighting['waiting']>();
+  for (const { metadata, spec, status } of await readAll(client, '/api/v1/pods', pod)) {
+    if (spec.nodeName == null || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
+    const unconnected = dpuConnections(metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
+    const named = unconnected.map((one) => ({ ...one, pod: `${metadata.namespace}/${metadata.name}` }));
+    if (named.length > 0) waiting.set(spec.nodeName, [...(waiting.get(spec.nodeName) ?? []), ...named]);
+  }
+  return waiting;
 }

@@ -3,8 +3,7 @@ import { splitCore } from '../../../model/host-cores.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook } from './notebook.ts';
+import { type AreaReport, count, createNotebook, some } from './finding.ts';
 
 /** The condition of a NodeTopology whose kubelet counts other cores than the kernel. */
 export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';

@@ -1,8 +1,7 @@
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, count, createNotebook, type Notebook, some } from './finding.ts';
 
 /** Whether the physnet of every network definition exists on a node. */
 export function checkNetworks({ nads, topologies }: Facts): AreaReport {

@@ -1,17 +1,17 @@
 import { ParseError } from '../../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-request.ts';
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
-import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
+import { CPU_MASK_START_ANNOTATION, SCHEDULER } from '../../../model/names.ts';
 import { REASONS, type Reason } from '../../../model/vm-state/reasons.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import { kubectl, plumbline } from '../../../model/vm-state/remedy.ts';
-import type { VmState } from '../../../model/vm-state/state.ts';
-import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
-import { isVerified } from '../../explain/vm-facts.ts';
+import { type VmState, vmState } from '../../../model/vm-state/state.ts';
+import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
+import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../explain/vm-facts.ts';
+import { leaderless } from '../../extender/election.ts';
+import { hostsOf } from '../../support/hosts.ts';
 import type { Facts } from '../facts/facts.ts';
-import { launcherStates } from '../facts/launcher-states.ts';
-import { type AreaReport, count, fix, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, count, createNotebook, fix, type Notebook, some } from './finding.ts';
 
 /** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */
 export function checkPods(facts: Facts): AreaReport {
@@ -145,3 +145,31 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
   ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
 ];
 const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);
+
+/** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
+export function launcherStates(facts: Facts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
+  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
+  const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
+  const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
+  const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
+  const away = schedulerElection.missing === 'forbidden' ? undefined : leaderless(SCHEDULER, schedulerElection.value);
+  const scheduler = schedulerElection.missing === 'forbidden' ? {} : { leads: away === undefined, away };
+  const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));
+  const states = launchers.map((pod): [ExplainedPod, VmState] => {
+    const { namespace = '', name = '', uid, ownerReferences } = pod.metadata;
+    const owner = ownerReferences?.find(({ controller }) => controller === true);
+    const vmi = owner && vmis.get(owner.uid);
+    const at = pod.spec.nodeName ?? '';
+    const unknown = at === '' || topologies.missing === 'forbidden';
+    const node = unknown
+      ? undefined
+      : nodeFacts(pod, byName.get(at), reports.get(at), agents.value?.silent.has(at) === true);
+    const events = eventFacts(
+      stuck.filter(({ involvedObject }) => involvedObject.uid === uid),
+      uid,
+    );
+    const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
+    return [pod, vmState({ ...own, pod, node, scheduler, events })];
+  });
+  return new Map(states);
+}

@@ -1,7 +1,6 @@
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, count, createNotebook, type Notebook, some } from './finding.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
 const KUBERNETES = { oldest: 33, newest: 36 } as const;

@@ -2,8 +2,7 @@ import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { plumbline } from '../../../model/vm-state/remedy.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
 import type { Facts, Way } from '../facts/facts.ts';
-import { APPLY, count, fix, some } from './finding.ts';
-import type { Notebook } from './notebook.ts';
+import { APPLY, count, fix, type Notebook, some } from './finding.ts';
 
 const CONFIGURATION = WEBHOOK;
 const DEFAULT_SCHEDULER = 'default-scheduler';

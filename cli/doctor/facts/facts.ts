@@ -14,9 +14,8 @@ import {
 } from '../../explain/objects.ts';
 import { askInCluster } from '../../extender/ask.ts';
 import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
-import { readAgentLeases } from '../../support/agents.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../../support/lists.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
   deployment,
