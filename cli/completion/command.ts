@@ -9,7 +9,6 @@ Examples:
 
 As a kubectl plugin, completion works without this where kubectl_complete-plumbline is on the PATH.`;
 
-/** `plumbline completion` */
 export function createCommand(): Command {
   return new Command('completion')
     .description('Print a script that completes commands, flags, and the names of VMs, pods and nodes.')

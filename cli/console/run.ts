@@ -9,6 +9,7 @@ import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
 import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { notInstalled } from '../support/lists.ts';
 import { printLines, printMessage } from '../support/output.ts';
 import { bundleDirectory } from '../support/program-files.ts';
 import { HOST } from './command.ts';
@@ -114,9 +115,7 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
     if (!isNotFound(error)) throw error;
     // A kind that this cluster does not have counts as a kind without objects.
     if (kind !== 'nodetopologies') return false;
-    const message =
-      'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
-    throw new CliError(EXIT.unreachable, message, { cause: error });
+    throw notInstalled(error);
   }
 }
 

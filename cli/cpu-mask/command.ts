@@ -27,7 +27,6 @@ Examples:
 
 Exit status: 0 done, 1 the mask does not match the vCPUs, the host or the form, 2 not a CPU mask.`;
 
-/** `plumbline cpu-mask` */
 export function createCommand(): Command {
   return new Command('cpu-mask')
     .description('Check and convert CPU masks (annotation plumbline.dev/cpu-mask) without a cluster.')

@@ -5,13 +5,13 @@ import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
-import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
+import { countText, joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus, lookAtDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
-import { AREAS, type Area, type AreaReport, count, type Finding } from './checks/finding.ts';
+import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
@@ -146,6 +146,6 @@ export function doctorLines(
   const summary =
     findings.length === 0
       ? 'no problems found'
-      : `${count(errors, 'error')}, ${count(findings.length - errors, 'warning')}`;
+      : `${countText(errors, 'error')}, ${countText(findings.length - errors, 'warning')}`;
   return [...lines, '', summary];
 }

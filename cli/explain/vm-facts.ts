@@ -24,7 +24,7 @@ import {
 const SANDBOX_FAILURE = 'FailedCreatePodSandBox';
 
 /** Seconds after which a rejection is outdated: more than KubeVirt's longest delay between two starts. */
-const LONGEST_PAUSE = 600;
+const REJECTION_SECONDS = 600;
 
 /** The kind for commands: a VMI without a VM has no VM to restart. */
 export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
@@ -47,28 +47,7 @@ export function machineFacts({ spec, status }: ExplainedVm, now: number): Machin
   };
 }
 
-/** The facts from a VMI. */
-interface Instance {
-  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
-  readonly status?:
-    | {
-        readonly phase?: string | null | undefined;
-        readonly reason?: string | null | undefined;
-        readonly conditions?: readonly InstanceCondition[] | null | undefined;
-      }
-    | null
-    | undefined;
-}
-
-interface InstanceCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string | null | undefined;
-  readonly message?: string | undefined;
-  readonly lastTransitionTime?: string | null | undefined;
-}
-
-export function instanceFacts({ metadata, status }: Instance): InstanceFacts {
+export function instanceFacts({ metadata, status }: ExplainedVmi): InstanceFacts {
   const conditions = status?.conditions ?? [];
   const synchronized = conditions.find(({ type }) => type === 'Synchronized');
   const refusal = synchronized?.status === 'False' ? synchronized.message : undefined;
@@ -83,7 +62,7 @@ export function instanceFacts({ metadata, status }: Instance): InstanceFacts {
 /** @param now milliseconds since 1970 */
 export function rejectionFacts(rejections: readonly Occurrence[], now: number): RejectionFacts | undefined {
   const last = rejections.find(isVerified);
-  if (last === undefined || now - timeOf(last) > LONGEST_PAUSE * 1000) return undefined;
+  if (last === undefined || now - timeOf(last) > REJECTION_SECONDS * 1000) return undefined;
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
@@ -111,10 +90,10 @@ export function nodeFacts(
 
 /** The facts from Events that only their author can write. @param events newest first */
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
-  const latest = (component: string, wanted: string) =>
-    events.find(({ source, reason }) => source?.component === component && reason === wanted);
-  const own = (wanted: string) => {
-    const event = latest(SERVICE, wanted);
+  const latest = (component: string, name: string) =>
+    events.find(({ source, reason }) => source?.component === component && reason === name);
+  const own = (name: string) => {
+    const event = latest(SERVICE, name);
     return event?.involvedObject.uid === uid ? (event?.message ?? undefined) : undefined;
   };
   return {

@@ -1,8 +1,8 @@
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { type Lease, lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import type { SchedulerFacts } from '../../model/vm-state/facts.ts';
-import { readOne } from '../support/lists.ts';
+import { readOne, undefinedIfForbidden } from '../support/lists.ts';
 
 /** Seconds without a renewal. Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
 export const OVERDUE = 60;
@@ -61,11 +61,11 @@ export function leaderless(name: string, election: Election | undefined): string
  * @throws KubeError
  */
 export async function readScheduler(client: Pick<KubeClient, 'get'>, now: number): Promise<SchedulerFacts> {
-  try {
-    const away = leaderless(SCHEDULER, await readElection(client, SCHEDULER_LEASE, now));
-    return { leads: away === undefined, away };
-  } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return {};
-    throw error;
-  }
+  const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
+  return election === undefined ? {} : schedulerFacts(election.value);
+}
+
+export function schedulerFacts(election: Election | undefined): SchedulerFacts {
+  const away = leaderless(SCHEDULER, election);
+  return { leads: away === undefined, away };
 }

@@ -24,15 +24,7 @@ export interface PinRequest {
   readonly resume: boolean;
 }
 
-export interface Pinned {
-  readonly vcpus: readonly { readonly index: number; readonly tid: number; readonly cpus: CpuSet }[];
-  /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
-  readonly others: OtherThreads | null;
-  readonly fellBack: boolean;
-  readonly resumed: boolean;
-  /** QEMU's status before the command. */
-  readonly status: string;
-}
+export type Pinned = Awaited<ReturnType<typeof pinQemu>>;
 
 /**
  * Started with -S and never run: the only state that this command ends. It does not end a user's pause or a migration.
@@ -47,7 +39,7 @@ const PRELAUNCH = 'prelaunch';
  * vCPU thread that the kernel does not move. Then every thread has its previous CPUs and the guest was not resumed
  * @throws QmpError if the monitor does not respond; then nothing was pinned either
  */
-export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest): Promise<Pinned> {
+export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest) {
   const { online, resume } = request;
   const status = await qmp.status();
   const cpus = await qmp.cpus();
@@ -66,9 +58,11 @@ export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest)
   const places = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
   return {
     vcpus: places.map((place) => ({ ...place, cpus: place.cpus.intersect(online) })),
+    /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
     others: others === undefined ? null : { threads: others.threads, left: others.left },
     fellBack,
     resumed,
+    /** QEMU's status before the command. */
     status,
   };
 }
@@ -104,27 +98,15 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
 }
 
 /** @throws NotPinned */
-function pin(affinity: Affinity, wanted: readonly ThreadPin[]): () => void {
+function pin(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
   try {
-    return pinThreads(affinity, wanted);
+    return pinThreads(affinity, pins);
   } catch (error) {
-    throw notPinned(error);
+    if (error instanceof PinError) {
+      throw new NotPinned(`${error.message}; it got ${CpuSet.fromWords(error.got)}`, { cause: error });
+    }
+    throw error instanceof SyscallError ? new NotPinned(error.message, { cause: error }) : error;
   }
-}
-
-function notPinned(error: unknown): unknown {
-  if (error instanceof PinError) {
-    return new NotPinned(`${error.message}; it got ${CpuSet.fromWords(error.got)}`, { cause: error });
-  }
-  return error instanceof SyscallError ? new NotPinned(error.message, { cause: error }) : error;
-}
-
-/** QEMU's threads other than vCPUs: emulator, IO threads, workers. */
-export interface OtherThreads {
-  /** Number of threads on their new CPUs. */
-  readonly threads: number;
-  /** Ids of threads that the kernel did not move. */
-  readonly left: readonly number[];
 }
 
 /**
@@ -133,8 +115,11 @@ export interface OtherThreads {
  */
 const MOST_ROUNDS = 8;
 
-/** Moves every thread of QEMU except vCPUs. `putBack` restores their CPUs. */
-export function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
+/**
+ * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
+ * kernel did not move those in `left`, and `putBack` restores their CPUs.
+ */
+function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
   const vcpus = new Set(cpus.map(({ tid }) => tid));
   const before = new Map<number, Uint32Array>();
   const left: number[] = [];

@@ -8,34 +8,26 @@ import { networkOfResource } from '../../model/placement/preferences.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** Equal VMs to place. */
-export interface Demand {
+/** A VM on the command line or in a file. */
+interface VmRequest {
   /** In the user's notation: `4c2t@physnet0`, or the VM's name. */
   readonly name: string;
   /** Number of VMs; undefined: as many as fit. */
   readonly count: number | undefined;
-  readonly needs: PlacementNeeds;
-  /** Number of exclusive CPUs of the launcher, including padding. */
-  readonly cpus: number;
-  /** Number of CPUs that the webhook adds to complete whole cores. */
-  readonly padding: number;
-}
-
-export interface DemandRequest {
-  readonly name: string;
-  readonly count: number | undefined;
   readonly vmi: VmiShape;
   /** Physnets that the VM must be near; `tunnel` for the tunnel. */
   readonly networks: readonly string[];
-  /** Threads per core of the nodes. */
-  readonly threadsPerCore: Iterable<number>;
 }
+
+/** Equal VMs to place. */
+export type Demand = ReturnType<typeof demandOf>;
 
 /**
  * The requests of a VM's launcher, as KubeVirt sizes it and the webhook pads it.
+ * @param threadsPerCore of the nodes
  * @throws ParseError if the VMI's amount of CPU or memory is not a quantity
  */
-export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
+export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCore: Iterable<number>) {
   const given = launcherCpus(vmi).total;
   const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
   const cpus = wholeCores
@@ -55,6 +47,7 @@ export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandR
     wholeCores,
     spansCells: Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough),
   };
+  /** `cpus` are the exclusive CPUs of the launcher, including the `padding` that completes whole cores. */
   return { name, count, needs, cpus, padding: cpus - given };
 }
 
@@ -66,15 +59,6 @@ function hugePagesOf({ spec: { domain } }: VmiShape): Map<string, number> {
   return new Map([[`hugepages-${memory.hugepages.pageSize}`, wholeValue(parseQuantity(size))]]);
 }
 
-/** A VM on the command line. */
-export interface VmShape {
-  readonly name: string;
-  /** Undefined: as many as fit. */
-  readonly count: number | undefined;
-  readonly vmi: VmiShape;
-  readonly networks: readonly string[];
-}
-
 const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
 const MOST = 100_000;
 
@@ -84,7 +68,7 @@ const MOST = 100_000;
  * annotation.
  * @throws CliError
  */
-export function parseShape(text: string): VmShape {
+export function parseShape(text: string): VmRequest {
   const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];
   const amount = count === undefined ? undefined : Number(count);
   const wrong = (why: string) => usageError(`--vm ${text}: ${why}`);

@@ -105,10 +105,10 @@ function demandsOf(shapes: readonly string[], files: readonly VmFile[], scene: S
       }
       const { networks, notes: said } = networksOf(vm, [...nads, ...scene.nads]);
       notes.push(...said);
-      demands.push(demandOf({ name: vm.name, count: vm.count, vmi: vm.vmi, networks, threadsPerCore }));
+      demands.push(demandOf({ ...vm, networks }, threadsPerCore));
     }
   }
-  demands.push(...shapes.map((text) => demandOf({ ...parseShape(text), threadsPerCore })));
+  demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsPerCore)));
   return { demands, notes };
 }
 

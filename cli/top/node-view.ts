@@ -6,7 +6,7 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/resources.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
-import type { ReportedHost } from '../support/hosts.ts';
+import { freeCpus, networksOn, type ReportedHost } from '../support/hosts.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {
@@ -26,23 +26,7 @@ export interface Remark {
 }
 
 /** A node for drawing. */
-export interface NodeView {
-  readonly name: string;
-  readonly host: Host;
-  readonly cells: readonly { readonly id: number; readonly networks: readonly string[] }[];
-  readonly reserved: CpuSet;
-  /** CPUs of Open vSwitch's poll mode drivers. */
-  readonly polled: CpuSet;
-  readonly owners: readonly Owner[];
-  /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
-  readonly free: CpuSet;
-  /** Number of cores with only free threads. */
-  readonly freeCores: number;
-  readonly resources: ReturnType<typeof freeResources>;
-  readonly kubelet: string;
-  /** Remarks for people. */
-  readonly remarks: readonly Remark[];
-}
+export type NodeView = ReturnType<typeof viewOf>;
 
 /** The owner of a launcher. */
 export interface Launched {
@@ -57,23 +41,22 @@ export function viewOf(
   { name, status, host: placement }: ReportedHost,
   launched: ReadonlyMap<string, Launched>,
   remarks: readonly Remark[],
-): NodeView {
-  const { host, reserved, owned, polled, networks } = placement;
+) {
+  const { host, reserved, polled, networks } = placement;
   const owners = ownersOf(status.assignments, launched, host);
-  const free = host.online.minus(reserved).minus(owned).minus(polled);
-  const networksOn = (cell: number) => [
-    ...[...networks.physnets].filter(([, cells]) => cells.has(cell)).map(([physnet]) => physnet),
-    ...(networks.tunnel?.has(cell) ? ['tunnel'] : []),
-  ];
+  const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
     name,
     host,
-    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(id) })),
+    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(networks, id) })),
     reserved,
+    /** CPUs of Open vSwitch's poll mode drivers. */
     polled,
     owners,
+    /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
     free,
+    /** Number of cores with only free threads. */
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
     kubelet: [

@@ -1,29 +1,18 @@
-import { type Cache, readCaches } from '../../hardware/caches.ts';
-import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { type Nic, readNics } from '../../hardware/nic-cells.ts';
+import { readCaches } from '../../hardware/caches.ts';
+import { readMemory } from '../../hardware/memory.ts';
+import { readNics } from '../../hardware/nic-cells.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { type Cell, createHost, type Host, HostError, unevenCore } from '../../model/host.ts';
+import { createHost, HostError, unevenCore } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
 import { describeSysfs, grouped, type SysfsHost } from '../../model/host-siblings.ts';
 import { numbersOf } from '../support/output.ts';
 
 /** The facts about a machine, as the kernel has them. */
-export interface Machine {
-  readonly host: Host;
-  /** The NUMA nodes of the host, and those that have only memory. */
-  readonly cells: readonly Cell[];
-  readonly memory: HostMemory;
-  readonly isolated: CpuSet;
-  readonly offline: CpuSet;
-  /** Where the kubelet's view of the cores differs. */
-  readonly contradictions: readonly string[];
-  readonly caches: readonly Cache[];
-  readonly nics: readonly Nic[];
-}
+export type Machine = Awaited<ReturnType<typeof readMachine>>;
 
 /** @throws SysfsError, HostError, ParseError */
-export async function readMachine(root: string): Promise<Machine> {
+export async function readMachine(root: string) {
   const sysfs = await readSysfs(root);
   const host = createHost(describeSysfs(sysfs));
   const ids = host.cells.map(({ id }) => id);
@@ -35,10 +24,12 @@ export async function readMachine(root: string): Promise<Machine> {
     readNics(root),
   ]);
   const memoryOnly = memory.cells.filter(({ id }) => !ids.includes(id)).map(({ id }) => ({ id, cpus: CpuSet.EMPTY }));
+  /** The NUMA nodes of the host, and those that have only memory. */
   const cells = [...host.cells, ...memoryOnly].sort((a, b) => a.id - b.id);
   return { host, cells, memory, isolated, offline, contradictions: contradictionsOf(sysfs), caches, nics };
 }
 
+/** Where the kubelet's view of the cores differs. */
 function contradictionsOf(sysfs: SysfsHost): readonly string[] {
   try {
     return kubeletContradictions(sysfs, createHost(describeForKubelet(sysfs)));
@@ -50,8 +41,6 @@ function contradictionsOf(sysfs: SysfsHost): readonly string[] {
 
 /** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
 export function topologyData({ host, cells, memory, isolated, offline, contradictions, caches, nics }: Machine) {
-  const sockets = grouped(host.cpus, ({ socket }) => socket);
-  const uncores = grouped(host.cpus, ({ uncore }) => uncore);
   const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
     id,
     cpus: numbersOf(list),
@@ -72,9 +61,9 @@ export function topologyData({ host, cells, memory, isolated, offline, contradic
         distances: [...(memory.distances?.[String(id)] ?? [])],
       };
     }),
-    sockets: sockets.map(groupOf),
+    sockets: grouped(host.cpus, ({ socket }) => socket).map(groupOf),
     cores: host.cores.map(listed),
-    uncores: uncores.map(groupOf),
+    uncores: grouped(host.cpus, ({ uncore }) => uncore).map(groupOf),
     isolated: listed(isolated),
     contradictions: [...contradictions],
     caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),

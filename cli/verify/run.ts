@@ -1,7 +1,7 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { countText, cut, type Line, paint, wrap } from '../support/terminal.ts';
+import { countText, cut, type Line, paint, someNames, wrap } from '../support/terminal.ts';
 import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
 
 export interface VerifyFlags extends ClusterFlags {
@@ -23,13 +23,13 @@ export function run(flags: VerifyFlags): Promise<void> {
 }
 
 /** Names of nodes in one line; the others are counted. */
-const SHOWN = 5;
+const MAX_NODES = 5;
 
 /** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
 export function verificationLines(found: Verification, width: number, everyNode = false): Line[] {
   const { vms, withoutNode, nodes, reporting } = found;
   if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
-  const most = everyNode ? Number.POSITIVE_INFINITY : SHOWN;
+  const most = everyNode ? Number.POSITIVE_INFINITY : MAX_NODES;
   const lines = vms.flatMap((vm): Line[] => {
     const bad = vm.nodes.length === 0;
     const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
@@ -52,25 +52,20 @@ function hostsText({ nodes, refused }: VmFinding, most: number): string {
   if (nodes.length === 0)
     return all === 1 ? 'the only node it may run on cannot host it' : `none of ${all} nodes can host it`;
   if (refused.length === 0) return `every node it may run on can host it (${all})`;
-  return `${nodes.length} of ${all} nodes can host it: ${named(nodes, most)}`;
+  return `${nodes.length} of ${all} nodes can host it: ${someNames(nodes, most)}`;
 }
 
 function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
   const byReason = new Map<string, string[]>();
   for (const { node, message } of refused) byReason.set(message, [...(byReason.get(message) ?? []), node]);
-  const groups = [...byReason].map(([message, nodes]) => `not ${named(nodes, most)}: ${message}`);
+  const groups = [...byReason].map(([message, nodes]) => `not ${someNames(nodes, most)}: ${message}`);
   const others = [...byReason.values()].slice(most).flat().length;
   return [
     ...groups.slice(0, most),
     ...(others > 0 ? [`not ${others} more nodes, for similar reasons (-o wide names them)`] : []),
-    ...(fallBack.length > 0 ? [`"all" would replace the mask on ${named(fallBack, most)}`] : []),
+    ...(fallBack.length > 0 ? [`"all" would replace the mask on ${someNames(fallBack, most)}`] : []),
     ...(running && running.reason !== 'MaskApplied' ? [running.text] : []),
   ];
-}
-
-function named(nodes: readonly string[], most: number): string {
-  if (nodes.length <= most) return nodes.join(', ');
-  return `${nodes.slice(0, most).join(', ')} and ${nodes.length - most} more`;
 }
 
 const indented = (text: string, width: number): string[] =>

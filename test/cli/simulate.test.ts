@@ -20,7 +20,7 @@ function run(nodes: number, topology: string, shapes: readonly string[], more: o
   const threadsPerCore = hosts.map(({ host }) => host.host.threadsPerCore);
   return simulate(
     hosts,
-    shapes.map((text) => demandOf({ ...parseShape(text), threadsPerCore })),
+    shapes.map((text) => demandOf(parseShape(text), threadsPerCore)),
   );
 }
 
@@ -62,7 +62,7 @@ describe('plumbline simulate', () => {
         const vmi = parseShape('2c').vmi;
         const domain = { ...vmi.spec.domain, devices: asked };
         const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
-        const [vm] = simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms;
+        const [vm] = simulate(hosts, [demandOf(shape, [1])]).vms;
         return [vm?.placed, ...Object.keys(vm?.refusals ?? {})];
       };
       const gpus = (count: number) => [{ resource: gpu.deviceName, groups: [{ cells: '1', total: 4, free: count }] }];
@@ -89,7 +89,7 @@ describe('plumbline simulate', () => {
         const { vmi } = parseShape('2c');
         const domain = { ...vmi.spec.domain, memory, resources: { requests } };
         const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
-        return simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms[0]?.placed;
+        return simulate(hosts, [demandOf(shape, [1])]).vms[0]?.placed;
       };
       const hugepages = { pageSize: '1Gi' };
       assert.equal(placedWith({ guest: '5Gi' }), 3, 'no huge pages: 7 and 8 CPUs for 4 each');

@@ -5,7 +5,8 @@ import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
 import { readAll } from '../../support/lists.ts';
-import { type AreaReport, count, createNotebook } from './finding.ts';
+import { countText } from '../../support/terminal.ts';
+import { type AreaReport, createNotebook } from './finding.ts';
 
 /**
  * What the leases of DPUs showed while the command watched them.
@@ -17,7 +18,7 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
   if (found?.length === 0) notes.seen('no node has a DPU');
   for (const { node, renewals, writers, problems, notes: remarks } of found ?? []) {
     const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
-    const times = renewals === 1 ? 'once' : count(renewals, 'time');
+    const times = renewals === 1 ? 'once' : countText(renewals, 'time');
     const remark = remarks.length === 0 ? '' : ` (${remarks.join('; ')})`;
     for (const problem of problems) {
       const [what = '', ...rest] = problem.split('; ');

@@ -1,9 +1,11 @@
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
+import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { isVerified } from '../../explain/vm-facts.ts';
 import { leaderless } from '../../extender/election.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import { type Facts, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { APPLY, type AreaReport, count, createNotebook, fix, inSystem, type Notebook, some } from './finding.ts';
+import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { tagOf } from './installed.ts';
 import { checkRouting } from './routing.ts';
 
@@ -12,7 +14,10 @@ export function checkExtender(facts: Facts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);
   if (way === 'sidecar') checkSidecar(notes, facts);
-  if (way === 'loopback') checkLoopback(notes, facts);
+  if (way === 'loopback') {
+    checkLoopback(notes, facts);
+    checkConfigured(notes, facts);
+  }
   if (way === 'none') {
     notes.error(
       'the Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler',
@@ -33,7 +38,7 @@ function noteDifferences(notes: Notebook, { differences }: Facts): void {
   const pods = [...new Set(events.map(({ involvedObject: { namespace, name } }) => `${namespace}/${name}`))];
   if (pods.length === 0) return;
   notes.warning(
-    `kubelets did not do as predicted for ${count(pods.length, 'pod')}: ${some(pods)}`,
+    `kubelets did not do as predicted for ${countText(pods.length, 'pod')}: ${someNames(pods)}`,
     `the extender may place VMs on nodes that reject them, or away from their networks; the first: ${events[0]?.message}`,
     fix('save the line with "replay" of the extender’s log, repeat it with plumbline simulate --replay, and report it'),
     { objects: pods.map((name) => `pod/${name}`) },
@@ -49,27 +54,30 @@ const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
 
 /** The Deployment whose pods contain a kube-scheduler and the extender. */
-export function checkSidecar(notes: Notebook, facts: Facts): void {
+function checkSidecar(notes: Notebook, facts: Facts): void {
   const { deployments, schedulerElection, extender } = facts;
   const deployment = notes
     .value(deployments, `Deployments of ${NAMESPACE}`)
     ?.find(({ metadata }) => metadata.name === SCHEDULER);
   const ready = deployment?.status?.readyReplicas ?? 0;
   if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
-  else if (deployment) notes.seen(`${count(ready, 'replica')} of ${SCHEDULER} ready`);
+  else if (deployment) notes.seen(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
 
   const leader = checkLeader(notes, schedulerElection);
-  if (leader !== undefined && extender.missing === 'silent') {
+  if (leader !== undefined) checkAnswer(notes, leader, extender);
+  if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
+}
+
+function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender']): void {
+  if (extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
     notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')));
-  } else if (leader !== undefined && extender.missing === 'forbidden') {
+  } else if (extender.missing === 'forbidden') {
     notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
-  } else if (leader !== undefined && extender.value?.active === false) {
+  } else if (extender.value?.active === false) {
     const why = 'until it is active, it neither evicts pods that cannot start nor triggers retries of waiting pods';
     notes.warning(`the extender in pod ${leader} is not active, although its kube-scheduler is the leader`, why, LOGS);
-  } else if (leader !== undefined && extender.missing === undefined) notes.seen('the extender answers');
-
-  if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
+  } else if (extender.missing === undefined) notes.seen('the extender answers');
 }
 
 /** The leader's pod, if there is a leader. */
@@ -92,7 +100,7 @@ function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string 
  * kube-scheduler must not be newer than the API server, and may be one minor version older.
  * Source: https://kubernetes.io/releases/version-skew-policy/
  */
-export function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: Facts['apiVersion']): void {
+function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: Facts['apiVersion']): void {
   const server = notes.value(apiVersion, 'the API server’s version');
   const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
   const [own, its] = [minorOf(tagOf(image)), minorOf(server ?? '')];
@@ -120,39 +128,26 @@ function minorOf(version: string): number | undefined {
   return minor === undefined ? undefined : Number(minor);
 }
 
+const EXTENDERS = 'app.kubernetes.io/name=plumbline-scheduler-plugin';
 const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';
 const CONFIGURE = 'start kube-scheduler with the configuration in manifests/scheduler/loopback';
 
-/** The extender as a static pod next to each kube-scheduler of the cluster. */
-export function checkLoopback(notes: Notebook, facts: Facts): void {
-  checkExtenders(notes, facts);
-  checkConfigured(notes, facts);
-}
-
-/** Each kube-scheduler may become the leader, and then calls the extender of its own host. */
-function checkExtenders(notes: Notebook, { schedulers, extenderPods, extender }: Facts): void {
-  const ready = new Set(
-    (extenderPods.value ?? []).filter(({ status }) => isReady(status)).map(({ spec }) => spec.nodeName),
+/**
+ * The extender as a static pod next to each kube-scheduler of the cluster: each may become the leader, and then calls
+ * the extender of its own host.
+ */
+function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: Facts): void {
+  const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
+    status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
   );
+  const ready = new Set(readyPods.map(({ spec }) => spec.nodeName));
   const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];
   const alone = pods.filter(({ spec }) => !ready.has(spec.nodeName)).map(({ spec }) => spec.nodeName ?? '?');
   if (alone.length > 0) {
     notes.error(
-      `no extender is ready next to kube-scheduler on ${some(alone)}`,
+      `no extender is ready next to kube-scheduler on ${someNames(alone)}`,
       `while that kube-scheduler leads, ${UNCHECKED}`,
-      fix('find out why', {
-        program: 'kubectl',
-        args: [
-          '-n',
-          'kube-system',
-          'get',
-          'pods',
-          '-o',
-          'wide',
-          '-l',
-          'app.kubernetes.io/name=plumbline-scheduler-plugin',
-        ],
-      }),
+      fix('find out why', kubectl('-n', 'kube-system', 'get', 'pods', '-o', 'wide', '-l', EXTENDERS)),
     );
   } else notes.seen('an extender is ready next to each kube-scheduler');
   if (extender.missing === 'silent') {
@@ -172,7 +167,7 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: F
     return !words.some((word) => word === '--config' || word.startsWith('--config='));
   });
   if (bare.length > 0) {
-    const what = `${some(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
+    const what = `${someNames(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
     notes.error(what, 'it does not call the extender, so it places VMs by CPU count alone', CONFIGURE);
     return;
   }
@@ -188,8 +183,3 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: F
     );
   }
 }
-
-type Status = NonNullable<Facts['extenderPods']['value']>[number]['status'];
-
-const isReady = (status: Status) =>
-  (status?.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True');

@@ -74,16 +74,6 @@ export interface AreaReport {
   readonly unseen: readonly string[];
 }
 
-/** A few names, and the number of further ones. */
-export function some(names: readonly string[], most = 3): string {
-  return names.slice(0, most).join(', ') + (names.length > most ? ` and ${names.length - most} more` : '');
-}
-
-/** `1 node`, `3 nodes`. */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number} ${number === 1 ? one : many}`;
-}
-
 /** The next step for a finding: text, and commands that show or apply it. */
 export type Fix = Pick<Remedy, 'text' | 'commands'>;
 

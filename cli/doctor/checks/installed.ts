@@ -1,7 +1,8 @@
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
+import { countText } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
-import { APPLY, type AreaReport, count, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
+import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 
 /** Whether all parts are installed, in compatible versions. */
 export function checkInstalled(facts: Facts): AreaReport {
@@ -22,7 +23,7 @@ export function checkInstalled(facts: Facts): AreaReport {
         'the extender cannot predict any kubelet',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
-    } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
+    } else if (found) notes.seen(`${countText(found.length, 'report')} of ${countText(nodes.length, 'node')}`);
   }
   for (const [read, kind, name] of [
     [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
@@ -133,7 +134,7 @@ function inWords(all: readonly Running[]): string {
     .map((part) => {
       const own = all.filter((one) => one.part === part);
       const versions = own.map(({ version, pods }) =>
-        own.length > 1 ? `${version} (${count(pods, 'pod')})` : version,
+        own.length > 1 ? `${version} (${countText(pods, 'pod')})` : version,
       );
       return `${part} ${versions.join(' and ')}`;
     })

@@ -1,19 +1,10 @@
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
-import {
-  APPLY,
-  type AreaReport,
-  BREAK_GLASS,
-  count,
-  createNotebook,
-  fix,
-  inSystem,
-  type Notebook,
-  some,
-} from './finding.ts';
+import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
@@ -43,7 +34,7 @@ export function checkWebhook(facts: Facts): AreaReport {
       fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
-  } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
+  } else if (ready.length > 0) notes.seen(`${countText(ready.length, 'replica')} ready`);
   checkAlignCpus(notes, facts);
   return notes.report;
 }
@@ -118,17 +109,17 @@ function checkOrder(
   const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === FINAL_WEBHOOK));
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
     notes.warning(
-      `${some(names)} change pods after ${OURS}, which is not called again`,
+      `${someNames(names)} change pods after ${OURS}, which is not called again`,
       'a container that they add may cost a launcher its dedicated CPUs or its whole cores',
       'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as in the manifests',
     );
   } else if (!caught) {
     notes.warning(
-      `${some(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
+      `${someNames(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
       'only the kubelet notices if they break a launcher',
       APPLY,
     );
-  } else notes.seen(`${some(names)} change pods later; final.plumbline.dev checks the result`);
+  } else notes.seen(`${someNames(names)} change pods later; final.plumbline.dev checks the result`);
 }
 
 function seesNewPods({ rules }: Webhook): boolean {
