@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { extenderVerdict } from '../../console/server/questions.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { RefusalKind } from '../../model/placement/verdict.ts';
+import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 import type { NodeGroup, SchedulerRefusal } from '../../model/vm-state/node-groups.ts';
 import { askAddress, askInCluster } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
@@ -9,28 +9,22 @@ import { CliError, EXIT } from '../support/exit-status.ts';
 import { byName } from '../support/hosts.ts';
 
 /** The predicted result for the pod on one node. */
-export type NodeOpinion =
-  | {
-      readonly node: string;
-      readonly fits: true;
-      /** The CPUs that the kubelet would assign; '' if not predicted. */
-      readonly cpus: string;
-      readonly numaNodes: readonly number[];
-      /** Requests that would not be met. */
-      readonly warnings: readonly string[];
-    }
-  | {
-      readonly node: string;
-      readonly fits: false;
-      readonly kind: RefusalKind | SchedulerRefusal;
-      /** Short text, equal for many nodes. */
-      readonly text: string;
-      /** Text with the node's own numbers. */
-      readonly detail: string;
-      /** CPUs or cores that are missing, if that is the reason. */
-      readonly missing?: number | undefined;
-    };
-export type RefusedOpinion = Extract<NodeOpinion, { fits: false }>;
+export type NodeOpinion = FitOpinion | RefusedOpinion;
+
+interface FitOpinion {
+  readonly node: string;
+  readonly fits: true;
+  /** The CPUs that the kubelet would assign; '' if not predicted. */
+  readonly cpus: string;
+  readonly numaNodes: readonly number[];
+  /** Requests that would not be met. */
+  readonly warnings: readonly string[];
+}
+
+export interface RefusedOpinion extends Omit<Refused, 'kind'> {
+  readonly node: string;
+  readonly kind: RefusalKind | SchedulerRefusal;
+}
 
 /** The predicted results and their source. */
 export interface Opinions {
@@ -47,7 +41,7 @@ export interface ExtenderChoice {
   readonly extender?: string | undefined;
 }
 
-export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
+type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
 
 /**
  * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
@@ -74,15 +68,8 @@ function opinionsOf(document: unknown, who: string): Opinions {
   const found = answer.safeParse(document);
   if (!found.success) throw new CliError(EXIT.unreachable, `${who} did not answer as a Plumbline extender`);
   const { active, nodes } = found.data;
-  const opinions = nodes.map((one): NodeOpinion => {
-    if (one.fits) return one;
-    const { node, kind, text, reason: detail, missing } = one;
-    return { node, fits: false, kind, text, detail, missing };
-  });
-  const notes = active
-    ? []
-    : ['a standby of the extender answered: it does not know the reservations of pods in flight'];
-  return { source: 'extender', nodes: opinions, notes };
+  const standby = 'a standby of the extender answered: it does not know the reservations of pods in flight';
+  return { source: 'extender', nodes, notes: active ? [] : [standby] };
 }
 
 /**

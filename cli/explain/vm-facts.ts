@@ -1,4 +1,4 @@
-import { AGENT, DPU_READY_CONDITION, SERVICE } from '../../model/names.ts';
+import { AGENT, SERVICE } from '../../model/names.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
@@ -10,6 +10,7 @@ import {
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import {
+  deadDpuCondition,
   type ExplainedNode,
   type ExplainedPod,
   type ExplainedVm,
@@ -74,10 +75,10 @@ export function nodeFacts(
   silent: boolean,
 ): NodeStateFacts {
   const { uid, namespace, name } = pod.metadata;
-  const dpu = node?.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
+  const dpu = deadDpuCondition(node);
   const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
   return {
-    deadDpu: dpu?.status === 'False' ? (dpu.message ?? 'its lease has expired') : undefined,
+    deadDpu: dpu && (dpu.message ?? 'its lease has expired'),
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),

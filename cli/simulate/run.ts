@@ -1,6 +1,6 @@
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
-import { explainedNode, isDpuDead } from '../explain/objects.ts';
+import { deadDpuCondition, explainedNode } from '../explain/objects.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
@@ -88,7 +88,9 @@ function readScene(flags: SimulateFlags): Promise<Scene> {
       flags.filename.length === 0 ? [] : readIfAllowed(client, path, networkAttachmentDefinition),
     ]);
     assertReported(topologies);
-    const closed = (nodes ?? []).filter((node) => node.spec?.unschedulable === true || isDpuDead(node));
+    const closed = (nodes ?? []).filter(
+      (node) => node.spec?.unschedulable === true || deadDpuCondition(node) !== undefined,
+    );
     return { topologies, nads: nads ?? [], closed: new Set(closed.map(({ metadata }) => metadata.name ?? '')) };
   });
 }

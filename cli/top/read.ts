@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
-import { explainedNode, explainedPod, explainedVmi, isDpuDead } from '../explain/objects.ts';
+import { deadDpuCondition, explainedNode, explainedPod, explainedVmi } from '../explain/objects.ts';
 import { instanceFacts, kindOf, nodeFacts } from '../explain/vm-facts.ts';
 import { notFound } from '../support/exit-status.ts';
 import { byName, hostsOf } from '../support/hosts.ts';
@@ -56,7 +56,7 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     ...remarkIf(nodes !== undefined && !known.has(name), 'NodeGone', 'gone'),
     ...remarkIf(known.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
     ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
-    ...remarkIf(isDpuDead(known.get(name)), 'DPUNotReady', 'DPU not ready'),
+    ...remarkIf(deadDpuCondition(known.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
   return {
     nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),

@@ -121,16 +121,17 @@ export const extenderVerdict = z.union([
     numaNodes: z.array(z.number()),
     warnings: z.array(z.string()).default([]),
   }),
-  z.object({
-    node: z.string(),
-    fits: z.literal(false),
-    kind: z.string().transform((kind) => kind as RefusalKind),
-    text: z.string(),
-    reason: z.string(),
-    missing: z.number().optional(),
-  }),
+  z
+    .object({
+      node: z.string(),
+      fits: z.literal(false),
+      kind: z.string().transform((kind) => kind as RefusalKind),
+      text: z.string(),
+      reason: z.string(),
+      missing: z.number().optional(),
+    })
+    .transform(({ reason: detail, ...verdict }) => ({ ...verdict, detail })),
 ]);
-type Verdict = z.infer<typeof extenderVerdict>;
 
 const extenderAnswer = z.object({
   reservation: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),
@@ -176,9 +177,9 @@ function rank({ fits, missing }: Pick<VerdictGroup, 'fits' | 'missing'>): number
   return missing === undefined ? 2 : 1;
 }
 
-function worded(one: Verdict) {
-  if (!one.fits) return { ...one, detail: one.reason };
-  const { score, cpus, numaNodes, warnings } = one;
+function worded(verdict: z.infer<typeof extenderVerdict>) {
+  if (!verdict.fits) return verdict;
+  const { score, cpus, numaNodes, warnings } = verdict;
   const where = cpus === '' ? 'its kubelet cannot be predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
   const detail = [`score ${score ?? '?'}: ${where}`, ...warnings].join('; ');
   return { fits: true, kind: 'fits', text: 'would take it now', missing: undefined, detail };

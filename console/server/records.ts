@@ -6,7 +6,7 @@ import { checkReport } from '../../model/report/check.ts';
 import type { NodeStateFacts } from '../../model/vm-state/facts.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
-import { runningState, type VmState } from '../../model/vm-state/state.ts';
+import { runningState } from '../../model/vm-state/state.ts';
 import type { InFlightEntry, NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
@@ -64,14 +64,10 @@ export function nodeContent(
 export function podContent(pod: ShownPod, refusal: string | undefined): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
-  return { ...shown, refusedOnHost: refusal, ...stateOf(pod, refusal) };
-}
-
-/** @param refusal from the agent of its node; the pod's own objects do not contain it */
-function stateOf({ state, node = '' }: ShownPod, refusal: string | undefined): Partial<ShownState> {
-  if (refusal === undefined) return state ?? {};
-  const { reason, text } = allocationRefused(node, refusal);
-  return { verdict: REASONS[reason].verdict, reason, text };
+  if (refusal === undefined) return { ...shown, ...pod.state };
+  // The pod's own objects do not contain the refusal.
+  const { reason, text } = allocationRefused(node ?? '', refusal);
+  return { ...shown, refusedOnHost: refusal, verdict: REASONS[reason].verdict, reason, text };
 }
 
 /** Characters of a mask; its owner determines the length. */
@@ -87,10 +83,7 @@ export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry |
 }
 
 /** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
-export function stateWhereItRuns(
-  pod: ShownPod,
-  cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'paused'>,
-): Pick<VmState, 'verdict' | 'reason' | 'text'> {
+function stateWhereItRuns(pod: ShownPod, cluster: NodeSource): ShownState {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
   const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
   // During a migration the launcher on the other node is the target.
@@ -103,7 +96,7 @@ export function stateWhereItRuns(
 function nodeFacts(
   { kubeletUid, uid, namespace, name }: ShownPod,
   at: string,
-  { nodes, reports, stale }: Pick<Cluster, 'nodes' | 'reports' | 'stale'>,
+  { nodes, reports, stale }: NodeSource,
 ): NodeStateFacts {
   const node = nodes.get(at);
   const report = reports.get(at);

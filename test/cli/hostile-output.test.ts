@@ -562,7 +562,7 @@ describe('texts of others in the output', function () {
   }
 
   it('have one way to a terminal: no file of the command writes by itself', () => {
-    const writers = ['completion/complete.ts', 'main.ts', 'support/output.ts', 'support/progress.ts', 'top/watch.ts'];
+    const writers = ['completion/complete.ts', 'main.ts', 'support/output.ts', 'top/run.ts'];
     const files = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.ts'),
     );
