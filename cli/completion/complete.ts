@@ -44,7 +44,7 @@ function print(text: string): void {
 }
 
 /** A word that may be inserted at the cursor, and its meaning. */
-export interface Candidate {
+interface Candidate {
   readonly word: string;
   readonly about: string;
 }
@@ -57,17 +57,19 @@ export type Names = (kind: 'vm' | 'pod' | 'node', namespace: string | undefined)
  * @param program with the subcommand loaded that the words name
  * @param words after the program's name, the last one being completed
  */
-export async function candidatesFor(program: Command, words: readonly string[], names: Names): Promise<Candidate[]> {
+async function candidatesFor(program: Command, words: readonly string[], names: Names): Promise<Candidate[]> {
   const before = words.slice(0, -1);
   const current = words.at(-1) ?? '';
   const { command, operands, waiting } = walk(program, before);
-  const found = waiting
-    ? (waiting.argChoices ?? []).map((word) => ({ word, about: '' }))
-    : current.startsWith('-')
-      ? optionsOf(command)
-      : await operandsOf(command, operands, namespaceIn(before), names);
-  return found.filter(({ word }) => word.startsWith(current));
+  const candidates = async () => {
+    if (waiting) return wordsOf(waiting.argChoices);
+    if (current.startsWith('-')) return optionsOf(command);
+    return operandsOf(command, operands, namespaceIn(before), names);
+  };
+  return (await candidates()).filter(({ word }) => word.startsWith(current));
 }
+
+const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
 
 /** Finds the command that the words name, its operands, and a trailing flag that still needs a value. */
 function walk(program: Command, words: readonly string[]) {
@@ -110,12 +112,10 @@ async function operandsOf(
   }
   const { registeredArguments: declared } = command;
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic ? declared.at(-1) : undefined);
-  if (argument?.argChoices) return argument.argChoices.map((word) => ({ word, about: '' }));
-  const named = async (kind: Parameters<Names>[0]) => {
-    return (await names(kind, namespace)).map((word) => ({ word, about: '' }));
-  };
+  if (argument?.argChoices) return wordsOf(argument.argChoices);
+  const named = async (kind: Parameters<Names>[0]) => wordsOf(await names(kind, namespace));
   if (argument?.name() === 'nodes' || argument?.name() === 'node') return named('node');
-  if (argument?.name() === 'kind') return KIND_WORDS.map((word) => ({ word, about: '' }));
+  if (argument?.name() === 'kind') return wordsOf(KIND_WORDS);
   if (argument?.name() === 'name') return named(operands[0] === 'pod' ? 'pod' : 'vm');
   return [];
 }

@@ -26,31 +26,21 @@ export interface InstallOptions {
 /** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
 export type Installed = Awaited<ReturnType<typeof install>>;
 
-/** The agent on the DPU, which can stop and start again. */
-interface Dpu {
-  readonly process: DaemonProcess | undefined;
-  start(): Promise<void>;
-  kill(): Promise<void>;
-}
-
 export async function install(options: InstallOptions) {
   const { cluster, nodes, dist, directory } = options;
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
     startDaemon({ name, program: join(dist, `${daemon}.cjs`), args, directory });
-  const serveWebhook = async () => {
-    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
-    await cluster.keepCertificate?.(WEBHOOK, { cert, key });
-    const folder = join(directory, 'webhook-tls');
-    await mkdir(folder, { recursive: true });
-    await writeFile(join(folder, 'tls.crt'), cert);
-    await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
-    const local = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-    return [...local, '--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')];
-  };
+  const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
+  await cluster.keepCertificate?.(WEBHOOK, { cert, key });
+  const folder = join(directory, 'webhook-tls');
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'tls.crt'), cert);
+  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
 
   const webhook = start('webhook', 'webhook', [
-    ...(await serveWebhook()),
+    ...['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    ...['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
@@ -62,7 +52,17 @@ export async function install(options: InstallOptions) {
     agents.set(node.name, start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options)));
   }
   const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
-  const dpuSide = createDpu(dpuNode ?? '', options, start);
+  /** The agent on the DPU, which can stop and start again. */
+  const dpuSide = {
+    process: undefined as DaemonProcess | undefined,
+    async start() {
+      this.process = start('dpu', 'node-agent', await dpuArgs(dpuNode ?? '', options));
+    },
+    async kill() {
+      await this.process?.stop('SIGKILL');
+      this.process = undefined;
+    },
+  };
   if (dpuNode !== undefined) await dpuSide.start();
   const daemons = () => [webhook, schedulerPlugin, ...agents.values(), ...(dpuSide.process ? [dpuSide.process] : [])];
 
@@ -109,26 +109,6 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--ovs-enabler', own ? ovs.enabler : join(directory, 'no-ovs', 'enabler')],
     ...dpuTiming(),
   ];
-}
-
-function createDpu(
-  node: string,
-  { cluster, ovs }: InstallOptions,
-  start: (name: string, daemon: DaemonName, args: readonly string[]) => DaemonProcess,
-): Dpu {
-  let process: DaemonProcess | undefined;
-  return {
-    get process() {
-      return process;
-    },
-    async start() {
-      process = start('dpu', 'node-agent', await dpuArgs(node, { cluster, ovs }));
-    },
-    async kill() {
-      await process?.stop('SIGKILL');
-      process = undefined;
-    },
-  };
 }
 
 /** Arguments of the agent on a node's DPU. */

@@ -30,7 +30,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const refusal = await refusalOf(cluster, `${second}:${first}:${first}`);
   printer.lines([`mask for ${VCPUS + 1} of ${VCPUS} vCPUs: ${refusal}`]);
   const mask = `${second}:${first}`;
-  await cluster.client.create(VIRTUAL_MACHINES, maskedMachine({ name: VM, vcpus: VCPUS, mask, node: node.name }));
+  await cluster.client.create(VIRTUAL_MACHINES, maskedMachine(VM, VCPUS, mask, node.name));
   const pod = await untilRunning(cluster, VM, 15);
   const strategy = at(instance(cluster), 'spec', 'startStrategy');
   expect(strategy === 'Paused', `expected the webhook to make the VM start paused, got ${String(strategy)}`);
@@ -65,10 +65,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
 /** The response of admission to a mask that does not match the number of vCPUs. */
 async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   try {
-    await cluster.client.create(
-      VIRTUAL_MACHINES,
-      maskedMachine({ name: 'wrong', vcpus: VCPUS, mask, node: MASK_NODE }),
-    );
+    await cluster.client.create(VIRTUAL_MACHINES, maskedMachine('wrong', VCPUS, mask, MASK_NODE));
   } catch (error) {
     const { message } = error as Error;
     expect(

@@ -16,40 +16,25 @@ export interface DemoVm {
 }
 
 export function virtualMachine({ name, annotated, network, node }: DemoVm): KubeObject {
-  return machineFrom(name, {
-    annotations: annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {},
-    cpu: { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
-    networks: network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }],
-    node,
-  });
+  const annotations = annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {};
+  const cpu = { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+  const networks = network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }];
+  return machineFrom(name, annotations, cpu, node, networks);
 }
 
 /** A VM with shared CPUs and a CPU mask. */
-export interface MaskedVm {
-  readonly name: string;
-  readonly vcpus: number;
-  readonly mask: string;
-  readonly node: string;
+export function maskedMachine(name: string, vcpus: number, mask: string, node: string): KubeObject {
+  return machineFrom(name, { [CPU_MASK_ANNOTATION]: mask }, { sockets: 1, cores: vcpus, threads: 1 }, node);
 }
 
-export function maskedMachine({ name, vcpus, mask, node }: MaskedVm): KubeObject {
-  return machineFrom(name, {
-    annotations: { [CPU_MASK_ANNOTATION]: mask },
-    cpu: { sockets: 1, cores: vcpus, threads: 1 },
-    networks: [],
-    node,
-  });
-}
-
-interface Template {
-  readonly annotations: Record<string, string>;
-  readonly cpu: JsonObject;
-  /** Networks in addition to the pod network. */
-  readonly networks: readonly JsonObject[];
-  readonly node: string | undefined;
-}
-
-function machineFrom(name: string, { annotations, cpu, networks, node }: Template): KubeObject {
+/** @param networks in addition to the pod network */
+function machineFrom(
+  name: string,
+  annotations: Record<string, string>,
+  cpu: JsonObject,
+  node: string | undefined,
+  networks: readonly JsonObject[] = [],
+): KubeObject {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
@@ -122,7 +107,7 @@ export async function untilRunning(cluster: DemoCluster, vm: string, seconds: nu
 }
 
 /** Events of a VM's launchers and instance, oldest first. */
-export function eventsOf(cluster: DemoCluster, vm: string): { readonly reason: string; readonly message: string }[] {
+export function eventsOf(cluster: DemoCluster, vm: string) {
   const launcher = launcherOf(cluster, vm)?.metadata.name;
   return cluster.client
     .list(EVENTS)
@@ -133,10 +118,8 @@ export function eventsOf(cluster: DemoCluster, vm: string): { readonly reason: s
     .map((event) => ({ reason: String(event['reason']), message: String(event['message']) }));
 }
 
-export function computeOf(pod: Pod): {
-  readonly requests: Record<string, string>;
-  readonly limits: Record<string, string>;
-} {
+/** The resources of the container with the guest. */
+export function computeOf(pod: Pod) {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };
 }

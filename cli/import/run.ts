@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CpuSet } from '../../model/cpu-set.ts';
@@ -13,6 +14,7 @@ import { yamlText } from '../support/yaml.ts';
 
 export interface NovaConfFlags {
   readonly nodeSelector?: Readonly<Record<string, string>>;
+  /** The host's CPUs. */
   readonly cpus?: CpuSet;
   readonly mapOnly?: true;
   readonly output?: OutputFormat;
@@ -28,9 +30,7 @@ export async function run(paths: readonly string[], flags: NovaConfFlags): Promi
     cpus: { dedicated: dedicated?.toString(), shared: shared?.toString() },
     warnings: found.warnings,
   };
-  await print(flags.output, data, {
-    text: () => importedLines(found, { ...flags, namespace: NAMESPACE }),
-  });
+  await print(flags.output, data, { text: () => importedLines(found, flags) });
 }
 
 function novaHostOf(files: readonly ConfigFile[]): NovaHost {
@@ -43,7 +43,7 @@ function novaHostOf(files: readonly ConfigFile[]): NovaHost {
 }
 
 /** Bytes of all files together. A nova.conf with every comment of the sample has less than half of it. */
-export const LARGEST = 2 * 1024 * 1024;
+export const MAX_FILES_BYTES = 2 * 1024 * 1024;
 
 /**
  * Reads files in the given order. A directory stands for its `*.conf` files in the order of their names, as in Nova's
@@ -52,14 +52,14 @@ export const LARGEST = 2 * 1024 * 1024;
  */
 export async function readConfigFiles(paths: readonly string[]): Promise<ConfigFile[]> {
   const files: ConfigFile[] = [];
-  let left = LARGEST;
+  let left = MAX_FILES_BYTES;
   for (const path of paths) {
     const inside = await filesIn(path);
     if (inside?.length === 0) throw usageError(`there is no *.conf in the directory ${path}`);
     for (const name of inside ?? [path]) {
       const bytes = read(name);
       left -= bytes.length;
-      if (left < 0) throw usageError(`${name}: the files have more than ${LARGEST} bytes together`);
+      if (left < 0) throw usageError(`${name}: the files have more than ${MAX_FILES_BYTES} bytes together`);
       files.push({ name, text: decode(name, bytes) });
     }
   }
@@ -81,56 +81,43 @@ async function filesIn(path: string): Promise<string[] | undefined> {
 
 function read(path: string): Buffer {
   try {
-    return readInput(path, LARGEST);
+    return readInput(path, MAX_FILES_BYTES);
   } catch (error) {
     throw unreadable(path, error);
   }
 }
 
 function decode(path: string, bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw usageError(`${path} is not UTF-8 text`, { cause: error });
-  }
+  if (!isUtf8(bytes)) throw usageError(`${path} is not UTF-8 text`);
+  // Without a byte order mark.
+  return new TextDecoder().decode(bytes);
 }
 
 function unreadable(path: string, error: unknown): Error {
   return usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
 }
 
-export interface ImportChoice {
-  readonly nodeSelector?: Readonly<Record<string, string>>;
-  /** The host's CPUs. */
-  readonly cpus?: CpuSet;
-  readonly mapOnly?: true;
-  readonly namespace: string;
-}
-
 /** The map's entry for hosts with this configuration. */
-export function mapEntry({ networks }: NovaHost, nodeSelector: ImportChoice['nodeSelector']): NetworkMapEntry {
+function mapEntry({ networks }: NovaHost, nodeSelector: NovaConfFlags['nodeSelector']): NetworkMapEntry {
   return { ...(nodeSelector && { nodeSelector }), ...networks };
 }
 
 /** The ConfigMap for the component network-map, or only its entry; further steps as comments. */
-export function importedLines(host: NovaHost, choice: ImportChoice): string[] {
-  const entries = yamlLines([mapEntry(host, choice.nodeSelector)]);
-  if (choice.mapOnly === true) return entries;
+function importedLines(host: NovaHost, flags: NovaConfFlags): string[] {
+  const entry = mapEntry(host, flags.nodeSelector);
+  const entries = yamlText([entry], { collectionStyle: 'any' }).trimEnd().split('\n');
+  if (flags.mapOnly === true) return entries;
   return [
-    ...cpuAdvice(host, choice.cpus),
+    ...cpuAdvice(host, flags.cpus),
     'apiVersion: v1',
     'kind: ConfigMap',
     'metadata:',
     '  name: plumbline-network-map',
-    `  namespace: ${choice.namespace}`,
+    `  namespace: ${NAMESPACE}`,
     'data:',
     '  networks.yaml: |',
     ...entries.map((line) => `    ${line}`),
   ];
-}
-
-function yamlLines(data: unknown): string[] {
-  return yamlText(data, { collectionStyle: 'any' }).trimEnd().split('\n');
 }
 
 /** The kubelet settings for such a host, as comments. */
@@ -138,14 +125,11 @@ function cpuAdvice({ cpus }: NovaHost, online: CpuSet | undefined): string[] {
   const { dedicated, shared } = cpus;
   if (dedicated === undefined) return [];
   const reserved = online && reservedCpusFor(cpus, online);
-  const reserve =
-    reserved === undefined
-      ? [`# all CPUs of the host except ${dedicated} (give --cpus for the list)`]
-      : [`reservedSystemCPUs: "${reserved}"`].map((line) => `# ${line}`);
+  const unknown = `# all CPUs of the host except ${dedicated} (give --cpus for the list)`;
   const foreign = online && dedicated.minus(online);
   return [
     `# Nova gave pinned guests CPUs ${dedicated}. To give VMs the same, reserve the others in the kubelet's configuration:`,
-    ...reserve,
+    reserved === undefined ? unknown : `# reservedSystemCPUs: "${reserved}"`,
     '# cpuManagerPolicy: static',
     ...(shared
       ? [`# CPUs ${shared} of the other guests have no counterpart: their pods share the CPUs without an owner.`]

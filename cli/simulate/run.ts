@@ -49,8 +49,11 @@ export async function run(flags: SimulateFlags): Promise<void> {
   // Reports errors in the command line or a file before it queries the cluster.
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
-  const scene =
-    flags.nodes === undefined ? await readScene(flags) : inventScene(flags, flags.nodes, flags.topology ?? TOPOLOGY);
+  const { nodes, topology = TOPOLOGY } = flags;
+  const scene: Scene =
+    nodes === undefined
+      ? await readScene(flags)
+      : { topologies: inventNodes({ ...flags, nodes, topology }), nads: [], closed: new Set() };
   const { hosts, unusable } = hostsOf(scene.topologies);
   const open = hosts.filter(({ name }) => !scene.closed.has(name));
   const { demands, notes } = demandsOf(flags.vm, files, scene, open);
@@ -73,10 +76,6 @@ export async function run(flags: SimulateFlags): Promise<void> {
     wide: ({ width }) => simulationLines(result, said, width, true),
   });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
-}
-
-function inventScene(flags: SimulateFlags, nodes: number, topology: string): Scene {
-  return { topologies: inventNodes({ ...flags, nodes, topology }), nads: [], closed: new Set() };
 }
 
 function readScene(flags: SimulateFlags): Promise<Scene> {
