@@ -17,8 +17,7 @@ interface AgentAnswer {
 /** Reads a page from one agent. @throws CliError if the agent cannot be reached */
 export type AskAgent = (path: string) => Promise<AgentAnswer>;
 
-/** Timeout in seconds. */
-const DEADLINE = 5;
+const DEADLINE_SECONDS = 5;
 /** The agents of hosts, whose pods are in Plumbline's namespace. An agent on a DPU responds there. */
 const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-agent-dpu-host)';
 
@@ -29,7 +28,7 @@ export function agentAt(url: string): AskAgent {
   return async (path) => {
     const where = `${url.replace(/\/$/, '')}${path}`;
     try {
-      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE * 1000) });
+      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE_SECONDS * 1000) });
       return { where, status: response.status, text: await response.text() };
     } catch (error) {
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);

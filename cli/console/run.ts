@@ -10,7 +10,7 @@ import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { notInstalled } from '../support/lists.ts';
-import { printLines, printMessage } from '../support/output.ts';
+import { printLines, printMessage, untilInterrupted } from '../support/output.ts';
 import { bundleDirectory } from '../support/program-files.ts';
 import { HOST } from './command.ts';
 
@@ -21,39 +21,30 @@ export interface ConsoleFlags extends ClusterFlags {
 }
 
 /** Seconds that browsers get to receive pending data when the command ends. */
-const DRAIN = 1;
+const DRAIN_SECONDS = 1;
 
 /** Serves the page until it is interrupted. @throws CliError, KubeError */
 export function run(flags: ConsoleFlags): Promise<void> {
-  return usingCluster(flags, (cluster) => serve(cluster, flags, join(bundleDirectory(), 'console')));
+  return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, flags, signal)));
 }
 
-async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string): Promise<void> {
-  const { client } = cluster;
-  const ask = askerOf(cluster, flags);
-  const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
-  try {
-    const page = createConsole({
-      client,
-      address: { host: HOST, port: flags.port },
-      assets,
-      ask,
-      askSwitch: switchAskerOf(cluster, flags),
-      without: await unreadableKinds(client),
-      log: createTerminalLog(),
-    });
-    await page.server.start().catch((error: NodeJS.ErrnoException) => {
-      throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
-    });
-    printLines([`console: http://${HOST}:${page.server.port}/`]);
-    await page.run(stopping.signal);
-    page.closeStreams();
-    await page.server.stop(DRAIN);
-  } finally {
-    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
-  }
+async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
+  const page = createConsole({
+    client: cluster.client,
+    address: { host: HOST, port: flags.port },
+    assets: join(bundleDirectory(), 'console'),
+    ask: askerOf(cluster, flags),
+    askSwitch: switchAskerOf(cluster, flags),
+    without: await unreadableKinds(cluster.client),
+    log: createTerminalLog(),
+  });
+  await page.server.start().catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
+  });
+  printLines([`console: http://${HOST}:${page.server.port}/`]);
+  await page.run(signal);
+  page.closeStreams();
+  await page.server.stop(DRAIN_SECONDS);
 }
 
 /** Selects how to query the extender. @throws CliError if --extender is not a URL */

@@ -19,7 +19,6 @@ export interface InstallOptions {
   readonly ovs: Pick<OpenVswitch, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
-  /** Directory of the bundled daemons. */
   readonly dist: string;
 }
 
@@ -90,7 +89,6 @@ export async function install(options: InstallOptions) {
 
 type AgentOptions = Pick<InstallOptions, 'cluster' | 'ovs' | 'ovsNode' | 'directory'>;
 
-/** Arguments of a node's agent. */
 export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directory }: AgentOptions): Promise<string[]> {
   const emulated = cluster.node(node.name);
   const networkMap = join(directory, `${node.name}-networks.yaml`);
@@ -111,7 +109,6 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
   ];
 }
 
-/** Arguments of the agent on a node's DPU. */
 export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOptions, 'cluster' | 'ovs'>) {
   const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
   const own = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];

@@ -1,15 +1,16 @@
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
+import { undefinedIfForbidden } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { countText, joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
-import { checkDpus, lookAtDpus } from './checks/dpu.ts';
+import { checkDpus, watchDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
 import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
@@ -81,22 +82,15 @@ async function lookAtLeases(
   { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
 ): Promise<DpuDiagnosis[] | undefined> {
   const progress = createProgress();
-  const begun = Date.now();
-  const sleep = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
+  const update = (seconds: number) => progress.update(seconds / watch, 'watching the Leases of DPUs');
   const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
-  const tick = async (seconds: number) => {
-    progress.update((Date.now() - begun) / 1000 / watch, 'watching the Leases of DPUs');
-    await sleep(seconds);
-  };
   try {
-    const options = { client, namespace, wallClock: Date.now, sleep: tick };
-    const quick = await lookAtDpus({ ...options, seconds: 0 });
+    const quick = await watchDpus(client, namespace, 0, update);
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
-    const seen = watch === 0 ? quick : await lookAtDpus({ ...options, seconds: watch });
+    const seen = watch === 0 ? quick : await watchDpus(client, namespace, watch, update);
     return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
   } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return undefined;
-    throw error;
+    return undefinedIfForbidden(error);
   } finally {
     progress.end();
   }

@@ -7,6 +7,7 @@ import { askAddress, askInCluster } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { byName } from '../support/hosts.ts';
+import { groupBy } from '../support/lists.ts';
 
 /** The predicted result for the pod on one node. */
 export type NodeOpinion = FitOpinion | RefusedOpinion;
@@ -116,13 +117,9 @@ const ORDER: readonly NodeGroup['kind'][] = [
 
 /** Groups nodes by reason: a thousand nodes have only a few reasons. */
 export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
-  const groups = new Map<string, NodeOpinion[]>();
-  for (const one of opinions) {
-    const key = one.fits ? `fits ${one.warnings.join()}` : `${one.kind} ${one.text}`;
-    const list = groups.get(key);
-    if (list) list.push(one);
-    else groups.set(key, [one]);
-  }
+  const keyOf = (opinion: NodeOpinion) =>
+    opinion.fits ? `fits ${opinion.warnings.join()}` : `${opinion.kind} ${opinion.text}`;
+  const groups = groupBy(opinions, keyOf);
   return [...groups.values()].map(groupOf).sort((a, b) => rank(a) - rank(b) || b.count - a.count);
 }
 

@@ -14,9 +14,11 @@ import { CliError, EXIT } from './exit-status.ts';
 export type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
 
 /** Selects a cluster from flags and environment. @throws CliError, ConfigError */
-export function findCluster({ kubeconfig, context, as }: ClusterChoice): KubeConfig {
-  const files = kubeconfigFiles(kubeconfig);
-  const config = files.length > 0 ? loadContext(files, context) : serviceAccount();
+export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): KubeConfig {
+  const files = kubeconfigFiles(path);
+  const kubeconfig = files.length > 0 ? loadKubeconfig(files, context) : undefined;
+  if (kubeconfig?.exec) addCredentialPlugin(kubeconfig);
+  const config = kubeconfig?.config ?? serviceAccount();
   if (as !== undefined) config.users = config.users.map((user) => ({ ...user, impersonateUser: as }));
   return config;
 }
@@ -29,12 +31,6 @@ function kubeconfigFiles(kubeconfig: string | undefined): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
   const listed = (process.env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
   return (listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')]).filter(existsSync);
-}
-
-function loadContext(files: readonly string[], context: string | undefined): KubeConfig {
-  const kubeconfig = loadKubeconfig(files, context);
-  if (kubeconfig.exec) addCredentialPlugin(kubeconfig);
-  return kubeconfig.config;
 }
 
 function serviceAccount(): KubeConfig {
@@ -74,7 +70,7 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
  * client-node passes no KUBERNETES_EXEC_INFO, and takes terminal and standard error away from the plugin: a login prompt
  * is invisible and waits forever (docs/adr/0001).
  */
-export function addCredentialPlugin({ config, exec }: Kubeconfig): void {
+function addCredentialPlugin({ config, exec }: Kubeconfig): void {
   let credential: ExecCredential | undefined;
   replaceAuthentication(config, async (_, options) => {
     const expires = credential?.expirationTimestamp;

@@ -52,6 +52,18 @@ export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Ite
   }
 }
 
+/** The items by their key, in order. */
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
 /** For `catch` of a request whose result is optional. @throws any other error */
 export function undefinedIfForbidden(error: unknown): undefined {
   if (error instanceof KubeError && error.status === 403) return undefined;

@@ -55,6 +55,18 @@ function write(text: string): void {
   process.stdout.write(text);
 }
 
+/** Ctrl-C is the normal end of a command that runs until then, not a failure. */
+export async function untilInterrupted(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const controller = new AbortController();
+  const stop = () => controller.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  try {
+    await run(controller.signal);
+  } finally {
+    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
+  }
+}
+
 /** CPUs of a list, as in /sys, by number. @throws ParseError */
 export function numbersOf(list: string): number[] {
   return CpuSet.parse(list).toArray();

@@ -7,6 +7,7 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/resources.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import { freeCpus, networksOn, type ReportedHost } from '../support/hosts.ts';
+import { groupBy } from '../support/lists.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {
@@ -76,9 +77,7 @@ function ownersOf(
   launched: ReadonlyMap<string, Launched>,
   host: Host,
 ): Owner[] {
-  const pods = new Map<string, (typeof assignments)[number][]>();
-  for (const one of assignments) pods.set(one.podUID, [...(pods.get(one.podUID) ?? []), one]);
-  const owners = [...pods].map(([uid, list]): Owner => {
+  const owners = [...groupBy(assignments, ({ podUID }) => podUID)].map(([uid, list]): Owner => {
     const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
     const known = launched.get(uid);
     const [first] = list;

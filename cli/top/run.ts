@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { KubeError } from '../../kube/client.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { endingOf } from '../support/errors.ts';
-import { type OutputFormat, print } from '../support/output.ts';
+import { type OutputFormat, print, untilInterrupted } from '../support/output.ts';
 import { countText, type Line, lineText, type Sink, type Terminal, terminalOf } from '../support/terminal.ts';
 import { nodeLines, topLines } from './lines.ts';
 import { viewData } from './node-view.ts';
@@ -21,23 +21,28 @@ export interface TopFlags extends ClusterFlags {
  * @throws CliError, KubeError
  */
 export function run(nodes: readonly string[], flags: TopFlags, usualPace: number): Promise<void> {
-  const pace = typeof flags.watch === 'number' ? flags.watch : usualPace;
-  return usingCluster(flags, ({ client }) => draw(client, nodes, flags, pace));
-}
-
-async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlags, pace: number): Promise<void> {
-  const isLive = isWatchable() && flags.output === undefined;
-  if (flags.once || (flags.watch === undefined && !isLive)) {
-    return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
-  }
-  if (flags.output !== undefined && flags.output !== 'wide') {
-    return repeat(async () => show(await readTop(client, nodes, Date.now()), nodes, flags.output), pace);
-  }
-  const read = async () => {
-    const view = await readTop(client, nodes, Date.now());
-    return (terminal: Terminal) => linesOf(view, nodes, terminal, flags.output === 'wide');
-  };
-  await untilInterrupted((signal) => watch(read, { seconds: pace, signal }));
+  const { output, once } = flags;
+  const seconds = typeof flags.watch === 'number' ? flags.watch : usualPace;
+  return usingCluster(flags, async ({ client }) => {
+    const read = () => readTop(client, nodes, Date.now());
+    // A live map is for a user who sees it.
+    const isLive = process.stdout.isTTY && output === undefined;
+    if (once || (flags.watch === undefined && !isLive)) return show(await read(), nodes, output);
+    return untilInterrupted(async (signal) => {
+      if (output === undefined || output === 'wide') {
+        const picture = async () => {
+          const view = await read();
+          return (terminal: Terminal) => linesOf(view, nodes, terminal, output === 'wide');
+        };
+        return watch(picture, { seconds, signal });
+      }
+      // Data is printed one document after the other.
+      while (!signal.aborted) {
+        await show(await read(), nodes, output);
+        await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
+      }
+    });
+  });
 }
 
 function linesOf(view: TopView, nodes: readonly string[], terminal: Terminal, wide = false): Line[] {
@@ -54,33 +59,11 @@ function show(view: TopView, nodes: readonly string[], output: OutputFormat | un
   });
 }
 
-/** Data is printed one document after the other. */
-function repeat(once: () => Promise<void>, pace: number): Promise<void> {
-  return untilInterrupted(async (signal) => {
-    while (!signal.aborted) {
-      await once();
-      await delay(pace * 1000, undefined, { signal }).catch(() => undefined);
-    }
-  });
-}
-
-/** Ctrl-C is the normal end of a watch, not a failure. */
-async function untilInterrupted(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const controller = new AbortController();
-  const stop = () => controller.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
-  try {
-    await run(controller.signal);
-  } finally {
-    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
-  }
-}
-
 type Out = Sink & Pick<NodeJS.WriteStream, 'write' | 'rows'>;
 
 const ALTERNATE_SCREEN = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l' };
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Seconds between two updates. */
   readonly seconds: number;
   /** Default: standard output. */
@@ -89,11 +72,8 @@ export interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
-/** Whether a user sees the output. */
-export const isWatchable = () => process.stdout.isTTY;
-
 /** Returns the lines of a view for the current width of the terminal. */
-export type Picture = (terminal: Terminal) => readonly Line[];
+type Picture = (terminal: Terminal) => readonly Line[];
 
 /**
  * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end;

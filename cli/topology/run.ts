@@ -6,6 +6,7 @@ import { unevenCore } from '../../model/host.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { countText, joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
 import { type Machine, readMachine, topologyData } from './machine.ts';
@@ -92,11 +93,7 @@ function remarks({ host, offline, contradictions }: Machine): string[] {
 /** A line for each kind of cache: those of performance and efficiency cores differ. */
 function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
-  const kinds = new Map<string, Machine['caches'][number][]>();
-  for (const cache of caches) {
-    const key = `${cache.level} ${cache.type} ${cache.size} ${cache.cpus.size}`;
-    kinds.set(key, [...(kinds.get(key) ?? []), cache]);
-  }
+  const kinds = groupBy(caches, ({ level, type, size, cpus }) => `${level} ${type} ${size} ${cpus.size}`);
   const ordered = [...kinds.values()].sort(([a], [b]) =>
     nameOf(a!) < nameOf(b!) ? -1 : Number(nameOf(a!) > nameOf(b!)),
   );

@@ -1,5 +1,6 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { countText, cut, type Line, paint, someNames, wrap } from '../support/terminal.ts';
 import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
@@ -56,10 +57,15 @@ function hostsText({ nodes, refused }: VmFinding, most: number): string {
 }
 
 function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
-  const byReason = new Map<string, string[]>();
-  for (const { node, message } of refused) byReason.set(message, [...(byReason.get(message) ?? []), node]);
-  const groups = [...byReason].map(([message, nodes]) => `not ${someNames(nodes, most)}: ${message}`);
-  const others = [...byReason.values()].slice(most).flat().length;
+  const byReason = [...groupBy(refused, ({ message }) => message)];
+  const groups = byReason.map(
+    ([message, list]) =>
+      `not ${someNames(
+        list.map(({ node }) => node),
+        most,
+      )}: ${message}`,
+  );
+  const others = byReason.slice(most).flatMap(([, list]) => list).length;
   return [
     ...groups.slice(0, most),
     ...(others > 0 ? [`not ${others} more nodes, for similar reasons (-o wide names them)`] : []),

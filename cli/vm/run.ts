@@ -3,6 +3,7 @@ import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { numbersOf, type OutputFormat, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
 
@@ -61,16 +62,11 @@ function headLines({ namespace, vmi, pid, container, mask, state, message, house
 
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
-  const groups = new Map<string, (typeof threads)[number][]>();
-  for (const thread of threads) {
-    const { tid, role, allowed, wanted } = thread;
-    const key = each || role !== 'emulator' ? String(tid) : `${allowed} ${wanted}`;
-    groups.set(key, [...(groups.get(key) ?? []), thread]);
-  }
+  const groups = groupBy(threads, ({ tid, role, allowed, wanted }) =>
+    each || role !== 'emulator' ? String(tid) : `${allowed} ${wanted}`,
+  );
   const rows = [...groups.values()].map((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const { tid, name, role, allowed, wanted } = first;
+    const { tid, name, role, allowed, wanted } = group[0]!;
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
     const verdict = wanted === null ? 'left alone' : wanted === allowed ? 'as wanted' : 'not moved yet';
     return [...who, role, wanted ?? '-', allowed, verdict];

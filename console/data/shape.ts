@@ -67,3 +67,11 @@ export function shapeOf(content: ShapeContent) {
     placeless: networks.filter((one) => one.cells.length === 0).map(({ name }) => name),
   };
 }
+
+/** The NUMA nodes of some slots. */
+export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCell[] {
+  const cores = [...own].map((slot) => slots[slot]!.core);
+  return cells.filter(({ firstCore, cores: count }) =>
+    cores.some((core) => core >= firstCore && core < firstCore + count),
+  );
+}

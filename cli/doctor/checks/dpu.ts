@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import type { KubeClient } from '../../../kube/client.ts';
 import { lease as leaseSchema, objectMeta } from '../../../kube/resources.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
+import { listOf } from '../../explain/objects.ts';
 import { readAll } from '../../support/lists.ts';
 import { countText } from '../../support/terminal.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
@@ -34,10 +36,7 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
   return notes.report;
 }
 
-const managedFields = z
-  .array(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }))
-  .nullish()
-  .transform((value) => value ?? []);
+const managedFields = listOf(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }));
 const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
 const node = z.object({ metadata: objectMeta });
 const pod = z.object({
@@ -45,32 +44,25 @@ const pod = z.object({
   spec: z.object({ nodeName: z.string().nullish() }),
   status: z.object({ phase: z.string().nullish() }).nullish(),
 });
-/** Seconds between two reads: short enough to see every writer that renews every few seconds. */
-const BETWEEN = 1;
+/** Between two reads: short enough to see every writer that renews every few seconds. */
+const READ_INTERVAL_MILLISECONDS = 1000;
 
-export interface LookOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  /** How long to watch the leases, in seconds. */
-  readonly seconds: number;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
-  readonly sleep: (seconds: number) => Promise<void>;
-}
-
-/** Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError */
-export async function lookAtDpus({
-  client,
-  namespace,
-  seconds,
-  wallClock,
-  sleep,
-}: LookOptions): Promise<DpuSighting[]> {
+/**
+ * Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError
+ * @param seconds how long to watch the leases
+ * @param progress called between two reads with the time since the start
+ */
+export async function watchDpus(
+  client: KubeClient,
+  namespace: string,
+  seconds: number,
+  progress: (seconds: number) => void,
+): Promise<DpuSighting[]> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const looks = new Map<string, LeaseLook[]>();
-  const begun = wallClock();
-  const look = async () => {
-    const at = wallClock();
+  const begun = Date.now();
+  const readLeases = async () => {
+    const at = Date.now();
     for (const lease of await readAll(client, path, managedLease)) {
       const { metadata, spec } = lease;
       if (!metadata.name?.startsWith(DPU_LEASE_PREFIX)) continue;
@@ -79,10 +71,11 @@ export async function lookAtDpus({
       looks.set(name, [...(looks.get(name) ?? []), one]);
     }
   };
-  await look();
-  while (wallClock() - begun < seconds * 1000) {
-    await sleep(BETWEEN);
-    await look();
+  await readLeases();
+  while (Date.now() - begun < seconds * 1000) {
+    progress((Date.now() - begun) / 1000);
+    await delay(READ_INTERVAL_MILLISECONDS);
+    await readLeases();
   }
   const nodes = new Map(
     (await readAll(client, '/api/v1/nodes', node)).map(({ metadata }) => [metadata.name ?? '', metadata]),

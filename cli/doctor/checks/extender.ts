@@ -80,7 +80,6 @@ function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender'
   } else if (extender.missing === undefined) notes.seen('the extender answers');
 }
 
-/** The leader's pod, if there is a leader. */
 function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string | undefined {
   if (read.missing === 'forbidden') {
     notes.value(read, `the Lease ${SCHEDULER}`);

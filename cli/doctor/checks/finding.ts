@@ -27,7 +27,6 @@ export interface Finding {
   /** Description of the fault, naming the object. */
   readonly what: string;
   readonly impact: string;
-  /** The next step. */
   readonly fix: Fix;
   /** A workaround until then. */
   readonly meanwhile?: Fix | undefined;
@@ -62,7 +61,6 @@ interface StateFound {
   readonly nodes: readonly string[];
 }
 
-/** The optional parts of a finding. */
 export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
 export interface AreaReport {

@@ -10,6 +10,7 @@ import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/object
 import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../explain/vm-facts.ts';
 import { schedulerFacts } from '../../extender/election.ts';
 import { hostsOf } from '../../support/hosts.ts';
+import { groupBy } from '../../support/lists.ts';
 import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
@@ -54,23 +55,20 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
 
 /** One finding for each state with a fault, with the remedies of its first VM. */
 function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
-  const byReason = new Map<Reason, [ExplainedPod, VmState][]>();
-  for (const [pod, state] of states) {
-    if (state.verdict !== 'broken' && state.verdict !== 'degraded') continue;
-    byReason.set(state.reason, [...(byReason.get(state.reason) ?? []), [pod, state]]);
-  }
-  for (const [reason, list] of byReason) {
+  const faults = [...states].filter(([, { verdict }]) => verdict === 'broken' || verdict === 'degraded');
+  for (const list of groupBy(faults, ([, { reason }]) => reason).values()) {
     const pods = list.map(([pod]) => pod);
-    const { verdict, about } = REASONS[reason];
-    const [first] = list.map(([, state]) => state);
+    const first = list[0]![1];
+    const { reason, verdict } = first;
+    const { about } = REASONS[reason];
     notes[verdict === 'broken' ? 'error' : 'warning'](
       `${countText(pods.length, 'launcher')} ${about}: ${someNames(podNames(pods))}`,
-      `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first?.text}`,
+      `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first.text}`,
       fix(
-        first?.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
-        ...(first?.remedies.flatMap(({ commands }) => commands) ?? []),
+        first.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
+        ...first.remedies.flatMap(({ commands }) => commands),
       ),
-      { objects: podObjects(pods), state: { reason, remedies: first?.remedies ?? [], nodes: nodesOf(pods) } },
+      { objects: podObjects(pods), state: { reason, remedies: first.remedies, nodes: nodesOf(pods) } },
     );
   }
 }

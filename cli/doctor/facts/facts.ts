@@ -95,7 +95,6 @@ async function readAllRejections(client: KubeClient): Promise<readonly Occurrenc
   return (await Promise.all(lists)).flat();
 }
 
-/** Waits for every part. */
 async function settled<T extends Record<string, Promise<unknown>>>(
   parts: T,
 ): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
