@@ -7,7 +7,7 @@ import { changes, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail, type Fact, Facts } from './detail.tsx';
 import { History } from './history.tsx';
-import { wantsOf, whyOf } from './waiting-list.tsx';
+import { wantsOf } from './waiting-list.tsx';
 
 /** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
@@ -20,7 +20,7 @@ export function PodDetail({ name }: { readonly name: string }) {
         <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
       ) : (
         <>
-          <p class="problem">{whyOf(pod)}</p>
+          <p class="problem">{pod.text}</p>
           <Facts facts={factsOf(pod)} />
         </>
       )}

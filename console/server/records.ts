@@ -114,14 +114,14 @@ function nodeFacts(
 }
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
-const MOST_PREDICTED = 16;
+const MAX_PREDICTED_PODS = 16;
 
 /**
  * Pods in flight to a node: nominated or bound, and not in its report yet. Only the extender has reservations of pods
  * that the scheduler has not bound.
  * @param coming pods with this node, oldest first
  */
-export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
+function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
   if (coming.length === 0) return [];
   const host = hostOf(report);
   const assumed: PlacementNeeds[] = [];
@@ -130,7 +130,7 @@ export function inFlightOn(report: Report | undefined, coming: readonly ShownPod
     if (cpus === 0) return [];
     if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
     const kind = node === undefined ? 'nominated' : 'bound';
-    if (host === undefined || assumed.length === MOST_PREDICTED) return [[labelOf(pod), kind, '']];
+    if (host === undefined || assumed.length === MAX_PREDICTED_PODS) return [[labelOf(pod), kind, '']];
     const verdict = judgeHost(needs, host, assumed, 'count-check');
     assumed.push(needs);
     return [[labelOf(pod), kind, verdict.fits ? `${verdict.cpus ?? ''}` : '']];
