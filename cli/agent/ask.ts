@@ -6,16 +6,11 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
 
-/** The response of an agent to a GET of one of its pages. */
-interface AgentAnswer {
-  /** The address and the path, for messages. */
-  readonly where: string;
-  readonly status: number;
-  readonly text: string;
-}
-
-/** Reads a page from one agent. @throws CliError if the agent cannot be reached */
-export type AskAgent = (path: string) => Promise<AgentAnswer>;
+/**
+ * Reads a page from one agent. `where` is the address and the path, for messages.
+ * @throws CliError if the agent cannot be reached
+ */
+export type AskAgent = (path: string) => Promise<{ where: string; status: number; text: string }>;
 
 const DEADLINE_SECONDS = 5;
 /** The agents of hosts, whose pods are in Plumbline's namespace. An agent on a DPU responds there. */

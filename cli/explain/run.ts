@@ -1,9 +1,8 @@
-import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
-import type { Stage } from '../../model/vm-state/reasons.ts';
+import type { Stage, Verdict } from '../../model/vm-state/reasons.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { cut, type Line, paint, type Style, wrap } from '../support/terminal.ts';
+import { cut, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
 import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
 import type { ExtenderChoice } from './opinions.ts';
@@ -31,9 +30,8 @@ export function run(kind: string, name: string | undefined, flags: ExplainFlags)
   });
 }
 
-/** Limits for one screen; the rest is a count. */
-const GROUPS = 8;
-const NAMES = 3;
+/** Limit for one screen; the rest is a count. */
+const MAX_GROUPS = 8;
 
 const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: Style }>> = {
   stopped: { text: 'stopped', style: 'dim' },
@@ -58,12 +56,8 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const help = explanation.remedies.map(remedyText);
   const columns = Math.min(width, 120);
   const { text, style } = STAGES[state];
-  const seen =
-    state === 'running' && verdict === 'broken'
-      ? 'red'
-      : state === 'running' && verdict === 'degraded'
-        ? 'yellow'
-        : style;
+  const faults: Partial<Record<Verdict, Style>> = { broken: 'red', degraded: 'yellow' };
+  const seen = (state === 'running' ? faults[verdict] : undefined) ?? style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
   const [head = '', ...continued] = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
@@ -103,14 +97,14 @@ function webhookTexts({ asks, reason, causes }: Explanation): string[] {
 function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Line[] {
   if (nodes.length === 0) return [];
   const total = nodes.reduce((sum, { count }) => sum + count, 0);
-  const shown = wide ? nodes : nodes.slice(0, GROUPS);
+  const shown = wide ? nodes : nodes.slice(0, MAX_GROUPS);
   const digits = String(Math.max(...shown.map(({ count }) => count))).length;
   const indent = ' '.repeat(digits + 4);
   const width = Math.max(40, columns);
   const lines = shown.flatMap((group): Line[] => {
     const { count, text, detail, kind } = group;
     const head = [`  ${String(count).padStart(digits)}  `, paint(kind === 'fits' ? 'green' : undefined, text)];
-    const names = wide ? wrap(group.nodes, width, indent) : [cut(indent + namesOf(group), columns)];
+    const names = wide ? wrap(group.nodes, width, indent) : [cut(indent + someNames(group.nodes), columns)];
     if (detail === text) return [head, ...names];
     return [head, ...wrap(`${group.nodes[0]}: ${detail}`, width, indent), ...(count === 1 ? [] : names)];
   });
@@ -122,11 +116,6 @@ function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Lin
     ...lines,
     ...(left.length === 0 ? [] : [`  ${more} more for ${left.length} other reasons; -o wide shows all`]),
   ];
-}
-
-function namesOf({ nodes }: NodeGroup): string {
-  const more = nodes.length > NAMES ? ` and ${nodes.length - NAMES} more` : '';
-  return nodes.slice(0, NAMES).join(', ') + more;
 }
 
 /** 5 s, 3 min, 2 h: precise enough for a reader. */

@@ -4,31 +4,21 @@ import type { DpuState, NodeContent, OwnerEntry, Problem } from './wire.ts';
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
 /** Number of owners with a separate value; the last value stands for all others. */
-const MOST_OWNERS = 250;
+const MAX_OWNER_VALUES = 250;
 
-export interface NodeItem extends Omit<NodeContent, 'shape'> {
-  readonly name: string;
-  readonly shape: Shape | undefined;
-  /** For each owner, the number of its colour and letter, which stays the same while other owners come and go. */
-  readonly marks: readonly number[];
-  /** For each slot of the shape, the owner. */
-  readonly paint: Uint8Array;
-  /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
-  readonly padding: Uint8Array;
-  readonly freeCores: number;
-  /** Number of pods that own CPUs. */
-  readonly pods: number;
-}
+export type NodeItem = Readonly<ReturnType<typeof nodeItem>>;
 
 /** @param before the previous state of the same node */
 export function nodeItem(
   name: string,
   shape: Shape | undefined,
   content: NodeContent,
-  before?: Pick<NodeItem, 'owners' | 'marks'>,
-): NodeItem {
+  before?: Parameters<typeof marksOf>[1],
+) {
   const { owners, inFlight } = content;
+  /** For each slot of the shape, the owner. */
   const paint = new Uint8Array(shape?.slots.length ?? 0);
+  /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
   const padding = new Uint8Array(paint.length);
   if (shape !== undefined) {
     for (const slot of shape.reserved) paint[slot] = Paint.reserved;
@@ -36,7 +26,7 @@ export function nodeItem(
     for (const [, , cpus] of inFlight) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.inFlight;
     owners.forEach(([, , cpus, padded], index) => {
       const slots = slotsOf(shape, cpus);
-      for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MOST_OWNERS);
+      for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MAX_OWNER_VALUES);
       // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: the added CPUs are those at the end.
       if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
     });
@@ -49,6 +39,7 @@ export function nodeItem(
     paint,
     padding,
     freeCores: shape === undefined ? 0 : freeCoresOf(shape, paint),
+    /** Number of pods that own CPUs. */
     pods: new Set(owners.map(([pod]) => pod)).size,
   };
 }
