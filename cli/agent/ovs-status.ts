@@ -17,12 +17,8 @@ export type OvsThread = OvsStatus['processes'][number]['threads'][number];
 
 /** @throws CliError if the agent cannot be reached, or does not manage Open vSwitch */
 export function fetchOvsStatus(ask: AskAgent): Promise<OvsStatus> {
-  return readPage(
-    ask,
-    '/ovs',
-    ovsStatus,
-    'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)',
-  );
+  const absent = 'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)';
+  return readPage(ask, '/ovs', ovsStatus, absent);
 }
 
 const NOTES: Readonly<Record<string, string>> = {

@@ -110,19 +110,13 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
   }
 }
 
-interface Line {
-  readonly msg?: string;
-  readonly path?: string;
-  readonly err?: { readonly message?: string };
-}
-
 /** Warnings of the page's server as lines for a terminal. */
 export function createTerminalLog() {
   return pino(
     { level: 'warn', base: null, timestamp: false },
     {
       write(text: string) {
-        const { msg, path, err } = JSON.parse(text) as Line;
+        const { msg, path, err } = JSON.parse(text) as { msg?: string; path?: string; err?: { message?: string } };
         printMessage(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}`);
       },
     },

@@ -12,7 +12,6 @@ export type Asked =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
 
-type Query = Readonly<Record<string, string>>;
 type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
 
 /** A kube-scheduler with an extender: the Lease of its election, and where the leader's extender listens. */
@@ -42,7 +41,7 @@ const denied = (what: string, namespace: string) =>
  * Plumbline's own one, else that of the cluster.
  * @throws KubeError if the API server does not respond
  */
-export async function askInCluster(cluster: Cluster, query: Query): Promise<Asked> {
+export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<Asked> {
   const sidecar = await askLeader(cluster, SIDECAR, query);
   if (sidecar !== undefined && !('missing' in sidecar && sidecar.missing === 'absent')) return sidecar;
   // A Lease stays after its Deployment is deleted, so the cluster may have the other place now.
@@ -53,7 +52,7 @@ export async function askInCluster(cluster: Cluster, query: Query): Promise<Aske
 }
 
 /** @returns undefined if there is no such Lease */
-async function askLeader(cluster: Cluster, place: Place, query: Query): Promise<Asked | undefined> {
+async function askLeader(cluster: Cluster, place: Place, query: Record<string, string>): Promise<Asked | undefined> {
   const { namespace, lease } = place;
   const election = await readElection(cluster.client, place, Date.now()).catch(unlessForbidden);
   if (election === 'forbidden') return denied('leases', namespace);

@@ -76,12 +76,8 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
-  return readPage(
-    ask,
-    '/vms',
-    vmStatus,
-    'this agent does not manage VMs (--vm-pinning off, --mode dpu, or it is too old)',
-  );
+  const absent = 'this agent does not manage VMs (--vm-pinning off, --mode dpu, or it is too old)';
+  return readPage(ask, '/vms', vmStatus, absent);
 }
 
 /** The state of a VM's mask from the agent's name for it, with the same reason as in `plumbline explain`. */

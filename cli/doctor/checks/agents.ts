@@ -35,11 +35,9 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const reports = notes.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
   const leases = notes.value(agents, 'leases of plumbline-system');
-  const names = nodes
-    .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true')
-    .map(({ metadata }) => metadata.name ?? '');
-  const reporting = new Set(read.filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
-  const unread = new Set(read.filter((one) => one.unread !== undefined).map(({ metadata }) => metadata.name ?? ''));
+  const names = namesOf(nodes.filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true'));
+  const reporting = new Set(namesOf(read.filter(({ status }) => status)));
+  const unread = new Set(namesOf(read.filter((report) => report.unread !== undefined)));
   const mute = reports ? names.filter((name) => !reporting.has(name) && !unread.has(name)) : [];
   if (mute.length > 0 && reporting.size > 0) {
     notes.error(
@@ -84,9 +82,12 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   return notes.report;
 }
 
+const namesOf = (objects: readonly Pick<NodeTopology, 'metadata'>[]) =>
+  objects.map(({ metadata }) => metadata.name ?? '');
+
 /** Nodes whose agents set no CPU masks, by configuration. */
 function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
-  const names = reports.filter(({ status }) => status?.pinsVMs === false).map(({ metadata }) => metadata.name ?? '');
+  const names = namesOf(reports.filter(({ status }) => status?.pinsVMs === false));
   if (names.length === 0) return;
   const which = countText(names.length, 'node');
   notes.seen(

@@ -133,15 +133,10 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
 /** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */
-export function wayOf({
-  deployments,
-  schedulerElection,
-  extenderPods,
-}: Pick<Facts, 'deployments' | 'schedulerElection' | 'extenderPods'>): Way {
+export function wayOf({ deployments, schedulerElection, extenderPods }: Facts): Way {
   const names = deployments.value?.map(({ metadata }) => metadata.name);
   if (names?.includes(SCHEDULER)) return 'sidecar';
-  const isNextToScheduler = (extenderPods.value?.length ?? 0) > 0;
-  if (isNextToScheduler) return 'loopback';
+  if ((extenderPods.value?.length ?? 0) > 0) return 'loopback';
   if (names !== undefined) return 'none';
   return schedulerElection.value === undefined ? 'unknown' : 'sidecar';
 }
