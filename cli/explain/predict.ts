@@ -67,7 +67,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
     const verdict = hasRequest ? judge(name) : undefined;
     if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [], warnings: [] };
-    if (!verdict.fits) return { ...verdict, node: name };
+    if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
     const { cpus = '', cells: numaNodes, warnings } = verdict;
     return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
   });
