@@ -6,7 +6,6 @@ import type { Command } from 'commander';
  */
 export interface CommandEntry {
   readonly name: string;
-  /** For the list of commands. */
   readonly summary: string;
   readonly load: () => Promise<Command>;
 }

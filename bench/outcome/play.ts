@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { localnet } from '../../cli/demo/objects.ts';
+import { localnet } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

@@ -6,19 +6,13 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
 
-/** The response of an agent to a GET of one of its pages. */
-interface AgentAnswer {
-  /** The address and the path, for messages. */
-  readonly where: string;
-  readonly status: number;
-  readonly text: string;
-}
+/**
+ * Reads a page from one agent. `where` is the address and the path, for messages.
+ * @throws CliError if the agent cannot be reached
+ */
+export type AskAgent = (path: string) => Promise<{ where: string; status: number; text: string }>;
 
-/** Reads a page from one agent. @throws CliError if the agent cannot be reached */
-export type AskAgent = (path: string) => Promise<AgentAnswer>;
-
-/** Timeout in seconds. */
-const DEADLINE = 5;
+const DEADLINE_SECONDS = 5;
 /** The agents of hosts, whose pods are in Plumbline's namespace. An agent on a DPU responds there. */
 const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-agent-dpu-host)';
 
@@ -29,7 +23,7 @@ export function agentAt(url: string): AskAgent {
   return async (path) => {
     const where = `${url.replace(/\/$/, '')}${path}`;
     try {
-      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE * 1000) });
+      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE_SECONDS * 1000) });
       return { where, status: response.status, text: await response.text() };
     } catch (error) {
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);

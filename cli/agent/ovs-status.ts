@@ -1,5 +1,6 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
 import { type OvsStatus, ovsStatus } from '../../model/agent-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { type AskAgent, readPage } from './ask.ts';
 
 /** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */
@@ -16,12 +17,8 @@ export type OvsThread = OvsStatus['processes'][number]['threads'][number];
 
 /** @throws CliError if the agent cannot be reached, or does not manage Open vSwitch */
 export function fetchOvsStatus(ask: AskAgent): Promise<OvsStatus> {
-  return readPage(
-    ask,
-    '/ovs',
-    ovsStatus,
-    'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)',
-  );
+  const absent = 'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)';
+  return readPage(ask, '/ovs', ovsStatus, absent);
 }
 
 const NOTES: Readonly<Record<string, string>> = {
@@ -31,12 +28,8 @@ const NOTES: Readonly<Record<string, string>> = {
 
 /** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
 export function alike(threads: readonly OvsThread[]): OvsThread[][] {
-  const groups = new Map<string, OvsThread[]>();
-  for (const thread of threads) {
-    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
-    groups.set(key, [...(groups.get(key) ?? []), thread]);
-  }
-  return [...groups.values()];
+  const keyOf = (thread: OvsThread) => JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
+  return [...groupBy(threads, keyOf).values()];
 }
 
 export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));

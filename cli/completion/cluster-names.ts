@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { objectMeta } from '../../kube/resources.ts';
 import { usingCluster } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
-import type { Names } from './candidates.ts';
+import type { Names } from './complete.ts';
 
 const named = z.object({ metadata: objectMeta });
 /** Seconds: the user who presses Tab does not wait longer. */

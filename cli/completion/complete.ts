@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 import { printable } from '../../runtime/printable.ts';
-import { candidatesFor, type Names } from './candidates.ts';
+import { KIND_WORDS } from '../explain/reference.ts';
 
 /**
  * Prints the candidates for the last word, one a line. If the cluster does not answer, prints nothing: a
@@ -41,4 +41,86 @@ function print(text: string): void {
   } catch {
     // The shell no longer reads.
   }
+}
+
+/** A word that may be inserted at the cursor, and its meaning. */
+interface Candidate {
+  readonly word: string;
+  readonly about: string;
+}
+
+/** Names from the cluster, read only where a name is a candidate. */
+export type Names = (kind: 'vm' | 'pod' | 'node', namespace: string | undefined) => Promise<readonly string[]>;
+
+/**
+ * The candidates for the last word, which may be incomplete.
+ * @param program with the subcommand loaded that the words name
+ * @param words after the program's name, the last one being completed
+ */
+async function candidatesFor(program: Command, words: readonly string[], names: Names): Promise<Candidate[]> {
+  const before = words.slice(0, -1);
+  const current = words.at(-1) ?? '';
+  const { command, operands, waiting } = walk(program, before);
+  const candidates = async () => {
+    if (waiting) return wordsOf(waiting.argChoices);
+    if (current.startsWith('-')) return optionsOf(command);
+    return operandsOf(command, operands, namespaceIn(before), names);
+  };
+  return (await candidates()).filter(({ word }) => word.startsWith(current));
+}
+
+const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
+
+/** Finds the command that the words name, its operands, and a trailing flag that still needs a value. */
+function walk(program: Command, words: readonly string[]) {
+  let command = program;
+  let waiting: Option | undefined;
+  const operands: string[] = [];
+  for (const word of words) {
+    if (waiting) {
+      waiting = undefined;
+      continue;
+    }
+    if (word.startsWith('-')) {
+      const option = command.options.find(({ short, long }) => short === word || long === word);
+      waiting = option?.required ? option : undefined;
+      continue;
+    }
+    const sub = command.commands.find((one) => one.name() === word);
+    if (sub && operands.length === 0) command = sub;
+    else operands.push(word);
+  }
+  return { command, operands, waiting };
+}
+
+function optionsOf(command: Command): Candidate[] {
+  const options = command.options.filter(({ hidden }) => !hidden);
+  return [
+    ...options.map(({ long, short, description }) => ({ word: long ?? short ?? '', about: description })),
+    { word: '--help', about: 'display help for command' },
+  ];
+}
+
+async function operandsOf(
+  command: Command,
+  operands: readonly string[],
+  namespace: string | undefined,
+  names: Names,
+): Promise<Candidate[]> {
+  if (command.commands.length > 0) {
+    return command.commands.map((one) => ({ word: one.name(), about: one.summary() || one.description() }));
+  }
+  const { registeredArguments: declared } = command;
+  const argument = declared[operands.length] ?? (declared.at(-1)?.variadic ? declared.at(-1) : undefined);
+  if (argument?.argChoices) return wordsOf(argument.argChoices);
+  const named = async (kind: Parameters<Names>[0]) => wordsOf(await names(kind, namespace));
+  if (argument?.name() === 'nodes' || argument?.name() === 'node') return named('node');
+  if (argument?.name() === 'kind') return wordsOf(KIND_WORDS);
+  if (argument?.name() === 'name') return named(operands[0] === 'pod' ? 'pod' : 'vm');
+  return [];
+}
+
+function namespaceIn(words: readonly string[]): string | undefined {
+  const at = words.findIndex((word) => word === '-n' || word === '--namespace');
+  return at < 0 ? words.find((word) => word.startsWith('--namespace='))?.split('=')[1] : words[at + 1];
 }

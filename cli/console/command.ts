@@ -1,7 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { withCluster } from '../support/cluster.ts';
-import { HOST } from './host.ts';
 import type { ConsoleFlags } from './run.ts';
+
+/** The address that the console listens on: of this machine only, since the page has no login. */
+export const HOST = '127.0.0.1';
 
 const EXAMPLES = `
 Examples:
@@ -13,7 +15,6 @@ The page has no login: anyone who can connect to ${HOST} on this machine sees wh
 nodetopologies, nodes and pods; docs/reference/console.md has the whole list.
 Exit status: 0 after Ctrl-C or SIGTERM, 2 if the port is not available, 3 if the cluster cannot be queried.`;
 
-/** `plumbline console` */
 export function createCommand(): Command {
   const command = new Command('console')
     .description('Serve a read-only web page on this machine: CPU maps of the nodes, and the VMs that wait.')

@@ -1,17 +1,18 @@
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
+import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
-import { askInCluster } from '../extender/ask.ts';
-import { askAddress, explainUrl } from '../extender/ask-address.ts';
+import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
-import { usageError } from '../support/exit-status.ts';
-import { printLines } from '../support/output.ts';
+import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { notInstalled } from '../support/lists.ts';
+import { printLines, printMessage, untilInterrupted } from '../support/output.ts';
 import { bundleDirectory } from '../support/program-files.ts';
-import { HOST } from './host.ts';
-import { createTerminalLog } from './log.ts';
-import { unreadableKinds } from './permissions.ts';
+import { HOST } from './command.ts';
 
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
@@ -20,39 +21,30 @@ export interface ConsoleFlags extends ClusterFlags {
 }
 
 /** Seconds that browsers get to receive pending data when the command ends. */
-const DRAIN = 1;
+const DRAIN_SECONDS = 1;
 
 /** Serves the page until it is interrupted. @throws CliError, KubeError */
 export function run(flags: ConsoleFlags): Promise<void> {
-  return usingCluster(flags, (cluster) => serve(cluster, flags, join(bundleDirectory(), 'console')));
+  return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, flags, signal)));
 }
 
-async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string): Promise<void> {
-  const { client } = cluster;
-  const ask = askerOf(cluster, flags);
-  const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
-  try {
-    const page = createConsole({
-      client,
-      address: { host: HOST, port: flags.port },
-      assets,
-      ask,
-      askSwitch: switchAskerOf(cluster, flags),
-      without: await unreadableKinds(client),
-      log: createTerminalLog(),
-    });
-    await page.server.start().catch((error: NodeJS.ErrnoException) => {
-      throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
-    });
-    printLines([`console: http://${HOST}:${page.server.port}/`]);
-    await page.run(stopping.signal);
-    page.closeStreams();
-    await page.server.stop(DRAIN);
-  } finally {
-    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
-  }
+async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
+  const page = createConsole({
+    client: cluster.client,
+    address: { host: HOST, port: flags.port },
+    assets: join(bundleDirectory(), 'console'),
+    ask: askerOf(cluster, flags),
+    askSwitch: switchAskerOf(cluster, flags),
+    without: await unreadableKinds(cluster.client),
+    log: createTerminalLog(),
+  });
+  await page.server.start().catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
+  });
+  printLines([`console: http://${HOST}:${page.server.port}/`]);
+  await page.run(signal);
+  page.closeStreams();
+  await page.server.stop(DRAIN_SECONDS);
 }
 
 /** Selects how to query the extender. @throws CliError if --extender is not a URL */
@@ -81,4 +73,52 @@ function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): As
       return { why: (error as Error).message };
     }
   };
+}
+
+/**
+ * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not
+ * an empty page.
+ * @returns the optional kinds without read permission
+ * @throws CliError naming every required kind without read permission, or if Plumbline is not installed; KubeError
+ */
+export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
+  const asked = await Promise.all(
+    (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
+  );
+  const forbidden = asked.filter((one) => one.isForbidden).map(({ kind }) => kind);
+  const required = forbidden.filter((kind) => !KINDS[kind].optional);
+  if (required.length > 0) {
+    const names = required.map((kind) => KINDS[kind].resource).join(', ');
+    throw new CliError(
+      EXIT.unreachable,
+      `not allowed to list ${names}: ask for list and watch of each (docs/reference/console.md)`,
+    );
+  }
+  return new Set(forbidden as OptionalKind[]);
+}
+
+async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise<boolean> {
+  try {
+    await client.get(KINDS[kind].path, { query: { limit: 1 } });
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return true;
+    if (!isNotFound(error)) throw error;
+    // A kind that this cluster does not have counts as a kind without objects.
+    if (kind !== 'nodetopologies') return false;
+    throw notInstalled(error);
+  }
+}
+
+/** Warnings of the page's server as lines for a terminal. */
+export function createTerminalLog() {
+  return pino(
+    { level: 'warn', base: null, timestamp: false },
+    {
+      write(text: string) {
+        const { msg, path, err } = JSON.parse(text) as { msg?: string; path?: string; err?: { message?: string } };
+        printMessage(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}`);
+      },
+    },
+  );
 }

@@ -2,9 +2,9 @@ import { within } from '../../model/cpu-mask/host-pins.ts';
 import { type CpuMask, checkCount, entryOf, formatMask, isForWholeVm, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
-import { tableLines } from '../support/table.ts';
+import { tableLines } from '../support/terminal.ts';
 
-export interface ExplainRequest {
+interface ExplainRequest {
   readonly mask: CpuMask;
   readonly vcpus: number | undefined;
   /** A host's online CPUs; undefined: check no host. */
@@ -14,18 +14,9 @@ export interface ExplainRequest {
 }
 
 /** The meaning of a mask, and its effect on a host. Scripts get it in this form. */
-export interface MaskExplanation {
-  readonly mask: string;
-  readonly pinsNothing: boolean;
-  /** The vCPU's number, or `every`. `effective` are the CPUs that the host has. */
-  readonly vcpus: readonly { readonly vcpu: number | 'every'; readonly cpus: string; readonly effective?: string }[];
-  /** `all` replaces the mask on that host. */
-  readonly fellBack?: boolean;
-  /** Empty if the mask fits. */
-  readonly problems: readonly string[];
-}
+type MaskExplanation = ReturnType<typeof explainMask>;
 
-export function explainMask(request: ExplainRequest): MaskExplanation {
+export function explainMask(request: ExplainRequest) {
   const { mask, vcpus, online, reserved, fixMismatch } = request;
   const usable = online?.minus(reserved);
   const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
@@ -34,14 +25,17 @@ export function explainMask(request: ExplainRequest): MaskExplanation {
   const held = fit?.fits === true ? fit.mask : mask;
   const one = isForWholeVm(mask);
   const rows = Array.from({ length: one ? 1 : mask.entries.length }, (_, vcpu) => ({
+    /** Its number, or `every`. */
     vcpu: one ? ('every' as const) : vcpu,
     cpus: String(entryOf(mask, vcpu) ?? 'all'),
+    /** The CPUs that the host has. */
     ...(usable && { effective: within(entryOf(held, vcpu) ?? 'all', usable).toString() }),
   }));
   return {
     mask: formatMask(mask),
     pinsNothing: pinsNothing(mask),
     vcpus: rows,
+    /** Whether `all` replaces the mask on that host. */
     ...(fit?.fits === true && { fellBack: fit.fellBack }),
     problems,
   };

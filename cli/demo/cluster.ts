@@ -122,7 +122,6 @@ export async function sidecarConfiguration(packageRoot: string, port: number): P
   return configuration as unknown as Record<string, unknown>;
 }
 
-/** One YAML document below manifests/. */
 async function readManifest(packageRoot: string, path: string): Promise<unknown> {
   return parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
 }

@@ -9,7 +9,6 @@ interface DemoFlags {
   readonly kubeconfig?: string;
 }
 
-/** `plumbline demo` */
 export function createCommand(): Command {
   return new Command('demo')
     .description(

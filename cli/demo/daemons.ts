@@ -11,10 +11,9 @@ type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 /** A daemon as a child process; its output goes to a file. */
 export type DaemonProcess = ReturnType<typeof startDaemon>;
 
-export interface DaemonOptions {
+interface DaemonOptions {
   /** Unique among the processes of one demo. */
   readonly name: string;
-  /** The JavaScript file. */
   readonly program: string;
   readonly args: readonly string[];
   readonly directory: string;
@@ -22,8 +21,7 @@ export interface DaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Seconds between SIGTERM and SIGKILL. */
-const GRACE = 8;
+const KILL_AFTER_SECONDS = 8;
 
 export function startDaemon({ name, program, args, directory, env = {} }: DaemonOptions) {
   const logFile = join(directory, `${name}.log`);
@@ -33,7 +31,6 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     env: { ...process.env, ...env },
   });
   closeSync(out);
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const log = () => readLog(logFile);
   const alive = () => {
     if (child.exitCode === null && child.signalCode === null) return;
@@ -61,15 +58,19 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
         return response?.ok ? true : undefined;
       });
     },
-    stop: (signal: NodeJS.Signals = 'SIGTERM') => stopChild(child, ended, signal),
+    stop: (signal: NodeJS.Signals = 'SIGTERM') => stopChild(child, signal),
   };
 }
 
-async function stopChild(child: ChildProcess, ended: Promise<void>, signal: NodeJS.Signals): Promise<void> {
+export async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill(signal);
   const late = new AbortController();
-  await Promise.race([ended, delay(GRACE * 1000, undefined, { signal: late.signal }).catch(() => undefined)]);
+  await Promise.race([
+    ended,
+    delay(KILL_AFTER_SECONDS * 1000, undefined, { signal: late.signal }).catch(() => undefined),
+  ]);
   late.abort();
   if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
   await ended;

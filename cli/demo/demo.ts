@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,14 +6,14 @@ import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
-import { createSceneForConsole, startConsole } from './console-scene.ts';
-import { type DemoContext, OVS_NODE } from './context.ts';
+import { startDaemon } from './daemons.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
-import { DEMO_NAMESPACE } from './objects.ts';
 import { openVswitch } from './open-vswitch.ts';
-import { type Installed, install } from './plumbline.ts';
+import { type DemoContext, type Installed, install, OVS_NODE } from './plumbline.ts';
 import type { Printer } from './printer.ts';
 import { STEPS } from './steps.ts';
+import { until } from './until.ts';
+import { createVm, DEMO_NAMESPACE, eventsOf, untilRunning } from './vms.ts';
 
 export interface DemoOptions {
   /** Directory of the bundled daemons. */
@@ -133,4 +134,50 @@ function interruption(): Promise<void> {
 
 function seconds(since: number): number {
   return Math.round(performance.now() - since) / 1000;
+}
+
+/** `plumbline console` as a separate process. */
+export interface ConsoleProcess {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Additional objects for the web console: a running VM, and one that waits because the VM of the steps has the cores
+ * near its network.
+ */
+export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
+  printer.progress('two more VMs: one that fits, and one that must wait');
+  await createVm(cluster, { name: 'router', annotated: true, node: 'smt2' });
+  await untilRunning(cluster, 'router', 15);
+  await createVm(cluster, { name: 'firewall', annotated: true, network: 'dataplane' });
+  await until('the scheduler to find no node for firewall', 15, () =>
+    eventsOf(cluster, 'firewall').find(({ reason }) => reason === 'FailedScheduling'),
+  );
+}
+
+/**
+ * Starts the console. The embedded API server forwards no ports, so the console gets the addresses of the extender and
+ * of the agents.
+ * @param dist directory of the bundles
+ * @throws StepFailed if the console does not serve
+ */
+export async function startConsole(
+  { directory, installed }: DemoContext,
+  dist: string,
+  kubeconfig: string,
+): Promise<ConsoleProcess> {
+  const extender = `http://127.0.0.1:${await installed().extenderPort()}`;
+  const agents: string[] = [];
+  for (const [node, agent] of installed().agents) {
+    agents.push('--agent', `${node}=http://127.0.0.1:${(await agent.ports()).probePort}`);
+  }
+  const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender, ...agents];
+  const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.mjs'), args, directory });
+  const url = await until(
+    `the console to be served (its log: ${logFile})`,
+    10,
+    () => /^console: (\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1],
+  );
+  return { url, stop: () => stop() };
 }

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { stopChild } from './daemons.ts';
 import { until } from './until.ts';
 
 const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -57,7 +58,10 @@ export async function openVswitch(
     }),
   );
   const pids = await until('the stand-ins for Open vSwitch', 10, () => runningPids(rundir));
-  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadsOf(pids), stop: () => stopAll(children) };
+  const stop = async () => {
+    await Promise.all(children.map((child) => stopChild(child, 'SIGTERM')));
+  };
+  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadsOf(pids), stop };
 }
 
 /** The pids of both daemons, if both run and have their names. */
@@ -89,15 +93,4 @@ export async function kernelThreads(pids: readonly number[]) {
     }
   }
   return threads.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
-}
-
-async function stopAll(children: readonly ChildProcess[]): Promise<void> {
-  await Promise.all(
-    children.map(async (child) => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await ended;
-    }),
-  );
 }

@@ -6,6 +6,7 @@ import type { DemoCluster } from './cluster.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
+import type { Printer } from './printer.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
 const DPU_RENEW_INTERVAL = 1;
@@ -18,38 +19,27 @@ export interface InstallOptions {
   readonly ovs: Pick<OpenVswitch, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
-  /** Directory of the bundled daemons. */
   readonly dist: string;
 }
 
 /** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
 export type Installed = Awaited<ReturnType<typeof install>>;
 
-/** The agent on the DPU, which can stop and start again. */
-interface Dpu {
-  readonly process: DaemonProcess | undefined;
-  start(): Promise<void>;
-  kill(): Promise<void>;
-}
-
 export async function install(options: InstallOptions) {
   const { cluster, nodes, dist, directory } = options;
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
     startDaemon({ name, program: join(dist, `${daemon}.cjs`), args, directory });
-  const serveWebhook = async () => {
-    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
-    await cluster.keepCertificate?.(WEBHOOK, { cert, key });
-    const folder = join(directory, 'webhook-tls');
-    await mkdir(folder, { recursive: true });
-    await writeFile(join(folder, 'tls.crt'), cert);
-    await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
-    const local = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-    return [...local, '--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')];
-  };
+  const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
+  await cluster.keepCertificate?.(WEBHOOK, { cert, key });
+  const folder = join(directory, 'webhook-tls');
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'tls.crt'), cert);
+  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
 
   const webhook = start('webhook', 'webhook', [
-    ...(await serveWebhook()),
+    ...['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    ...['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
@@ -61,7 +51,17 @@ export async function install(options: InstallOptions) {
     agents.set(node.name, start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options)));
   }
   const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
-  const dpuSide = createDpu(dpuNode ?? '', options, start);
+  /** The agent on the DPU, which can stop and start again. */
+  const dpuSide = {
+    process: undefined as DaemonProcess | undefined,
+    async start() {
+      this.process = start('dpu', 'node-agent', await dpuArgs(dpuNode ?? '', options));
+    },
+    async kill() {
+      await this.process?.stop('SIGKILL');
+      this.process = undefined;
+    },
+  };
   if (dpuNode !== undefined) await dpuSide.start();
   const daemons = () => [webhook, schedulerPlugin, ...agents.values(), ...(dpuSide.process ? [dpuSide.process] : [])];
 
@@ -89,7 +89,6 @@ export async function install(options: InstallOptions) {
 
 type AgentOptions = Pick<InstallOptions, 'cluster' | 'ovs' | 'ovsNode' | 'directory'>;
 
-/** Arguments of a node's agent. */
 export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directory }: AgentOptions): Promise<string[]> {
   const emulated = cluster.node(node.name);
   const networkMap = join(directory, `${node.name}-networks.yaml`);
@@ -110,27 +109,6 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
   ];
 }
 
-function createDpu(
-  node: string,
-  { cluster, ovs }: InstallOptions,
-  start: (name: string, daemon: DaemonName, args: readonly string[]) => DaemonProcess,
-): Dpu {
-  let process: DaemonProcess | undefined;
-  return {
-    get process() {
-      return process;
-    },
-    async start() {
-      process = start('dpu', 'node-agent', await dpuArgs(node, { cluster, ovs }));
-    },
-    async kill() {
-      await process?.stop('SIGKILL');
-      process = undefined;
-    },
-  };
-}
-
-/** Arguments of the agent on a node's DPU. */
 export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOptions, 'cluster' | 'ovs'>) {
   const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
   const own = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];
@@ -141,3 +119,18 @@ function dpuTiming(): string[] {
   const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL)];
   return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
 }
+
+/** Input of the steps. */
+export interface DemoContext {
+  readonly cluster: DemoCluster;
+  readonly ovs: OpenVswitch;
+  readonly directory: string;
+  readonly printer: Printer;
+  /** Starts the three daemons, once. */
+  install(): Promise<Installed>;
+  /** @throws Error before install() */
+  installed(): Installed;
+}
+
+/** The node with an Open vSwitch. */
+export const OVS_NODE = 'numa1';

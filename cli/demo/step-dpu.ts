@@ -1,8 +1,7 @@
 import type { Pod } from '../../sandbox/objects.ts';
-import type { DemoContext } from './context.ts';
-import { DPU_LEASE_DURATION } from './plumbline.ts';
-import { createVm, eventsOf, launcherOf, untilRunning } from './pods.ts';
+import { type DemoContext, DPU_LEASE_DURATION } from './plumbline.ts';
 import { expect, until } from './until.ts';
+import { createVm, eventsOf, launcherOf, untilRunning } from './vms.ts';
 
 const NODE = 'dpu';
 const VM = 'offloaded';

@@ -5,12 +5,11 @@ import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-s
 import { at, type VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import type { DemoCluster } from './cluster.ts';
-import type { DemoContext } from './context.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
-import { DEMO_NAMESPACE, maskedMachine } from './objects.ts';
 import { kernelThreads } from './open-vswitch.ts';
-import { eventsOf, untilRunning } from './pods.ts';
+import type { DemoContext } from './plumbline.ts';
 import { expect, StepFailed, until } from './until.ts';
+import { DEMO_NAMESPACE, eventsOf, maskedMachine, untilRunning } from './vms.ts';
 
 const VM = 'pinned';
 const VCPUS = 2;
@@ -31,7 +30,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const refusal = await refusalOf(cluster, `${second}:${first}:${first}`);
   printer.lines([`mask for ${VCPUS + 1} of ${VCPUS} vCPUs: ${refusal}`]);
   const mask = `${second}:${first}`;
-  await cluster.client.create(VIRTUAL_MACHINES, maskedMachine({ name: VM, vcpus: VCPUS, mask, node: node.name }));
+  await cluster.client.create(VIRTUAL_MACHINES, maskedMachine(VM, VCPUS, mask, node.name));
   const pod = await untilRunning(cluster, VM, 15);
   const strategy = at(instance(cluster), 'spec', 'startStrategy');
   expect(strategy === 'Paused', `expected the webhook to make the VM start paused, got ${String(strategy)}`);
@@ -66,10 +65,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
 /** The response of admission to a mask that does not match the number of vCPUs. */
 async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   try {
-    await cluster.client.create(
-      VIRTUAL_MACHINES,
-      maskedMachine({ name: 'wrong', vcpus: VCPUS, mask, node: MASK_NODE }),
-    );
+    await cluster.client.create(VIRTUAL_MACHINES, maskedMachine('wrong', VCPUS, mask, MASK_NODE));
   } catch (error) {
     const { message } = error as Error;
     expect(

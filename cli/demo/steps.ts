@@ -1,10 +1,167 @@
-import type { DemoContext } from './context.ts';
+import { availableParallelism } from 'node:os';
+import { nodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
+import {
+  EVENTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODE_TOPOLOGIES,
+  NODES,
+  VIRTUAL_MACHINES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import { drawCpuMap } from '../support/cpu-map.ts';
+import type { Line } from '../support/terminal.ts';
+import type { DemoCluster } from './cluster.ts';
+import { DEMO_NODES } from './nodes.ts';
+import { type DemoContext, DPU_LEASE_DURATION, OVS_NODE } from './plumbline.ts';
 import { dpuDies, dpuReturns } from './step-dpu.ts';
-import { installPlumbline } from './step-install.ts';
 import { maskedVmPinned } from './step-masked.ts';
-import { paddedAndPlaced } from './step-padded.ts';
-import { rejectedByKubelet } from './step-rejected.ts';
-import { switchMovesOff } from './step-switch.ts';
+import { expect, until } from './until.ts';
+import { computeOf, createVm, DEMO_NAMESPACE, eventsOf, launcherOf, localnet, untilRunning } from './vms.ts';
+
+/** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
+export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
+  const created = await createVm(cluster, { name: 'plain', annotated: false, node: 'smt2' });
+  const cpus = computeOf(created).limits['cpu'];
+  printer.lines([
+    'VM "plain": 4 cores x 2 threads, dedicated CPUs, an isolated emulator thread',
+    `its launcher pod asks for ${cpus} CPUs; node smt2 has 2 threads a core and takes whole cores only`,
+  ]);
+  // KubeVirt deletes the launcher and its VMI at once, so only the Event is left.
+  const event = await until('the kubelet to reject the launcher', 10, () =>
+    cluster.client.list(EVENTS).find(({ reason }) => reason === 'SMTAlignmentError'),
+  );
+  // Otherwise KubeVirt would start it again and again.
+  const vm = cluster.client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, 'plain');
+  if (vm !== undefined) await cluster.client.delete(VIRTUAL_MACHINES, vm);
+  const { reason, message } = event as unknown as { reason: string; message: string };
+  printer.lines([`kubelet: ${reason}: ${message}`]);
+  expect(reason === 'SMTAlignmentError', `expected SMTAlignmentError, saw ${reason}`);
+  const text = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
+  expect(String(message).includes(text), `expected the kubelet to say "${text}"`);
+  return { node: 'smt2', cpus, reason, message };
+}
+
+/** Starts the daemons and waits until every node has a report and advertises its networks. */
+export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
+  printer.lines(DEMO_NODES.map(({ name, about }) => `${name.padEnd(8)} ${about}`));
+  const installed = await install();
+  printer.progress('the daemons start');
+  await installed.ready();
+  await installed.wire();
+  for (const { name, physnets } of DEMO_NODES) {
+    await until(`the report of node ${name}`, 10, () => {
+      const report = cluster.client.get(NODE_TOPOLOGIES, undefined, name);
+      return report?.status === undefined ? undefined : report;
+    });
+    for (const physnet of Object.keys(physnets)) {
+      const resource = `physnet.plumbline.dev/${physnet}`;
+      await until(`node ${name} to advertise ${resource}`, 10, () => {
+        const allocatable = cluster.client.get(NODES, undefined, name)?.status?.allocatable?.[resource];
+        return allocatable !== undefined && allocatable !== '0' ? allocatable : undefined;
+      });
+    }
+  }
+  const processes = installed.daemons().map(({ name, pid }) => ({ name, pid }));
+  printer.lines([
+    processes.map(({ name, pid }) => `${name} (pid ${pid})`).join(', '),
+    `Open vSwitch of node numa1: ${ovs.kind}, pids ${ovs.pids.join(' and ')}`,
+    `DPU of node dpu: its lease counts for ${DPU_LEASE_DURATION} s`,
+  ]);
+  return { processes, openVswitch: ovs.kind };
+}
+
+export const FORWARDER = 'forwarder';
+
+/**
+ * Webhook, extender and kubelet in turn: the launcher is padded, scheduled to the node of its physnet, and runs on that
+ * physnet's NUMA node.
+ */
+export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
+  await cluster.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
+  const created = await createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
+  const { requests, limits } = computeOf(created);
+  printer.lines([
+    `webhook:  CPUs ${limits['cpu']}, asks for ${Object.keys(limits)
+      .filter((name) => name.includes('plumbline'))
+      .join(', ')}`,
+    `          ${created.metadata.annotations?.[DECISION_ANNOTATION] ?? 'no decision'}`,
+  ]);
+  expect(limits['cpu'] === '10' && requests['cpu'] === '10', `expected 10 CPUs, saw ${limits['cpu']}`);
+  expect(limits['physnet.plumbline.dev/physnet1'] === '1', 'expected a request for physnet.plumbline.dev/physnet1');
+
+  const pod = await untilRunning(cluster, FORWARDER, 15);
+  const node = pod.spec.nodeName ?? '';
+  const cpus = await until('the report to show its CPUs', 10, () =>
+    reportedCpus(cluster, node, pod.metadata.uid ?? ''),
+  );
+  const { host } = cluster.node(node);
+  const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
+  printer.lines([`scheduler: node ${node}; kubelet: CPUs ${cpus} on NUMA node ${cells.join(',')}`, '']);
+  printer.lines(drawNode(cluster, node, cpus));
+  expect(node === 'numa1', `expected node numa1, which alone has physnet1, saw ${node}`);
+  expect(cells.join() === '1', `expected NUMA node 1, where physnet1 is, saw ${cells.join()}`);
+  expect(
+    host.cores.every((core) => !core.intersects(cpus) || core.isSubsetOf(cpus)),
+    `CPUs ${cpus} are not whole cores`,
+  );
+  const padded = await until('an Event on the VMI about the padding', 10, () =>
+    eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores'),
+  );
+  return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
+}
+
+/** The CPUs that the node's agent reports for a pod. */
+export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
+  const { status } = nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node));
+  const found = status?.assignments.find(({ podUID }) => podUID === uid);
+  return found && CpuSet.parse(found.cpus);
+}
+
+function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
+  const { host } = cluster.node(name);
+  const reserved = host.cores[0] ?? CpuSet.EMPTY;
+  const physnets = Object.entries(DEMO_NODES.find((node) => node.name === name)?.physnets ?? {});
+  const cellLabels = new Map(physnets.flatMap(([physnet, cells]) => cells.map((cell) => [cell, physnet] as const)));
+  return drawCpuMap({
+    host,
+    cellLabels,
+    owners: [
+      { mark: 'R', label: 'reserved for the system', cpus: reserved, style: 'dim' },
+      { mark: 'V', label: FORWARDER, cpus, style: 'green' },
+    ],
+  });
+}
+
+/**
+ * The threads are real, so only CPUs of this machine can be read back; the kernel does not support the emulated node's
+ * other CPUs.
+ */
+export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
+  const uid = launcherOf(cluster, FORWARDER)?.metadata.uid ?? '';
+  const owned = reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
+  const machine = CpuSet.range(0, availableParallelism() - 1);
+  const shared = owned.intersect(machine);
+  const threads = await until(`every thread of Open vSwitch off CPUs ${shared}`, 5, async () => {
+    const now = await ovs.threads();
+    return now.length > 0 && !unionOf(now).intersects(owned) ? now : undefined;
+  });
+  const moves = (installed().agents.get(OVS_NODE)?.log() ?? []).filter(({ msg }) => msg === 'moved OVS threads');
+  const move = moves.findLast((line) => shared.isEmpty || !CpuSet.parse(String(line['cpus'])).intersects(owned));
+  printer.lines([
+    `${ovs.kind}: ${threads.length} threads of pids ${ovs.pids.join(' and ')}, from /proc`,
+    `allowed CPUs before: ${machine}   now: ${unionOf(threads)}   (the VM owns ${owned})`,
+  ]);
+  if (shared.isEmpty) {
+    printer.lines([`this machine has CPUs ${machine} only, and the VM has none of them: nothing to move`]);
+    return { threads: threads.length, allowed: unionOf(threads).toString(), moved: false };
+  }
+  expect(move !== undefined, 'the agent reports no move');
+  printer.lines([
+    `${String(move['threads'])} threads moved ${String(move['millis'])} ms after the kubelet assigned the CPUs`,
+  ]);
+  return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, millis: move['millis'] };
+}
 
 /** One step of the demo. `run` throws if the step fails; its result is part of the JSON document. */
 export interface Step {

@@ -21,7 +21,6 @@ Examples:
 
 Reads only. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
 
-/** `plumbline doctor` */
 export function createCommand(): Command {
   const command = new Command('doctor')
     .description(

@@ -1,14 +1,16 @@
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { type OutputFormat, print } from '../support/output.ts';
-import { createProgress } from '../support/progress.ts';
+import { undefinedIfForbidden } from '../support/lists.ts';
+import { createProgress, type OutputFormat, print } from '../support/output.ts';
+import { countText, joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
-import { checkDpus } from './checks/dpu.ts';
+import { checkDpus, watchDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
 import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
@@ -19,8 +21,6 @@ import { checkPreflight } from './checks/preflight.ts';
 import { checkWebhook } from './checks/webhook.ts';
 import { type Facts, readFacts } from './facts/facts.ts';
 import { readPreflight } from './facts/preflight.ts';
-import { doctorLines } from './lines.ts';
-import { lookAtDpus } from './look.ts';
 
 export interface DoctorFlags extends ClusterFlags {
   readonly dpuLeaseNamespace: string;
@@ -82,23 +82,64 @@ async function lookAtLeases(
   { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
 ): Promise<DpuDiagnosis[] | undefined> {
   const progress = createProgress();
-  const begun = Date.now();
-  const sleep = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
+  const update = (seconds: number) => progress.update(seconds / watch, 'watching the Leases of DPUs');
   const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
-  const tick = async (seconds: number) => {
-    progress.update((Date.now() - begun) / 1000 / watch, 'watching the Leases of DPUs');
-    await sleep(seconds);
-  };
   try {
-    const options = { client, namespace, wallClock: Date.now, sleep: tick };
-    const quick = await lookAtDpus({ ...options, seconds: 0 });
+    const quick = await watchDpus(client, namespace, 0, update);
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
-    const seen = watch === 0 ? quick : await lookAtDpus({ ...options, seconds: watch });
+    const seen = watch === 0 ? quick : await watchDpus(client, namespace, watch, update);
     return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
   } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return undefined;
-    throw error;
+    return undefinedIfForbidden(error);
   } finally {
     progress.end();
   }
+}
+
+const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
+
+/**
+ * The diagnosis for people: findings first, then a line for each area without a fault.
+ * @param findings one for each cause, most severe first
+ * @param wide the names of all objects of each finding, and the checks of every area
+ */
+export function doctorLines(
+  reports: readonly AreaReport[],
+  findings: readonly Finding[],
+  width: number,
+  wide = false,
+): Line[] {
+  const columns = Math.max(40, Math.min(width, 120));
+  const lines = findings.flatMap((finding): Line[] => {
+    const { mark, style } = MARKS[finding.severity];
+    const [first = '', ...more] = wrap(`${finding.area}: ${finding.what}`, columns - 2, '');
+    return [
+      [paint(style, mark), ` ${first}`],
+      ...more.map((line) => `  ${line}`),
+      ...wrap(`impact: ${finding.impact}`, columns, '    '),
+      ...(wide && finding.objects?.length ? [['    objects: ', ...joinParts(finding.objects, ' ')]] : []),
+      ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
+      ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
+      ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
+      '',
+    ];
+  });
+  for (const { area, findings: own, seen, unseen } of reports) {
+    const ok = own.length === 0 && unseen.length === 0;
+    if ((wide || own.length === 0) && seen.length > 0) {
+      const mark = paint(own.length > 0 ? undefined : 'green', ok ? '✔' : '·');
+      const [first = '', ...more] = wrap(`${area}: ${seen.join('; ')}`, columns, '  ');
+      lines.push([mark, first.slice(1)], ...more);
+    }
+    if (unseen.length > 0) {
+      const text = `${area}: not checked: ${[...new Set(unseen)].join(', ')}`;
+      lines.push(...wrap(text, columns, '? ').map((line) => [paint('dim', line)]));
+    }
+  }
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  const summary =
+    findings.length === 0
+      ? 'no problems found'
+      : `${countText(errors, 'error')}, ${countText(findings.length - errors, 'warning')}`;
+  return [...lines, '', summary];
 }

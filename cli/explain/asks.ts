@@ -5,28 +5,13 @@ import { hasAsked } from '../../model/launcher/annotation.ts';
 import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';
-import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { ExplainedPod } from './objects.ts';
 
 /** A pod's requests, and the decision of Plumbline's webhook. */
-export interface Asks {
-  /** Text for people. */
-  readonly text: readonly string[];
-  /** Containers with dedicated CPUs. */
-  readonly containers: readonly { readonly name: string; readonly cpus: number }[];
-  /** The most that it has at a time: app containers reuse the CPUs of init containers. */
-  readonly cpus: number;
-  /** Number of these CPUs that complete whole cores. */
-  readonly padding: number;
-  readonly wholeCores: boolean;
-  /** The webhook's decision: `none` for a launcher without one; absent for other pods without one. */
-  readonly webhook?: { readonly decision: DecidedKind | 'none'; readonly text: string } | undefined;
-  readonly mask?: string | undefined;
-  readonly networks: readonly Pick<PlacementNeeds['networks'][number], 'kind' | 'physnet' | 'affinity'>[];
-}
+export type Asks = ReturnType<typeof asksOf>;
 
-export function asksOf(pod: ExplainedPod): Asks {
+export function asksOf(pod: ExplainedPod) {
   const { request, mask, networks, wholeCores = false } = placementNeedsOf(pod);
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
   const padding = paddingOf(pod.metadata);
@@ -43,9 +28,13 @@ export function asksOf(pod: ExplainedPod): Asks {
     text.push(`CPUs near ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
   }
   return {
+    /** Text for people. */
     text,
+    /** Containers with dedicated CPUs. */
     containers,
+    /** The most that it has at a time: app containers reuse the CPUs of init containers. */
     cpus: podCpus(request),
+    /** Number of these CPUs that complete whole cores. */
     padding,
     wholeCores,
     webhook: webhookOf(pod),
@@ -54,8 +43,8 @@ export function asksOf(pod: ExplainedPod): Asks {
   };
 }
 
-/** The webhook's decision about a launcher's CPUs; undefined for another pod without a decision. */
-function webhookOf(pod: ExplainedPod): Asks['webhook'] {
+/** The webhook's decision: `none` for a launcher without one; undefined for another pod without one. */
+function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: string } | undefined {
   const decided = decidedOf(pod.metadata);
   if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };
   if (recognizeLauncher(pod).kind !== 'launcher') return undefined;

@@ -14,7 +14,6 @@ Examples:
 
 Exit status: 0 for any answer, 3 if the cluster cannot be queried, 4 if there is no such VM or pod.`;
 
-/** `plumbline explain` */
 export function createCommand(): Command {
   const command = new Command('explain')
     .description(

@@ -1,5 +1,4 @@
-import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
@@ -7,14 +6,12 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
 import { vmState } from '../../model/vm-state/state.ts';
 import { readScheduler } from '../extender/election.ts';
-import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { hostsOf } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
-import type { ExtenderChoice } from './ask-extender.ts';
-import { type Asks, asksOf } from './asks.ts';
-import type { ExplainedEvent, Explanation, Placement } from './explanation.ts';
+import { readHost } from '../support/hosts.ts';
+import { readAgentLeases, readOne, undefinedIfForbidden } from '../support/lists.ts';
+import { asksOf } from './asks.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
+import type { ExtenderChoice } from './opinions.ts';
 import { searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 import { eventFacts, instanceFacts, isVerified, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
@@ -23,44 +20,51 @@ import { eventFacts, instanceFacts, isVerified, kindOf, machineFacts, nodeFacts,
 const EVENTS = 4;
 const RECENT = 3600;
 
+/** The complete answer. */
+export type Explanation = Awaited<ReturnType<typeof explain>>;
+export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
+
 /**
  * Explains why a VM or pod does not run, or where it runs.
  * @param now milliseconds since 1970
  * @throws CliError, KubeError
  */
-export async function explain(
-  cluster: ClusterAccess,
-  subject: Subject,
-  choice: ExtenderChoice,
-  now: number,
-): Promise<Explanation> {
+export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
   const { kind, namespace, name, pod } = subject;
   const scheduler = pod === undefined ? undefined : await readScheduler(cluster.client, now);
   const own: VmFacts = { ...factsOf(subject, now), scheduler };
-  const search = isWaiting(own) && pod !== undefined ? await searchNodes(cluster, pod, choice, now) : undefined;
+  const isWaiting = pod !== undefined && vmState(own).state === 'unscheduled';
+  const search = isWaiting ? await searchNodes(cluster, pod, choice, now) : undefined;
   const at = pod?.spec.nodeName ?? '';
   const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
   const state = vmState({ ...own, search, node });
   const asks = pod && asksOf(pod);
+  const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
   const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {
     ...state,
     kind,
     namespace,
     name,
+    /** The pod that this explains; for a VM, its launcher. */
     pod: pod?.metadata.name,
     node: at === '' ? undefined : at,
+    /** Its dedicated CPUs, as its node reports them. */
     placement: node && placementOf(node),
     asks,
+    /** The last message of kube-scheduler. */
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
+    /** The source of the answer for each node; undefined if no node was checked. */
     source: search?.source,
     nodes: search?.groups ?? [],
-    notes: [...(search?.notes ?? []), ...preferenceNotes(asks)],
+    /** Limits of this answer. */
+    notes: [...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
+    /** Events of the last hour, newest first. */
     events: recentEvents(subject, now),
   };
 }
 
-function placementOf({ host, assigned }: NodeStateFacts): Placement | undefined {
+function placementOf({ host, assigned }: NodeStateFacts) {
   if (host === undefined || assigned.length === 0) return undefined;
   const cpus = unionOf(assigned.map((list) => CpuSet.parse(list)));
   const { host: hardware } = host;
@@ -69,10 +73,6 @@ function placementOf({ host, assigned }: NodeStateFacts): Placement | undefined 
     numaNodes: [...cellsTouched(hardware, cpus)],
     wholeCores: isWholeCores(hardware, cpus),
   };
-}
-
-function preferenceNotes(asks: Asks | undefined): string[] {
-  return asks?.networks.some(({ affinity }) => affinity === 'preferred') ? [PREFERRED_EFFECT] : [];
 }
 
 /** The facts in the objects of the subject, without nodes and schedulers. */
@@ -92,34 +92,18 @@ export function factsOf(subject: Subject, now: number): VmFacts {
   };
 }
 
-/** Whether it waits for a node and the scheduler has not chosen one. */
-function isWaiting(facts: VmFacts): boolean {
-  return vmState(facts).state === 'unscheduled';
-}
-
 async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: number): Promise<NodeStateFacts> {
-  const [node, topology, agents] = await Promise.all([
-    readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(unlessForbidden),
-    topologyOf(client, at),
+  const [node, reported, agents] = await Promise.all([
+    readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
+    readHost(client, at),
     readAgentLeases(client, now),
   ]);
-  const reported = topology && hostsOf([topology]).hosts[0];
   return nodeFacts(pod, node, reported, agents?.silent.has(at) === true);
 }
 
-/** Undefined if the node, or the whole cluster, has no report. */
-function topologyOf(client: KubeClient, node: string): Promise<NodeTopology | undefined> {
-  return readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
-}
-
-function unlessForbidden(error: unknown): undefined {
-  if (error instanceof KubeError && error.status === 403) return undefined;
-  throw error;
-}
-
-function recentEvents({ events }: Subject, now: number): Explanation['events'] {
+function recentEvents({ events }: Subject, now: number) {
   const seen = new Set<string>();
-  const explained: ExplainedEvent[] = [];
+  const explained = [];
   for (const event of events) {
     const { type, reason, message, source, reportingComponent } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
@@ -128,7 +112,16 @@ function recentEvents({ events }: Subject, now: number): Explanation['events'] {
     if (isKnown || ago > RECENT || (type !== 'Warning' && explained.length > 1)) continue;
     seen.add(`${reason} ${message}`);
     const component = source?.component || reportingComponent || 'unknown';
-    explained.push({ reason: reason ?? '', message: message ?? '', ago, component, verified: isVerified(event) });
+    explained.push({
+      reason: reason ?? '',
+      message: message ?? '',
+      /** Seconds. */
+      ago,
+      /** The component that it names as its author. */
+      component,
+      /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
+      verified: isVerified(event),
+    });
     if (explained.length === EVENTS) break;
   }
   return explained;

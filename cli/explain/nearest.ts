@@ -1,19 +1,17 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { nodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
-import { hostsOf } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
+import { freeCpus, networksOn, readHost } from '../support/hosts.ts';
 import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import type { Asks } from './asks.ts';
-import type { Explanation } from './explanation.ts';
+import type { Explanation } from './explain.ts';
 
 /** The node with the smallest shortage of CPUs or cores, in its current state. */
-export interface Nearest {
+interface Nearest {
   readonly node: string;
   readonly host: PlacementHost;
-  readonly asks: Asks;
+  readonly asks: Pick<Asks, 'cpus' | 'wholeCores' | 'networks'>;
 }
 
 /**
@@ -31,8 +29,7 @@ export async function readNearest(
   if (first === undefined || node === undefined || asks === undefined || nodes.some(({ kind }) => kind === 'fits')) {
     return undefined;
   }
-  const topology = await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
-  const host = topology && hostsOf([topology]).hosts[0]?.host;
+  const host = (await readHost(client, node))?.host;
   return host && { node, host, asks };
 }
 
@@ -40,7 +37,7 @@ export async function readNearest(
 export function nearestLines({ node, host: placement, asks }: Nearest, columns: number): Line[] {
   const { host, reserved, owned, polled, networks } = placement;
   const width = Math.min(columns, 120);
-  const free = host.online.minus(reserved).minus(owned).minus(polled);
+  const free = freeCpus(placement);
   const split = asks.wholeCores
     ? CpuSet.of([...free].filter((cpu) => !host.cores.some((core) => core.has(cpu) && core.isSubsetOf(free))))
     : CpuSet.EMPTY;
@@ -49,11 +46,10 @@ export function nearestLines({ node, host: placement, asks }: Nearest, columns: 
   const required = asks.networks.filter(({ affinity }) => affinity === 'required');
   const where = required.length === 0 ? '' : ` near ${required.map(({ kind, physnet }) => physnet ?? kind).join(', ')}`;
   const sum = asks.wholeCores
-    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it needs ${asks.cpus}`
+    ? `${host.cores.filter((core) => core.isSubsetOf(usable)).length} whole cores are free${where}, ${usable.size} CPUs; it needs ${asks.cpus}`
     : `${usable.size} CPUs are free${where}; it needs ${asks.cpus}`;
-  const cellLabels = new Map(
-    host.cells.map(({ id }) => [id, networksOn(networks, id)] as const).filter(([, text]) => text),
-  );
+  const labels = host.cells.map(({ id }) => [id, networksOn(networks, id).join(', ')] as const);
+  const cellLabels = new Map(labels.filter(([, text]) => text));
   return [
     '',
     [paint('bold', `The closest node: ${node}`)],
@@ -74,7 +70,7 @@ export function nearestLines({ node, host: placement, asks }: Nearest, columns: 
 }
 
 /** CPUs on NUMA nodes where every required network is. */
-function nearCpus({ host, networks }: PlacementHost, asks: Asks): CpuSet {
+function nearCpus({ host, networks }: PlacementHost, asks: Nearest['asks']): CpuSet {
   let near = host.online;
   for (const { kind, physnet, affinity } of asks.networks) {
     if (affinity !== 'required') continue;
@@ -82,11 +78,4 @@ function nearCpus({ host, networks }: PlacementHost, asks: Asks): CpuSet {
     near = host.cells.filter(({ id }) => !cells.has(id)).reduce((rest, { cpus }) => rest.minus(cpus), near);
   }
   return near;
-}
-
-const coresIn = (cores: readonly CpuSet[], cpus: CpuSet) => cores.filter((core) => core.isSubsetOf(cpus)).length;
-
-function networksOn({ physnets, tunnel }: PlacementHost['networks'], cell: number): string {
-  const names = [...physnets].filter(([, cells]) => cells.has(cell)).map(([name]) => name);
-  return [...names, ...(tunnel?.has(cell) ? ['tunnel'] : [])].join(', ');
 }

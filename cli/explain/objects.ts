@@ -5,41 +5,42 @@ import { DPU_READY_CONDITION } from '../../model/names.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
-function orNone<T>(list: readonly T[] | null | undefined): readonly T[] {
-  return list ?? [];
+/** A list that may be missing. */
+export function listOf<Item extends z.ZodType>(item: Item) {
+  return z
+    .array(item)
+    .nullish()
+    .transform((list): readonly z.infer<Item>[] => list ?? []);
 }
 
-const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(nullToUndefined) });
+/** A text, or undefined. */
+const text = z.string().nullish().transform(nullToUndefined);
+const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
+const meta = objectMeta.extend({ creationTimestamp: text });
 const condition = z.object({
   type: z.string(),
   status: z.string(),
-  reason: z.string().nullish().transform(nullToUndefined),
-  message: z.string().nullish().transform(nullToUndefined),
-  lastTransitionTime: z.string().nullish().transform(nullToUndefined),
+  reason: text,
+  message: text,
+  lastTransitionTime: text,
 });
-const conditions = z.array(condition).nullish().transform(orNone);
+const conditions = listOf(condition);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
-const containerStatuses = z
-  .array(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }))
-  .nullish()
-  .transform(orNone);
+const containerStatuses = listOf(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }));
 
 export const explainedPod = podSchema.extend({
   metadata: meta,
   spec: podSchema.shape.spec.extend({
-    tolerations: z.array(toleration).nullish().transform(orNone),
-    schedulingGates: z
-      .array(z.object({ name: z.string() }))
-      .nullish()
-      .transform(orNone),
+    tolerations: listOf(toleration),
+    schedulingGates: listOf(z.object({ name: z.string() })),
   }),
   status: z
     .object({
       phase: z.string().optional(),
       qosClass: z.string().optional(),
-      reason: z.string().nullish().transform(nullToUndefined),
-      message: z.string().nullish().transform(nullToUndefined),
-      nominatedNodeName: z.string().nullish().transform(nullToUndefined),
+      reason: text,
+      message: text,
+      nominatedNodeName: text,
       conditions,
       containerStatuses,
       initContainerStatuses: containerStatuses,
@@ -62,8 +63,8 @@ export const explainedNode = nodeSchema.extend({
     .transform(nullToUndefined),
   status: z
     .object({
-      capacity: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
-      allocatable: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+      capacity: texts,
+      allocatable: texts,
       conditions,
     })
     .nullish()
@@ -71,11 +72,9 @@ export const explainedNode = nodeSchema.extend({
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
-/** Whether the node's condition, written by the extender or another component, reports a dead DPU. */
-export function isDpuDead(node: ExplainedNode | undefined): boolean {
-  return (
-    node?.status?.conditions.some(({ type, status }) => type === DPU_READY_CONDITION && status === 'False') === true
-  );
+/** The node's condition about its DPU, written by the extender or another component; undefined unless the DPU is dead. */
+export function deadDpuCondition(node: ExplainedNode | undefined) {
+  return node?.status?.conditions.find(({ type, status }) => type === DPU_READY_CONDITION && status === 'False');
 }
 
 export const explainedVm = z.object({
@@ -83,13 +82,7 @@ export const explainedVm = z.object({
   spec: z.object({
     running: z.boolean().nullish(),
     runStrategy: z.string().nullish(),
-    template: z
-      .object({
-        metadata: z
-          .object({ annotations: z.record(z.string(), z.string()).nullish().transform(nullToUndefined) })
-          .nullish(),
-      })
-      .nullish(),
+    template: z.object({ metadata: z.object({ annotations: texts }).nullish() }).nullish(),
   }),
   status: z
     .object({

@@ -1,4 +1,4 @@
-import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
+import { DPU_HOST_LABEL } from '../../model/names.ts';
 import { judgeMask, maskHostOf, maskUnheard } from '../../model/placement/mask-fit.ts';
 import type { PlacementHost, PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/preferences.ts';
@@ -11,10 +11,11 @@ import {
   unfitShape,
 } from '../../model/placement/verdict.ts';
 import type { Hosts } from '../support/hosts.ts';
-import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions } from './opinion.ts';
+import { countText } from '../support/terminal.ts';
+import { deadDpuCondition, type ExplainedNode, type ExplainedPod } from './objects.ts';
+import type { NodeOpinion, Opinions } from './opinions.ts';
 
-export interface PredictionInput {
+interface PredictionInput {
   readonly pod: ExplainedPod;
   readonly nodes: readonly ExplainedNode[];
   readonly reported: Hosts;
@@ -59,19 +60,16 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     return verdict;
   };
 
-  const asked = isExclusive(needs) || needs.mask !== undefined;
+  const hasRequest = isExclusive(needs) || needs.mask !== undefined;
   const opinions = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
     const dead = deadDpu(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
-    const verdict = asked ? judge(name) : undefined;
+    const verdict = hasRequest ? judge(name) : undefined;
     if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [], warnings: [] };
-    if (verdict.fits) {
-      const { cpus = '', cells: numaNodes, warnings } = verdict;
-      return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
-    }
-    const { kind, text, detail, missing } = verdict;
-    return { node: name, fits: false, kind, text, detail, missing };
+    if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
+    const { cpus = '', cells: numaNodes, warnings } = verdict;
+    return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
   });
   return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
 }
@@ -86,21 +84,17 @@ function notesOf(
   if (!exclusive) return [];
   const mute = nodes.filter(({ metadata }) => !byName.has(metadata.name ?? '') && !unusable.has(metadata.name ?? ''));
   const some = (names: readonly string[]) => names.slice(0, 3).join(', ') + (names.length > 3 ? ' …' : '');
-  const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`;
-  return [
-    ...(mute.length === 0
-      ? []
-      : [
-          `${count(mute.length, 'node does', 'nodes do')} not report their topology, so they pass without a check: ` +
-            some(mute.map(({ metadata }) => metadata.name ?? '')),
-        ]),
-    ...(silent.size === 0
-      ? []
-      : [
-          `${count(silent.size, 'agent has', 'agents have')} stopped reporting, so their reports are old: ${some([...silent])}`,
-        ]),
-    ...[...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`),
-  ];
+  const notes = [...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`);
+  if (silent.size > 0) {
+    const agents = countText(silent.size, 'agent has', 'agents have');
+    notes.unshift(`${agents} stopped reporting, so their reports are old: ${some([...silent])}`);
+  }
+  if (mute.length > 0) {
+    const names = mute.map(({ metadata }) => metadata.name ?? '');
+    const count = countText(mute.length, 'node does', 'nodes do');
+    notes.unshift(`${count} not report their topology, so they pass without a check: ${some(names)}`);
+  }
+  return notes;
 }
 
 /** Pods with dedicated CPUs that are bound or nominated and have not started. */
@@ -120,6 +114,6 @@ function deadDpu(pod: ExplainedPod, node: ExplainedNode): string | undefined {
   if (node.metadata.labels?.[DPU_HOST_LABEL] === undefined || pod.spec.hostNetwork === true) return undefined;
   if (pod.metadata.ownerReferences?.some(({ kind, controller }) => controller && kind === 'DaemonSet'))
     return undefined;
-  const ready = node.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
-  return ready?.status === 'False' ? (ready.message ?? 'its DPU is dead') : undefined;
+  const condition = deadDpuCondition(node);
+  return condition && (condition.message ?? 'its DPU is dead');
 }

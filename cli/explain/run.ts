@@ -1,9 +1,11 @@
+import type { Stage, Verdict } from '../../model/vm-state/reasons.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import type { ExtenderChoice } from './ask-extender.ts';
-import { explain } from './explain.ts';
-import { explanationLines } from './lines.ts';
+import { cut, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
+import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
+import type { ExtenderChoice } from './opinions.ts';
 import { parseReference } from './reference.ts';
 import { readSubject } from './subject.ts';
 
@@ -26,4 +28,99 @@ export function run(kind: string, name: string | undefined, flags: ExplainFlags)
       name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
     });
   });
+}
+
+/** Limit for one screen; the rest is a count. */
+const MAX_GROUPS = 8;
+
+const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: Style }>> = {
+  stopped: { text: 'stopped', style: 'dim' },
+  'no-launcher': { text: 'has no launcher', style: 'red' },
+  gated: { text: 'pending', style: 'yellow' },
+  unscheduled: { text: 'pending', style: 'yellow' },
+  starting: { text: 'starting', style: 'yellow' },
+  rejected: { text: 'rejected', style: 'red' },
+  failed: { text: 'failed', style: 'red' },
+  deleting: { text: 'being deleted', style: 'dim' },
+  succeeded: { text: 'ended', style: 'dim' },
+  paused: { text: 'paused', style: 'yellow' },
+  running: { text: 'runs', style: 'green' },
+};
+
+/**
+ * The answer for one screen, most helpful first: the reason, remedies, then the nodes by reason.
+ * @param wide the names of all nodes, and the numbers of each reason's first node
+ */
+export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
+  const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
+  const help = explanation.remedies.map(remedyText);
+  const columns = Math.min(width, 120);
+  const { text, style } = STAGES[state];
+  const faults: Partial<Record<Verdict, Style>> = { broken: 'red', degraded: 'yellow' };
+  const seen = (state === 'running' ? faults[verdict] : undefined) ?? style;
+  const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
+  const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
+  const [head = '', ...continued] = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
+  const begin = `${what} ${text}`;
+  const isWhole = head.startsWith(begin);
+  const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];
+  if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
+  if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
+  if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
+  for (const cause of causes) lines.push(...para('  ', cause.text));
+  if (help.length > 0) {
+    lines.push('', [paint('bold', 'What would help')], ...help.flatMap((one) => para('  - ', one)));
+  }
+  lines.push(...groupLines(explanation, columns, wide));
+  if (scheduler !== undefined) {
+    lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
+  }
+  if (events.length > 0 && state !== 'running') {
+    const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
+    const rows = events.flatMap((event) =>
+      para('  ', `${age(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
+    );
+    lines.push('', [paint('bold', 'Events')], ...rows);
+  }
+  if (notes.length > 0)
+    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => [paint('dim', line)])));
+  return lines;
+}
+
+/** The webhook's decision about a launcher, if neither its CPUs nor a cause show it. */
+function webhookTexts({ asks, reason, causes }: Explanation): string[] {
+  const reasons = [reason, ...causes.map((cause) => cause.reason)];
+  const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');
+  return asks?.webhook === undefined || asks.webhook.decision === 'padded' || isSaid ? [] : [asks.webhook.text];
+}
+
+function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Line[] {
+  if (nodes.length === 0) return [];
+  const total = nodes.reduce((sum, { count }) => sum + count, 0);
+  const shown = wide ? nodes : nodes.slice(0, MAX_GROUPS);
+  const digits = String(Math.max(...shown.map(({ count }) => count))).length;
+  const indent = ' '.repeat(digits + 4);
+  const width = Math.max(40, columns);
+  const lines = shown.flatMap((group): Line[] => {
+    const { count, text, detail, kind } = group;
+    const head = [`  ${String(count).padStart(digits)}  `, paint(kind === 'fits' ? 'green' : undefined, text)];
+    const names = wide ? wrap(group.nodes, width, indent) : [cut(indent + someNames(group.nodes), columns)];
+    if (detail === text) return [head, ...names];
+    return [head, ...wrap(`${group.nodes[0]}: ${detail}`, width, indent), ...(count === 1 ? [] : names)];
+  });
+  const left = nodes.slice(shown.length);
+  const more = left.reduce((sum, { count }) => sum + count, 0);
+  return [
+    '',
+    [paint('bold', `Nodes by reason (${total})`)],
+    ...lines,
+    ...(left.length === 0 ? [] : [`  ${more} more for ${left.length} other reasons; -o wide shows all`]),
+  ];
+}
+
+/** 5 s, 3 min, 2 h: precise enough for a reader. */
+function age(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3600)} h`;
 }

@@ -1,7 +1,7 @@
 import { CORDON, filteringTaints, selectsNode, toleratesAll } from '../../model/launcher/node-selection.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { RefusedOpinion } from './opinion.ts';
+import type { RefusedOpinion } from './opinions.ts';
 
 /** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
@@ -17,14 +17,12 @@ export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): Refuse
   };
   if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
     const missed = Object.entries(pod.spec.nodeSelector ?? {}).find(([key, value]) => labels[key] !== value);
-    const detail = missed
-      ? `it has no label ${missed[0]}=${missed[1]}`
-      : 'its labels do not match the required node affinity';
-    return refuse(
-      'not-selected',
-      missed ? `no label ${missed[0]}=${missed[1]}` : 'outside the pod’s node affinity',
-      detail,
-    );
+    if (missed === undefined) {
+      const detail = 'its labels do not match the required node affinity';
+      return refuse('not-selected', 'outside the pod’s node affinity', detail);
+    }
+    const text = `no label ${missed.join('=')}`;
+    return refuse('not-selected', text, `it has ${text}`);
   }
   const taint = filteringTaints(node.spec ?? {}).find((each) => !toleratesAll(pod.spec.tolerations, [each]));
   if (taint === undefined) return undefined;
@@ -43,25 +41,22 @@ export function shortOf(
   others: readonly ExplainedPod[],
 ): RefusedOpinion | undefined {
   const allocatable = node.status?.allocatable ?? {};
-  for (const [resource, wanted] of requestsOf(pod)) {
+  const refused = { node: node.metadata.name ?? '', fits: false } as const;
+  for (const [resource, request] of requestsOf(pod)) {
     const there = milli(allocatable[resource] ?? '0');
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
-    if (used + wanted <= there) continue;
-    const size = tooLarge(resource, wanted, there);
-    if (size !== undefined) return { node: node.metadata.name ?? '', fits: false, kind: 'too-large', ...size };
-    const text = `too little ${resource}`;
-    const detail = `${resource}: ${amount(wanted)} requested, ${amount(Math.max(0, there - used))} of ${amount(there)} free`;
-    return { node: node.metadata.name ?? '', fits: false, kind: 'short-of', text, detail };
+    if (used + request <= there) continue;
+    // More than the whole node has. Devices do not count, because another node may have more.
+    const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
+    if (isSize && request > there) {
+      const detail = `${resource}: ${amount(request)} requested, and the node has ${amount(there)} for pods`;
+      return { ...refused, kind: 'too-large', text: `more ${resource} requested than the node has`, detail };
+    }
+    const free = `${amount(Math.max(0, there - used))} of ${amount(there)} free`;
+    const detail = `${resource}: ${amount(request)} requested, ${free}`;
+    return { ...refused, kind: 'short-of', text: `too little ${resource}`, detail };
   }
   return undefined;
-}
-
-/** Refusal of a request for more than the whole node has. Devices do not count, because another node may have more. */
-function tooLarge(resource: string, wanted: number, there: number): { text: string; detail: string } | undefined {
-  const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
-  if (!isSize || wanted <= there) return undefined;
-  const detail = `${resource}: ${amount(wanted)} requested, and the node has ${amount(there)} for pods`;
-  return { text: `more ${resource} requested than the node has`, detail };
 }
 
 /** Requests in thousandths by resource: the sum over containers, or the largest init container. */

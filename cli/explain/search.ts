@@ -1,16 +1,19 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
-import { FOR_ROOM, tooLargeFor } from '../../model/placement/verdict.ts';
-import type { SearchFacts } from '../../model/vm-state/facts.ts';
-import { readAgentLeases } from '../support/agents.ts';
+import { FOR_ROOM, refuse, tooLargeFor } from '../../model/placement/verdict.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { type Hosts, hostsOf } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { askExtender, type ExtenderChoice } from './ask-extender.ts';
-import { groupNodes } from './groups.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
+import {
+  askExtender,
+  type ExtenderChoice,
+  groupNodes,
+  type NodeOpinion,
+  type Opinions,
+  type RefusedOpinion,
+} from './opinions.ts';
 import { predictOpinions } from './predict.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
@@ -18,31 +21,18 @@ import { schedulerRefusal, shortOf } from './scheduler-view.ts';
  * Number of nodes for which the requests of their pods are summed, of those that nothing else excludes: one list call
  * each.
  */
-const SUMMED = 8;
+const MAX_SUMMED_NODES = 8;
 
-/** The results for each node, for a pod that waits for one. */
-export interface Search extends SearchFacts {
-  readonly source: Opinions['source'];
-  readonly notes: readonly string[];
-}
-
-/** Predicts the result for a pod on each node. @throws CliError, KubeError */
-export async function searchNodes(
-  cluster: ClusterAccess,
-  pod: ExplainedPod,
-  choice: ExtenderChoice,
-  now: number,
-): Promise<Search> {
+/** Predicts the result on each node for a pod that waits for one. @throws CliError, KubeError */
+export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, choice: ExtenderChoice, now: number) {
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, asked] = await Promise.all([
     readAll(client, '/api/v1/nodes', explainedNode),
     askExtender(cluster, name, choice),
   ]);
-  const { opinions, reported } =
-    'opinions' in asked
-      ? { opinions: asked.opinions, reported: undefined }
-      : await ownOpinions(client, pod, nodes, asked.whyNot, now);
+  const { opinions, reported }: OwnOpinions =
+    'opinions' in asked ? asked : await ownOpinions(client, pod, nodes, asked.whyNot, now);
   const sized = await withSizes(client, pod, opinions.nodes, reported);
   const all = await withScheduler(client, pod, nodes, sized);
   return { groups: groupNodes(all), nodes: all.length, source: opinions.source, notes: opinions.notes };
@@ -69,18 +59,17 @@ async function withSizes(
     if (refused === undefined) return one;
     const { kind, detail, missing } = refused;
     const what = kind === 'no-common-node' ? 'one of its NUMA nodes' : 'the node';
-    return {
-      node: one.node,
-      fits: false,
-      kind: 'too-large',
-      text: `larger than ${what}, were it empty`,
-      detail,
-      missing,
-    };
+    const text = `larger than ${what}, were it empty`;
+    return { node: one.node, fits: false, kind: 'too-large', text, detail, missing };
   });
 }
 
 const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
+
+interface OwnOpinions {
+  readonly opinions: Opinions;
+  readonly reported?: Hosts;
+}
 
 /** The same from the nodes' reports, if the extender is not reachable. */
 async function ownOpinions(
@@ -89,11 +78,10 @@ async function ownOpinions(
   nodes: readonly ExplainedNode[],
   whyNot: string,
   now: number,
-): Promise<{ readonly opinions: Opinions; readonly reported: Hosts | undefined }> {
+): Promise<OwnOpinions> {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) && needs.mask === undefined) {
-    const opinions = predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() });
-    return { opinions, reported: undefined };
+    return { opinions: predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() }) };
   }
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
@@ -120,31 +108,19 @@ async function withScheduler(
   const byName = new Map(opinions.map((one) => [one.node, one]));
   const merged = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
-    const unseen = {
-      node: name,
-      fits: false,
-      kind: 'unknown-node',
-      text: 'the extender does not know this node yet',
-    } as const;
-    const own = byName.get(name) ?? { ...unseen, detail: unseen.text };
+    const text = 'the extender does not know this node yet';
+    const own = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
     const refused = schedulerRefusal(pod, node);
     return refused === undefined ? own : together(refused, own);
   });
-  const fitting = new Set(
-    merged
-      .filter(({ fits }) => fits)
-      .slice(0, SUMMED)
-      .map(({ node }) => node),
-  );
+  const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);
   const short = await Promise.all(
-    nodes
-      .filter(({ metadata }) => fitting.has(metadata.name ?? ''))
-      .map(async (node) => {
-        const query = { fieldSelector: `spec.nodeName=${node.metadata.name}` };
-        const others = (await readIfAllowed(client, '/api/v1/pods', explainedPod, query)) ?? [];
-        const counting = others.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
-        return shortOf(pod, node, counting);
-      }),
+    fitting.map(async (node) => {
+      const query = { fieldSelector: `spec.nodeName=${node.metadata.name}` };
+      const others = (await readIfAllowed(client, '/api/v1/pods', explainedPod, query)) ?? [];
+      const counting = others.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+      return shortOf(pod, node, counting);
+    }),
   );
   const refused = new Map(short.filter((one) => one !== undefined).map((one) => [one.node, one]));
   return merged.map((one) => refused.get(one.node) ?? one);
@@ -153,10 +129,6 @@ async function withScheduler(
 /** Uncordoning a node that is also full does not help. */
 function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
   if (refused.kind !== 'cordoned' || own.fits) return refused;
-  return {
-    ...refused,
-    kind: 'cordoned-and-more',
-    text: `cordoned, and ${own.text}`,
-    detail: `cordoned, and ${own.detail}`,
-  };
+  const also = (reason: string) => `cordoned, and ${reason}`;
+  return { ...refused, kind: 'cordoned-and-more', text: also(own.text), detail: also(own.detail) };
 }

@@ -1,4 +1,6 @@
+import { isLauncherOf } from '../../console/server/history.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import {
@@ -13,7 +15,6 @@ import {
   timeOf,
 } from './objects.ts';
 import type { Reference } from './reference.ts';
-import { readRejections } from './rejections.ts';
 
 /** All facts about the VM or pod, without nodes. */
 export interface Subject {
@@ -46,13 +47,15 @@ export async function readSubject(client: KubeClient, reference: Reference, name
   try {
     return await readVmSubject(client, where, name);
   } catch (error) {
-    if (kind === 'vm' || !(error instanceof CliError) || error.status !== EXIT.notFound) throw error;
+    if (kind === 'vm' || !isMissing(error)) throw error;
     // If neither a VM nor a pod has the name, the error is about VMs.
     return await readPodSubject(client, where, name).catch((other: unknown) => {
-      throw other instanceof CliError && other.status === EXIT.notFound ? error : other;
+      throw isMissing(other) ? error : other;
     });
   }
 }
+
+const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
 
 /** @throws CliError if nothing has that name; KubeError */
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
@@ -75,7 +78,8 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
   if (vm === undefined && vmi === undefined) {
     throw await missing(client, 'VM', namespace, name, `${KUBEVIRT}/${namespace}/virtualmachines`);
   }
-  const pods = vmi === undefined ? [] : await launchersOf(client, namespace, vmi.metadata.uid ?? '');
+  const query = { labelSelector: `${LAUNCHED_BY}=${vmi?.metadata.uid ?? ''}` };
+  const pods = vmi === undefined ? [] : await readAll(client, `${CORE}/${namespace}/pods`, explainedPod, query);
   const pod = theOneThatMatters(pods);
   const names = [name, ...(pod?.metadata.name === undefined ? [] : [pod.metadata.name])];
   const [events, rejections] = await Promise.all([
@@ -87,10 +91,6 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
 
 const vmiPath = (namespace: string, name: string) =>
   `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
-
-function launchersOf(client: KubeClient, namespace: string, uid: string): Promise<ExplainedPod[]> {
-  return readAll(client, `${CORE}/${namespace}/pods`, explainedPod, { labelSelector: `${LAUNCHED_BY}=${uid}` });
-}
 
 /** The relevant launcher. During a migration a VM has two: users wait for the newer one. */
 function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
@@ -122,4 +122,27 @@ async function missing(client: KubeClient, what: string, namespace: string, name
   const there =
     all === undefined ? '' : names.length === 0 ? ' (the namespace has none)' : ` (it has ${shown.join(', ')}${more})`;
   return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
+}
+
+/**
+ * Events of a VM's launchers that kubelets rejected, newest first. KubeVirt deletes such a launcher and its VMI at
+ * once, so only these Events are left.
+ * @throws KubeError
+ */
+export async function readRejections(
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  vm: string,
+): Promise<Occurrence[]> {
+  const lists = await Promise.all(
+    REJECTIONS.map((reason) =>
+      readIfAllowed(client, `/api/v1/namespaces/${namespace}/events`, occurrence, {
+        fieldSelector: `reason=${reason}`,
+      }),
+    ),
+  );
+  return lists
+    .flatMap((list) => list ?? [])
+    .filter(({ involvedObject }) => isLauncherOf(vm, involvedObject.name ?? ''))
+    .sort((a, b) => timeOf(b) - timeOf(a));
 }

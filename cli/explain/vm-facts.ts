@@ -1,4 +1,4 @@
-import { AGENT, DPU_READY_CONDITION, SERVICE } from '../../model/names.ts';
+import { AGENT, SERVICE } from '../../model/names.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
@@ -10,6 +10,7 @@ import {
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import {
+  deadDpuCondition,
   type ExplainedNode,
   type ExplainedPod,
   type ExplainedVm,
@@ -24,7 +25,7 @@ import {
 const SANDBOX_FAILURE = 'FailedCreatePodSandBox';
 
 /** Seconds after which a rejection is outdated: more than KubeVirt's longest delay between two starts. */
-const LONGEST_PAUSE = 600;
+const REJECTION_SECONDS = 600;
 
 /** The kind for commands: a VMI without a VM has no VM to restart. */
 export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
@@ -47,28 +48,7 @@ export function machineFacts({ spec, status }: ExplainedVm, now: number): Machin
   };
 }
 
-/** The facts from a VMI. */
-interface Instance {
-  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
-  readonly status?:
-    | {
-        readonly phase?: string | null | undefined;
-        readonly reason?: string | null | undefined;
-        readonly conditions?: readonly InstanceCondition[] | null | undefined;
-      }
-    | null
-    | undefined;
-}
-
-interface InstanceCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string | null | undefined;
-  readonly message?: string | undefined;
-  readonly lastTransitionTime?: string | null | undefined;
-}
-
-export function instanceFacts({ metadata, status }: Instance): InstanceFacts {
+export function instanceFacts({ metadata, status }: ExplainedVmi): InstanceFacts {
   const conditions = status?.conditions ?? [];
   const synchronized = conditions.find(({ type }) => type === 'Synchronized');
   const refusal = synchronized?.status === 'False' ? synchronized.message : undefined;
@@ -83,7 +63,7 @@ export function instanceFacts({ metadata, status }: Instance): InstanceFacts {
 /** @param now milliseconds since 1970 */
 export function rejectionFacts(rejections: readonly Occurrence[], now: number): RejectionFacts | undefined {
   const last = rejections.find(isVerified);
-  if (last === undefined || now - timeOf(last) > LONGEST_PAUSE * 1000) return undefined;
+  if (last === undefined || now - timeOf(last) > REJECTION_SECONDS * 1000) return undefined;
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
@@ -95,10 +75,10 @@ export function nodeFacts(
   silent: boolean,
 ): NodeStateFacts {
   const { uid, namespace, name } = pod.metadata;
-  const dpu = node?.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
+  const dpu = deadDpuCondition(node);
   const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
   return {
-    deadDpu: dpu?.status === 'False' ? (dpu.message ?? 'its lease has expired') : undefined,
+    deadDpu: dpu && (dpu.message ?? 'its lease has expired'),
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
@@ -111,10 +91,10 @@ export function nodeFacts(
 
 /** The facts from Events that only their author can write. @param events newest first */
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
-  const latest = (component: string, wanted: string) =>
-    events.find(({ source, reason }) => source?.component === component && reason === wanted);
-  const own = (wanted: string) => {
-    const event = latest(SERVICE, wanted);
+  const latest = (component: string, name: string) =>
+    events.find(({ source, reason }) => source?.component === component && reason === name);
+  const own = (name: string) => {
+    const event = latest(SERVICE, name);
     return event?.involvedObject.uid === uid ? (event?.message ?? undefined) : undefined;
   };
   return {

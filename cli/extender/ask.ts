@@ -1,6 +1,9 @@
+import { type IncomingMessage, request } from 'node:http';
+import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
+import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { readElection } from './election.ts';
 import type { PodPort } from './port-forward.ts';
 
@@ -9,7 +12,6 @@ export type Asked =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
 
-type Query = Readonly<Record<string, string>>;
 type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
 
 /** A kube-scheduler with an extender: the Lease of its election, and where the leader's extender listens. */
@@ -39,7 +41,7 @@ const denied = (what: string, namespace: string) =>
  * Plumbline's own one, else that of the cluster.
  * @throws KubeError if the API server does not respond
  */
-export async function askInCluster(cluster: Cluster, query: Query): Promise<Asked> {
+export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<Asked> {
   const sidecar = await askLeader(cluster, SIDECAR, query);
   if (sidecar !== undefined && !('missing' in sidecar && sidecar.missing === 'absent')) return sidecar;
   // A Lease stays after its Deployment is deleted, so the cluster may have the other place now.
@@ -50,7 +52,7 @@ export async function askInCluster(cluster: Cluster, query: Query): Promise<Aske
 }
 
 /** @returns undefined if there is no such Lease */
-async function askLeader(cluster: Cluster, place: Place, query: Query): Promise<Asked | undefined> {
+async function askLeader(cluster: Cluster, place: Place, query: Record<string, string>): Promise<Asked | undefined> {
   const { namespace, lease } = place;
   const election = await readElection(cluster.client, place, Date.now()).catch(unlessForbidden);
   if (election === 'forbidden') return denied('leases', namespace);
@@ -75,4 +77,40 @@ async function askLeader(cluster: Cluster, place: Place, query: Query): Promise<
 function unlessForbidden(error: unknown): 'forbidden' {
   if (error instanceof KubeError && error.status === 403) return 'forbidden';
   throw error;
+}
+
+/** Timeout in seconds; it usually responds in a few hundred milliseconds. */
+const DEADLINE = 5;
+
+/**
+ * Queries `GET /explain` about a pod at an address from the user, instead of the extender found through the API server.
+ * @param extender --extender
+ * @param pod namespace/name
+ * @throws CliError if the address is malformed or does not respond
+ */
+export async function askAddress(extender: string, pod: string): Promise<unknown> {
+  const url = explainUrl(extender);
+  url.searchParams.set('pod', pod);
+  const failed = (why: string) => new CliError(EXIT.unreachable, `cannot ask the extender at ${url.origin}: ${why}`);
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(url, { signal: AbortSignal.timeout(DEADLINE * 1000) }, resolve)
+        .on('error', reject)
+        .end();
+    });
+    const answer = await readText(response);
+    if (response.statusCode !== 200) throw failed(answer.trim().split('\n')[0] || `${response.statusCode}`);
+    return JSON.parse(answer) as unknown;
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw failed(error instanceof SyntaxError ? 'the answer is not JSON' : (error as Error).message);
+  }
+}
+
+/** The URL of /explain. @throws CliError if the text is not the address of an extender */
+export function explainUrl(extender: string): URL {
+  const text = `${extender.replace(/\/+$/, '')}/explain`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'http:') return url;
+  throw usageError(`--extender ${extender}: expected a URL that begins with http://, such as http://localhost:8082`);
 }

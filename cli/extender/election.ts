@@ -1,11 +1,11 @@
-import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { type Lease, lease } from '../../kube/resources.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import type { SchedulerFacts } from '../../model/vm-state/facts.ts';
-import { readOne } from '../support/lists.ts';
+import { readOne, undefinedIfForbidden } from '../support/lists.ts';
 
-/** Seconds without a renewal. Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
-export const OVERDUE = 60;
+/** Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
+const OVERDUE_SECONDS = 60;
 
 /** The Lease of Plumbline's own kube-schedulers. */
 export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as const;
@@ -32,12 +32,10 @@ export async function readElection(
   now: number,
 ): Promise<Election | undefined> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
-  const found = await readOne(client, path, lease);
-  return found && electionOf(found, now);
-}
-
-/** The identity of a holder is `<host name>_<random>`. */
-export function electionOf({ spec }: Lease, now: number): Election {
+  const object = await readOne(client, path, lease);
+  if (object === undefined) return undefined;
+  const { spec } = object;
+  // The identity of a holder is `<host name>_<random>`.
   const holder = spec?.holderIdentity ?? '';
   const host = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));
   const renewed = Date.parse(spec?.renewTime ?? '');
@@ -51,7 +49,7 @@ export function electionOf({ spec }: Lease, now: number): Election {
 export function leaderless(name: string, election: Election | undefined): string | undefined {
   if (election?.leader === undefined) return `no replica of ${name} is the leader`;
   const { age } = election;
-  if (age === undefined || age <= OVERDUE) return undefined;
+  if (age === undefined || age <= OVERDUE_SECONDS) return undefined;
   return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;
 }
 
@@ -61,11 +59,11 @@ export function leaderless(name: string, election: Election | undefined): string
  * @throws KubeError
  */
 export async function readScheduler(client: Pick<KubeClient, 'get'>, now: number): Promise<SchedulerFacts> {
-  try {
-    const away = leaderless(SCHEDULER, await readElection(client, SCHEDULER_LEASE, now));
-    return { leads: away === undefined, away };
-  } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return {};
-    throw error;
-  }
+  const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
+  return election === undefined ? {} : schedulerFacts(election.value);
+}
+
+export function schedulerFacts(election: Election | undefined): SchedulerFacts {
+  const away = leaderless(SCHEDULER, election);
+  return { leads: away === undefined, away };
 }

@@ -13,7 +13,6 @@ Examples:
 Settings in later files override earlier ones; a directory means the *.conf files in it. Warnings go to standard error.
 Exit status: 0 done, also with warnings; 2 if a file is not a Nova configuration.`;
 
-/** `plumbline import` */
 export function createCommand(): Command {
   const novaConf = new Command('nova-conf')
     .description(

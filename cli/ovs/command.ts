@@ -12,7 +12,6 @@ Examples:
 Exit status: 0 if every thread is on its CPUs, 1 if not, 3 if the agent cannot be reached, 4 if
 no agent runs on the node.`;
 
-/** `plumbline ovs status` */
 export function createCommand(): Command {
   const status = new Command('status')
     .description(

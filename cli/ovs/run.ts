@@ -1,9 +1,9 @@
+import type { OvsStatus } from '../../model/agent-status.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
-import { fetchOvsStatus, isInOrder } from '../agent/ovs-status.ts';
+import { alike, fetchOvsStatus, isInOrder, isInPlace, kindOf, noteOf, type OvsThread } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { type OutputFormat, print } from '../support/output.ts';
-import { statusLines } from './lines.ts';
-import { ovsStatusData } from './output.ts';
+import { numbersOf, type OutputFormat, print } from '../support/output.ts';
+import { countText } from '../support/terminal.ts';
 
 export interface StatusFlags extends AgentFlags {
   readonly output?: OutputFormat;
@@ -17,4 +17,65 @@ export async function run(node: string | undefined, { output, ...flags }: Status
     wide: () => statusLines(found, true).slice(0, -1),
   });
   process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
+}
+
+/** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
+export function ovsStatusData(status: OvsStatus) {
+  const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
+  return {
+    enabled,
+    enablerFile,
+    inOrder: isInOrder(status),
+    wanted: wanted === null ? null : numbersOf(wanted),
+    why,
+    problems,
+    sources,
+    processes: processes.map(({ name, role, pid, threads }) => ({
+      name,
+      role,
+      pid,
+      threads: threads.map((thread) => ({
+        tid: thread.tid,
+        name: thread.name,
+        allowed: numbersOf(thread.allowed),
+        wanted: thread.wanted === null ? null : numbersOf(thread.wanted),
+        inPlace: isInPlace(thread),
+        note: thread.note,
+      })),
+    })),
+  };
+}
+
+/**
+ * The status for people: the wanted CPUs and the reason, then each process with its threads.
+ * @param each one line for each thread; otherwise equal threads share one
+ */
+export function statusLines(status: OvsStatus, each = false): string[] {
+  const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
+  const lines = enabled
+    ? [`on: ordinary threads should run on CPUs ${wanted ?? 'of their original affinity, except owned ones'}`]
+    : [`off: ${enablerFile} is missing or empty; the agent does not move threads`];
+  for (const text of why) lines.push(`  ${text}`);
+  for (const { name, problem } of sources) lines.push(`  source ${name}: ${problem ?? 'used'}`);
+  for (const problem of problems) lines.push(`! ${problem}`);
+  for (const { name, role, pid, threads } of processes) {
+    lines.push(
+      '',
+      `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${countText(threads.length, 'thread')}`,
+    );
+    for (const group of each ? threads.map((thread) => [thread]) : alike(threads)) lines.push(threadLine(group));
+  }
+  if (processes.length === 0) lines.push('', 'no Open vSwitch daemon found');
+  return [...lines, ''];
+}
+
+function threadLine(group: readonly OvsThread[]): string {
+  const [thread] = group;
+  if (thread === undefined) return '';
+  const { allowed, wanted } = thread;
+  const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${kindOf(thread)}`;
+  const reason = noteOf(thread);
+  const verdict =
+    wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'not moved yet'}`;
+  return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${verdict}`.trimEnd();
 }

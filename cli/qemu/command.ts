@@ -7,9 +7,7 @@ import { connectQmp, QmpError } from '../../native/qmp.ts';
 import { readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { tableLines } from '../support/table.ts';
-import { countText } from '../support/terminal.ts';
-import type { OtherThreads } from './other-threads.ts';
+import { countText, tableLines } from '../support/terminal.ts';
 import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
 
 const ONLINE = '/sys/devices/system/cpu/online';
@@ -33,7 +31,6 @@ interface QemuFlags {
   readonly output?: OutputFormat;
 }
 
-/** `plumbline qemu` */
 export function createCommand(): Command {
   const command = new Command('qemu')
     .description(
@@ -88,7 +85,7 @@ function outcomeLines(mask: CpuMask, { vcpus, others, fellBack, resumed, status 
   ];
 }
 
-function otherLines({ threads, left }: OtherThreads): string[] {
+function otherLines({ threads, left }: NonNullable<Pinned['others']>): string[] {
   const [first] = left;
   return [
     `${countText(threads, 'other thread')} of QEMU (emulator, IO) ${threads === 1 ? 'is' : 'are'} on the same CPUs`,

@@ -3,9 +3,8 @@ import { briefMask, type CpuMask, checkCount, entryOf, isForWholeVm, maskForHost
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
-import { PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
+import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
-import { moveOthers, type OtherThreads } from './other-threads.ts';
 
 /** The VM is unchanged: no thread was pinned, and the guest was not resumed. */
 export class NotPinned extends PlumblineError {
@@ -25,15 +24,7 @@ export interface PinRequest {
   readonly resume: boolean;
 }
 
-export interface Pinned {
-  readonly vcpus: readonly { readonly index: number; readonly tid: number; readonly cpus: CpuSet }[];
-  /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
-  readonly others: OtherThreads | null;
-  readonly fellBack: boolean;
-  readonly resumed: boolean;
-  /** QEMU's status before the command. */
-  readonly status: string;
-}
+export type Pinned = Awaited<ReturnType<typeof pinQemu>>;
 
 /**
  * Started with -S and never run: the only state that this command ends. It does not end a user's pause or a migration.
@@ -48,7 +39,7 @@ const PRELAUNCH = 'prelaunch';
  * vCPU thread that the kernel does not move. Then every thread has its previous CPUs and the guest was not resumed
  * @throws QmpError if the monitor does not respond; then nothing was pinned either
  */
-export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest): Promise<Pinned> {
+export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest) {
   const { online, resume } = request;
   const status = await qmp.status();
   const cpus = await qmp.cpus();
@@ -67,9 +58,11 @@ export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest)
   const places = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
   return {
     vcpus: places.map((place) => ({ ...place, cpus: place.cpus.intersect(online) })),
+    /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
     others: others === undefined ? null : { threads: others.threads, left: others.left },
     fellBack,
     resumed,
+    /** QEMU's status before the command. */
     status,
   };
 }
@@ -105,17 +98,52 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
 }
 
 /** @throws NotPinned */
-function pin(affinity: Affinity, wanted: readonly ThreadPin[]): () => void {
+function pin(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
   try {
-    return pinThreads(affinity, wanted);
+    return pinThreads(affinity, pins);
   } catch (error) {
-    throw notPinned(error);
+    if (error instanceof PinError) {
+      throw new NotPinned(`${error.message}; it got ${CpuSet.fromWords(error.got)}`, { cause: error });
+    }
+    throw error instanceof SyscallError ? new NotPinned(error.message, { cause: error }) : error;
   }
 }
 
-function notPinned(error: unknown): unknown {
-  if (error instanceof PinError) {
-    return new NotPinned(`${error.message}; it got ${CpuSet.fromWords(error.got)}`, { cause: error });
+/**
+ * Number of times that the threads are listed. A thread that an unpinned thread started in between is found in the next
+ * round; one that a pinned thread starts inherits its CPUs.
+ */
+const MOST_ROUNDS = 8;
+
+/**
+ * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
+ * kernel did not move those in `left`, and `putBack` restores their CPUs.
+ */
+function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
+  const vcpus = new Set(cpus.map(({ tid }) => tid));
+  const before = new Map<number, Uint32Array>();
+  const left: number[] = [];
+  let threads = 0;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const found = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
+    if (found.length === 0) break;
+    for (const tid of found) before.set(tid, allowedOf(affinity, tid) ?? words);
+    const moved = moveThreads(affinity, found, words);
+    threads += moved.there.length;
+    left.push(...moved.left);
   }
-  return error instanceof SyscallError ? new NotPinned(error.message, { cause: error }) : error;
+  const putBack = () => {
+    for (const [tid, own] of before) moveThreads(affinity, [tid], own);
+  };
+  return { threads, left, putBack };
+}
+
+/** Undefined if the thread has ended. */
+function allowedOf(affinity: Affinity, tid: number): Uint32Array | undefined {
+  try {
+    return affinity.get(tid);
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
+  }
 }

@@ -21,7 +21,6 @@ export const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];
 
-/** `plumbline simulate` */
 export function createCommand(): Command {
   const policies = ['none', 'best-effort', 'restricted', 'single-numa-node'];
   const policy = new Option('--topology-manager <policy>', 'policy of the kubelets of hypothetical nodes').choices(

@@ -1,40 +1,33 @@
 import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
-import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import type { VmiShape } from '../../model/shapes.ts';
+import { usageError } from '../support/exit-status.ts';
 
-/** Equal VMs to place. */
-export interface Demand {
+/** A VM on the command line or in a file. */
+interface VmRequest {
   /** In the user's notation: `4c2t@physnet0`, or the VM's name. */
   readonly name: string;
   /** Number of VMs; undefined: as many as fit. */
   readonly count: number | undefined;
-  readonly needs: PlacementNeeds;
-  /** Number of exclusive CPUs of the launcher, including padding. */
-  readonly cpus: number;
-  /** Number of CPUs that the webhook adds to complete whole cores. */
-  readonly padding: number;
-}
-
-export interface DemandRequest {
-  readonly name: string;
-  readonly count: number | undefined;
   readonly vmi: VmiShape;
   /** Physnets that the VM must be near; `tunnel` for the tunnel. */
   readonly networks: readonly string[];
-  /** Threads per core of the nodes. */
-  readonly threadsPerCore: Iterable<number>;
 }
+
+/** Equal VMs to place. */
+export type Demand = ReturnType<typeof demandOf>;
 
 /**
  * The requests of a VM's launcher, as KubeVirt sizes it and the webhook pads it.
+ * @param threadsPerCore of the nodes
  * @throws ParseError if the VMI's amount of CPU or memory is not a quantity
  */
-export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
+export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCore: Iterable<number>) {
   const given = launcherCpus(vmi).total;
   const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
   const cpus = wholeCores
@@ -54,6 +47,7 @@ export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandR
     wholeCores,
     spansCells: Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough),
   };
+  /** `cpus` are the exclusive CPUs of the launcher, including the `padding` that completes whole cores. */
   return { name, count, needs, cpus, padding: cpus - given };
 }
 
@@ -63,4 +57,43 @@ function hugePagesOf({ spec: { domain } }: VmiShape): Map<string, number> {
   const size = memory?.guest ?? resources?.requests?.['memory'];
   if (!memory?.hugepages?.pageSize || size === undefined) return new Map();
   return new Map([[`hugepages-${memory.hugepages.pageSize}`, wholeValue(parseQuantity(size))]]);
+}
+
+const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
+const MOST = 100_000;
+
+/**
+ * Parses `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, its
+ * required networks, and the number of VMs. Such a VM has dedicated CPUs, an isolated emulator thread and the
+ * annotation.
+ * @throws CliError
+ */
+export function parseShape(text: string): VmRequest {
+  const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];
+  const amount = count === undefined ? undefined : Number(count);
+  const wrong = (why: string) => usageError(`--vm ${text}: ${why}`);
+  if (cores === '')
+    throw wrong('expected cores and threads such as 8c or 4c2t, with optional @physnet and :count: 4c2t@physnet0:10');
+  if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM needs at least one core with one thread');
+  // KubeVirt and QEMU support no more for a guest.
+  if (Number(threads) > 2) throw wrong('KubeVirt supports at most 2 threads for each core of a guest');
+  if (amount === 0 || (amount ?? 0) > MOST) throw wrong(`expected a count from 1 to ${MOST}`);
+  return {
+    name: text.replace(/:\d+$/, ''),
+    count: amount,
+    networks: networks?.split(',').filter((one) => one !== '') ?? [],
+    vmi: {
+      metadata: { annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
+      spec: {
+        domain: {
+          cpu: {
+            cores: Number(cores),
+            threads: Number(threads),
+            dedicatedCpuPlacement: true,
+            isolateEmulatorThread: true,
+          },
+        },
+      },
+    },
+  };
 }

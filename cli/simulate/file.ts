@@ -26,14 +26,10 @@ export interface FileVm {
   readonly vmi: VmiShape;
 }
 
-export interface VmFile {
-  readonly vms: readonly FileVm[];
-  /** Network definitions in the same file. */
-  readonly nads: readonly NetworkAttachmentDefinition[];
-}
+export type VmFile = ReturnType<typeof readVmFile>;
 
 /** Bytes of a file: thousands of VMs as kubectl prints them. Parsing YAML takes a second for each megabyte. */
-const LARGEST = 16 * 1024 * 1024;
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
@@ -53,8 +49,9 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
  * ignored.
  * @throws CliError if the file cannot be read, or a VM in it is malformed
  */
-export function readVmFile(path: string, namespace: string): VmFile {
+export function readVmFile(path: string, namespace: string) {
   const vms: FileVm[] = [];
+  /** Network definitions in the same file. */
   const nads: NetworkAttachmentDefinition[] = [];
   for (const document of documentsOf(path)) {
     const head = anyObject.safeParse(document);
@@ -79,7 +76,7 @@ export function readVmFile(path: string, namespace: string): VmFile {
 function documentsOf(path: string): unknown[] {
   let text: string;
   try {
-    text = readInput(path, LARGEST).toString();
+    text = readInput(path, MAX_FILE_BYTES).toString();
   } catch (error) {
     throw usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }
@@ -126,11 +123,11 @@ export function networksOf(
       context: EMPTY_CONTEXT,
       exclusive: true,
     });
-    const held = networks.flatMap((one) => {
-      if (one.affinity !== 'required') return [];
-      return one.kind === 'physnet' ? [one.physnet] : one.kind === 'tunnel' ? ['tunnel'] : [];
+    const required = networks.flatMap((network) => {
+      if (network.affinity !== 'required') return [];
+      return network.kind === 'physnet' ? [network.physnet] : network.kind === 'tunnel' ? ['tunnel'] : [];
     });
-    return { networks: [...new Set(held)], notes: findings.map(({ message }) => `${name}: ${message}`) };
+    return { networks: [...new Set(required)], notes: findings.map(({ message }) => `${name}: ${message}`) };
   } catch (error) {
     if (error instanceof PlumblineError) throw usageError(`VM ${name}: ${error.message}`);
     throw error;

@@ -1,5 +1,5 @@
 import type { NodeTopology } from '../../kube/node-topology.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { usageError } from '../support/exit-status.ts';
 
@@ -16,7 +16,7 @@ export interface Invention {
   readonly kubelet: string;
 }
 
-const MOST_NODES = 10_000;
+const MAX_NODES = 10_000;
 
 /**
  * Creates equal nodes. CPUs are numbered as Linux does on servers: the first threads of all cores, then the second.
@@ -24,8 +24,8 @@ const MOST_NODES = 10_000;
  */
 export function inventNodes(invention: Invention): NodeTopology[] {
   const { nodes, topology, topologyManager, kubelet } = invention;
-  if (!Number.isInteger(nodes) || nodes < 1 || nodes > MOST_NODES) {
-    throw usageError(`--nodes ${nodes}: expected 1 to ${MOST_NODES}`);
+  if (!Number.isInteger(nodes) || nodes < 1 || nodes > MAX_NODES) {
+    throw usageError(`--nodes ${nodes}: expected 1 to ${MAX_NODES}`);
   }
   const [, sockets = 0, coresEach = 0, threads = 0] = (/^(\d{1,2})x(\d{1,3})x(\d)$/.exec(topology) ?? []).map(Number);
   if (sockets < 1 || sockets > 8 || coresEach < 1 || threads < 1 || threads > 8) {
@@ -36,7 +36,7 @@ export function inventNodes(invention: Invention): NodeTopology[] {
   const siblings = (core: number) => CpuSet.of(Array.from({ length: threads }, (_, thread) => core + thread * cores));
   const cells = Array.from({ length: sockets }, (_, cell) => {
     const own = Array.from({ length: coresEach }, (_, i) => siblings(cell * coresEach + i));
-    return { id: cell, cpus: own.reduce((all, one) => all.union(one), CpuSet.EMPTY).toString() };
+    return { id: cell, cpus: unionOf(own).toString() };
   });
   const reserved = invention.reserved === undefined ? siblings(0) : cpuList('--reserved', invention.reserved);
   const status = {

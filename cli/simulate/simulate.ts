@@ -2,40 +2,18 @@ import { isReportedResource } from '../../model/kubelet/report.ts';
 import { stateText } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, withPod } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type Refused, refuse } from '../../model/placement/verdict.ts';
-import type { ReportedHost } from '../support/hosts.ts';
+import { freeCpus, type ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
+export type Simulation = ReturnType<typeof simulate>;
+
 /** The result for equal VMs. */
-export interface DemandOutcome {
-  readonly name: string;
-  readonly cpus: number;
-  readonly padding: number;
+export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'> {
   /** Undefined: as many as fit. */
   readonly asked: number | undefined;
   readonly placed: number;
   /** If no more fit: number of nodes that refuse one more, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
-}
-
-export interface Simulation {
-  readonly nodes: number;
-  readonly cpus: {
-    readonly total: number;
-    readonly reserved: number;
-    /** CPUs that had an owner before the simulation. */
-    readonly before: number;
-    readonly given: number;
-    /** Number of used CPUs that complete whole cores. */
-    readonly padding: number;
-    readonly free: number;
-    /** Number of free CPUs on nodes where none of the VMs fits. */
-    readonly stranded: number;
-  };
-  /** Cores with both owned and free threads. */
-  readonly splitCores: number;
-  readonly vms: readonly DemandOutcome[];
-  /** Names of VMs by node. */
-  readonly placements: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Nodes with the same verdicts, and their CPUs in use. */
@@ -56,7 +34,7 @@ export function simulate(
   hosts: readonly ReportedHost[],
   demands: readonly Demand[],
   progress: (placed: number) => void = () => {},
-): Simulation {
+) {
   const classes = classesOf(hosts);
   const placements = new Map<string, string[]>();
   let all = 0;
@@ -74,6 +52,7 @@ export function simulate(
     const { name, cpus, padding, count: asked } = demand;
     return { name, cpus, padding, asked, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
+  /** `placements` has the names of VMs by node. */
   return { ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
 }
 
@@ -142,11 +121,11 @@ function countsOf(
   classes: ReadonlyMap<string, Class>,
   demands: readonly Demand[],
   vms: readonly DemandOutcome[],
-): Omit<Simulation, 'vms' | 'placements'> {
+) {
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   const after = [...classes.values()].map((one) => {
-    const { host, reserved, owned, polled } = one.host;
-    const free = host.online.minus(reserved).minus(owned).minus(polled);
+    const { host, owned } = one.host;
+    const free = freeCpus(one.host);
     const fits = demands.some((demand) => verdictOn(one, demand).fits);
     const split = host.cores.filter((core) => core.intersects(owned) && core.intersects(free)).length;
     return { nodes: one.nodes.length, free: free.size, stranded: fits ? 0 : free.size, split };
@@ -157,12 +136,16 @@ function countsOf(
     cpus: {
       total: sum(hosts.map(({ host }) => host.host.online.size)),
       reserved: sum(hosts.map(({ host }) => host.reserved.size)),
+      /** CPUs that had an owner before the simulation. */
       before: sum(hosts.map(({ host }) => host.owned.size)),
       given: sum(vms.map(({ cpus, placed }) => cpus * placed)),
+      /** Number of used CPUs that complete whole cores. */
       padding: sum(vms.map(({ padding, placed }) => padding * placed)),
       free: times(({ free }) => free),
+      /** Number of free CPUs on nodes where none of the VMs fits. */
       stranded: times(({ stranded }) => stranded),
     },
+    /** Cores with both owned and free threads. */
     splitCores: times(({ split }) => split),
   };
 }

@@ -2,14 +2,8 @@ import { KubeError } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { CliError, EXIT, type ExitStatus } from './exit-status.ts';
 
-/** The end of a command with an exception: one line and the exit status. */
-export interface Ending {
-  readonly line: string;
-  readonly status: ExitStatus;
-}
-
 /** The message and status for anything that was thrown. Only an unexpected error ends with 1. */
-export function endingOf(error: unknown): Ending {
+export function endingOf(error: unknown): { readonly line: string; readonly status: ExitStatus } {
   if (error instanceof CliError) return { line: error.message, status: error.status };
   if (error instanceof KubeError) return { line: kubeLine(error), status: EXIT.unreachable };
   if (error instanceof PlumblineError) {
@@ -20,7 +14,7 @@ export function endingOf(error: unknown): Ending {
 }
 
 /** The meaning of a failed request for the user, with the next step. */
-export function kubeLine(error: KubeError): string {
+function kubeLine(error: KubeError): string {
   const { status, reason, message } = error;
   if (reason === 'BadAnswer') return `${oneLine(message)}; check that the server in the kubeconfig is an API server`;
   if (status === 0) return unreachableLine(error);

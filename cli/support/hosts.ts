@@ -1,9 +1,12 @@
-import type { NodeTopology, NodeTopologyStatus } from '../../kube/node-topology.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { type NodeTopology, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { assignmentsOf } from '../../model/kubelet/report.ts';
 import { cpusOf } from '../../model/kubelet/state.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost, withOwners } from '../../model/placement/needs.ts';
+import { NODE_TOPOLOGIES_PATH, readOne } from './lists.ts';
 
 /** A node with a report, prepared for placement. */
 export interface ReportedHost {
@@ -17,16 +20,13 @@ export interface ReportedHost {
   readonly alike: string;
 }
 
-export interface Hosts {
-  readonly hosts: readonly ReportedHost[];
-  /** Reports that contradict themselves or are malformed, each with a description of the fault. */
-  readonly unusable: ReadonlyMap<string, string>;
-}
+export type Hosts = ReturnType<typeof hostsOf>;
 
 /** Checks every report. Nodes of the same model share one description, which is most of the work. */
-export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
+export function hostsOf(topologies: readonly NodeTopology[]) {
   const makes = new Map<string, { readonly id: number; readonly empty: PlacementHost }>();
   const hosts: ReportedHost[] = [];
+  /** Reports that contradict themselves or are malformed, each with a description of the fault. */
   const unusable = new Map<string, string>();
   for (const { metadata, status, unread } of topologies) {
     const { name = '' } = metadata;
@@ -51,6 +51,12 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
   return { hosts, unusable };
 }
 
+/** One node; undefined if it, or the whole cluster, has no usable report. @throws KubeError */
+export async function readHost(client: Pick<KubeClient, 'get'>, node: string): Promise<ReportedHost | undefined> {
+  const topology = await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
+  return topology && hostsOf([topology]).hosts[0];
+}
+
 function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => PlacementHost): ReportedHost {
   let host: PlacementHost | undefined;
   return {
@@ -60,4 +66,22 @@ function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => Placement
       return host;
     },
   };
+}
+
+const { compare } = new Intl.Collator('en', { numeric: true });
+
+/** Compares names of Kubernetes objects as people sort them: worker-2 before worker-10. */
+export function byName<T>(nameOf: (one: T) => string): (a: T, b: T) => number {
+  return (a, b) => compare(nameOf(a), nameOf(b));
+}
+
+/** The CPUs of a node that neither a pod, the system nor a poll mode driver has. */
+export function freeCpus({ host, reserved, owned, polled }: PlacementHost): CpuSet {
+  return host.online.minus(reserved).minus(owned).minus(polled);
+}
+
+/** The names of the physnets on a NUMA node, and `tunnel`. */
+export function networksOn({ physnets, tunnel }: PlacementHost['networks'], cell: number): string[] {
+  const names = [...physnets].filter(([, cells]) => cells.has(cell)).map(([name]) => name);
+  return [...names, ...(tunnel?.has(cell) ? ['tunnel'] : [])];
 }

@@ -2,6 +2,10 @@ import * as z from 'zod';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import { lease } from '../../kube/resources.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
+import { parseMicroTime } from '../../model/lease/timing.ts';
+import { NAMESPACE } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
 /** Objects in a page: large clusters need pages, so that no response takes long. */
@@ -48,6 +52,24 @@ export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Ite
   }
 }
 
+/** The items by their key, in order. */
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+/** For `catch` of a request whose result is optional. @throws any other error */
+export function undefinedIfForbidden(error: unknown): undefined {
+  if (error instanceof KubeError && error.status === 403) return undefined;
+  throw error;
+}
+
 /** One object, or undefined if it does not exist. @throws KubeError */
 export async function readOne<Item>(
   client: Pick<KubeClient, 'get'>,
@@ -75,10 +97,14 @@ export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<N
     return await readAll(client, NODE_TOPOLOGIES_PATH, nodeTopology);
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    const message =
-      'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
-    throw new CliError(EXIT.unreachable, message, { cause: error });
+    throw notInstalled(error);
   }
+}
+
+export function notInstalled(cause: unknown): CliError {
+  const message =
+    'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
+  return new CliError(EXIT.unreachable, message, { cause });
 }
 
 /** @throws CliError if no agent has reported anything */
@@ -88,4 +114,25 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
     'no node reports its topology; check that the agents run ' +
     '(kubectl -n plumbline-system get pods -l app.kubernetes.io/name=plumbline-node-agent)';
   throw new CliError(EXIT.unreachable, message);
+}
+
+/**
+ * Seconds. The daemons detect silence with their own clock, over time; a command reads once and has only the lease's own
+ * timestamp, so an agent counts as silent only after three times the lease's 40 s.
+ */
+const SILENT_SECONDS = 120;
+
+/** Undefined if the user may not read the leases. @throws KubeError */
+export async function readAgentLeases(client: KubeClient, now: number) {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
+  const leases = await readIfAllowed(client, path, lease);
+  if (leases === undefined) return undefined;
+  /** Seconds since each agent's last renewal, by node and by this machine's clock. */
+  const ages = new Map<string, number>();
+  for (const { metadata, spec } of leases) {
+    const renewed = spec?.renewTime === undefined ? undefined : parseMicroTime(spec.renewTime);
+    if (!metadata.name?.startsWith(AGENT_LEASE_PREFIX) || renewed === undefined) continue;
+    ages.set(metadata.name.slice(AGENT_LEASE_PREFIX.length), now / 1000 - Number(renewed / 1_000_000n));
+  }
+  return { ages, silent: new Set([...ages].filter(([, age]) => age > SILENT_SECONDS).map(([node]) => node)) };
 }

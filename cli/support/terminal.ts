@@ -63,8 +63,14 @@ export function lineText(line: Line, color = false): string {
     .join('');
 }
 
-export function countText(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+/** `1 node`, `3 nodes`. */
+export function countText(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`;
+}
+
+/** A few names, and the number of further ones. */
+export function someNames(names: readonly string[], max = 3): string {
+  return names.slice(0, max).join(', ') + (names.length > max ? ` and ${names.length - max} more` : '');
 }
 
 export function cut(text: string, width: number): string {
@@ -96,4 +102,18 @@ export function wrap(
     empty = false;
   }
   return [...lines, line];
+}
+
+const MAX_CELL_CHARACTERS = 1024;
+
+/** Rows of cells as aligned columns, separated by two blanks; the last column is not padded. */
+export function tableLines(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const all = [head, ...rows].map((row) => row.map((cell) => cutText(cell, MAX_CELL_CHARACTERS)));
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
 }

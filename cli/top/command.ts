@@ -17,7 +17,6 @@ Examples:
 A live map is cut to the screen; --once prints all of it.
 Output has colour only on a terminal and without NO_COLOR; the letters carry the same information.`;
 
-/** `plumbline top` */
 export function createCommand(): Command {
   const command = new Command('top')
     .description('Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.')

@@ -1,7 +1,15 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
-import { tableLines } from '../support/table.ts';
-import { cut, joinParts, type Line, type LinePart, paint, type Style, type Terminal } from '../support/terminal.ts';
+import {
+  cut,
+  joinParts,
+  type Line,
+  type LinePart,
+  paint,
+  type Style,
+  type Terminal,
+  tableLines,
+} from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
 
@@ -93,13 +101,11 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
       return [at === 0 ? label : ' '.repeat(indent), ...joinParts(drawn, ' ')];
     });
   });
-  const names = owners
-    .filter(({ mark, label }) => label !== '' && mark !== RESERVED.mark && mark !== POLLED.mark)
-    .map((owner) => ({ shown: `${owner.mark} ${owner.label}`, style: owner.style }));
+  const named = owners.filter(({ mark, label }) => label !== '' && mark !== RESERVED.mark && mark !== POLLED.mark);
   return [
     head.startsWith(name) ? [paint('bold', name), head.slice(name.length)] : head,
     ...rows,
-    ...legendRows(names, width),
+    ...legendRows(named, width),
     ...(wide ? resourceRows(node, width) : []),
     ...problemLines(node, width),
   ];
@@ -121,25 +127,18 @@ function problemLines({ owners }: NodeView, width: number): Line[] {
 }
 
 /** Names side by side in as many rows as needed. */
-function legendRows(
-  names: readonly { readonly shown: string; readonly style: Style | undefined }[],
-  width: number,
-): Line[] {
-  const most = Math.min(width, 120);
-  const rows: Line[] = [];
-  let row: LinePart[] = ['  '];
-  let used = 2;
-  for (const { shown, style } of names) {
-    const text = cut(shown, Math.max(10, most - 4));
-    if (used > 2 && used + text.length + 3 > most) {
-      rows.push(row);
-      row = ['  '];
-      used = 2;
-    }
-    row.push(used > 2 ? '   ' : '', paint(style, text[0] ?? ''), text.slice(1));
-    used += text.length + (used > 2 ? 3 : 0);
+function legendRows(owners: readonly CpuOwner[], width: number): Line[] {
+  const columns = Math.min(width, 120);
+  const rows: LinePart[][] = [];
+  let used = columns;
+  for (const { mark, label, style } of owners) {
+    const text = cut(`${mark} ${label}`, Math.max(10, columns - 4));
+    const isFirst = used + text.length + 3 > columns;
+    if (isFirst) rows.push([]);
+    rows.at(-1)!.push(isFirst ? '  ' : '   ', paint(style, text[0] ?? ''), text.slice(1));
+    used = isFirst ? 2 + text.length : used + 3 + text.length;
   }
-  return used > 2 ? [...rows, row] : rows;
+  return rows;
 }
 
 function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {

@@ -6,7 +6,8 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
-import type { ReportedHost } from '../support/hosts.ts';
+import { freeCpus, networksOn, type ReportedHost } from '../support/hosts.ts';
+import { groupBy } from '../support/lists.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {
@@ -26,23 +27,7 @@ export interface Remark {
 }
 
 /** A node for drawing. */
-export interface NodeView {
-  readonly name: string;
-  readonly host: Host;
-  readonly cells: readonly { readonly id: number; readonly networks: readonly string[] }[];
-  readonly reserved: CpuSet;
-  /** CPUs of Open vSwitch's poll mode drivers. */
-  readonly polled: CpuSet;
-  readonly owners: readonly Owner[];
-  /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
-  readonly free: CpuSet;
-  /** Number of cores with only free threads. */
-  readonly freeCores: number;
-  readonly resources: ReturnType<typeof freeResources>;
-  readonly kubelet: string;
-  /** Remarks for people. */
-  readonly remarks: readonly Remark[];
-}
+export type NodeView = ReturnType<typeof viewOf>;
 
 /** The owner of a launcher. */
 export interface Launched {
@@ -57,23 +42,22 @@ export function viewOf(
   { name, status, host: placement }: ReportedHost,
   launched: ReadonlyMap<string, Launched>,
   remarks: readonly Remark[],
-): NodeView {
-  const { host, reserved, owned, polled, networks } = placement;
+) {
+  const { host, reserved, polled, networks } = placement;
   const owners = ownersOf(status.assignments, launched, host);
-  const free = host.online.minus(reserved).minus(owned).minus(polled);
-  const networksOn = (cell: number) => [
-    ...[...networks.physnets].filter(([, cells]) => cells.has(cell)).map(([physnet]) => physnet),
-    ...(networks.tunnel?.has(cell) ? ['tunnel'] : []),
-  ];
+  const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
     name,
     host,
-    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(id) })),
+    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(networks, id) })),
     reserved,
+    /** CPUs of Open vSwitch's poll mode drivers. */
     polled,
     owners,
+    /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
     free,
+    /** Number of cores with only free threads. */
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
     kubelet: [
@@ -93,9 +77,7 @@ function ownersOf(
   launched: ReadonlyMap<string, Launched>,
   host: Host,
 ): Owner[] {
-  const pods = new Map<string, (typeof assignments)[number][]>();
-  for (const one of assignments) pods.set(one.podUID, [...(pods.get(one.podUID) ?? []), one]);
-  const owners = [...pods].map(([uid, list]): Owner => {
+  const owners = [...groupBy(assignments, ({ podUID }) => podUID)].map(([uid, list]): Owner => {
     const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
     const known = launched.get(uid);
     const [first] = list;

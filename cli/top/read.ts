@@ -1,12 +1,10 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
-import { explainedNode, explainedPod, explainedVmi, isDpuDead } from '../explain/objects.ts';
+import { deadDpuCondition, explainedNode, explainedPod, explainedVmi } from '../explain/objects.ts';
 import { instanceFacts, kindOf, nodeFacts } from '../explain/vm-facts.ts';
-import { readAgentLeases } from '../support/agents.ts';
 import { notFound } from '../support/exit-status.ts';
-import { hostsOf } from '../support/hosts.ts';
-import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { byName } from '../support/name-order.ts';
+import { byName, hostsOf } from '../support/hosts.ts';
+import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
 /** The data to show, and notes about data that could not be read. */
@@ -58,7 +56,7 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     ...remarkIf(nodes !== undefined && !known.has(name), 'NodeGone', 'gone'),
     ...remarkIf(known.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
     ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
-    ...remarkIf(isDpuDead(known.get(name)), 'DPUNotReady', 'DPU not ready'),
+    ...remarkIf(deadDpuCondition(known.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
   return {
     nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),

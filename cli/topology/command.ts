@@ -9,7 +9,6 @@ Examples:
   plumbline topology -o json
   plumbline topology --sysfs-root /host/sys`;
 
-/** `plumbline topology` */
 export function createCommand(): Command {
   const command = new Command('topology')
     .description('Show the NUMA nodes, cores, threads, caches, memory and NICs of this machine.')

@@ -1,11 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { unevenCore } from '../../model/host.ts';
+import { bytesText } from '../../model/quantity.ts';
+import { drawCpuMap } from '../support/cpu-map.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { machineLines } from './lines.ts';
-import { topologyData } from './output.ts';
-import { readMachine } from './read.ts';
+import { countText, joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
+import { type Machine, readMachine, topologyData } from './machine.ts';
 
 export interface TopologyFlags {
   readonly sysfsRoot: string;
@@ -25,4 +29,104 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
     text: ({ width }) => machineLines(machine, width),
     wide: ({ width }) => machineLines(machine, width, true),
   });
+}
+
+/** The machine as a diagram: NUMA nodes with their NICs, cores, threads. */
+export function machineLines(machine: Machine, width: number, wide = false): Line[] {
+  const { host, cells, isolated, caches } = machine;
+  const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
+  const memoryOnly = cells.length - host.cells.length;
+  const parts = [
+    countText(host.online.size, 'CPU'),
+    countText(host.cores.length, 'core'),
+    countText(cells.length, 'NUMA node') + (memoryOnly > 0 ? ` (${memoryOnly} without CPUs)` : ''),
+    countText(sockets, 'socket'),
+  ];
+  const owners = isolated.isEmpty
+    ? []
+    : [{ mark: 'i', label: 'isolated (isolcpus)', cpus: isolated, style: 'yellow' as const }];
+  return [
+    [paint('bold', parts.join(', '))],
+    ...remarks(machine),
+    '',
+    ...drawCpuMap({ host: { ...host, cells }, owners, cellLabels: labelsOf(machine), width }),
+    ...cacheLines(caches, host.online, wide),
+    ...nicLines(machine),
+    ...(wide ? distanceLines(machine) : []),
+  ];
+}
+
+/** The memory and the NICs of each NUMA node. */
+function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
+  const labels = cells.map(({ id, cpus }) => {
+    const own = memory.cells.find((cell) => cell.id === id);
+    const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
+    const names = nics.filter((nic) => nic.cells.includes(id)).map(({ name }) => name);
+    const amounts = [
+      own === undefined ? undefined : bytesText(own.memory),
+      ...pages,
+      names.join(' ') || undefined,
+      cpus.isEmpty ? 'no CPUs' : undefined,
+    ];
+    return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
+  });
+  return new Map(labels.filter(([, label]) => label !== ''));
+}
+
+/** What is unusual about the CPUs. */
+function remarks({ host, offline, contradictions }: Machine): string[] {
+  const lines = offline.isEmpty ? [] : [`${countText(offline.size, 'CPU')} offline: ${offline}`];
+  if (unevenCore(host)) {
+    const sizes = [...new Set(host.cores.map(({ size }) => size))].sort((a, b) => b - a);
+    const kinds = sizes.map((size) => {
+      const cores = host.cores.filter((core) => core.size === size);
+      return `${countText(cores.length, 'core')} of ${countText(size, 'thread')}`;
+    });
+    const remedy = offline.isEmpty
+      ? ''
+      : '; bring the offline CPUs online, or take the other threads of their cores offline';
+    lines.push(`! ${kinds.join(', ')}: the kubelet cannot assign whole cores here${remedy}`);
+  }
+  return [...lines, ...contradictions.map((text) => `! ${text}`)];
+}
+
+/** A line for each kind of cache: those of performance and efficiency cores differ. */
+function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
+  if (caches.length === 0) return [];
+  const kinds = groupBy(caches, ({ level, type, size, cpus }) => `${level} ${type} ${size} ${cpus.size}`);
+  const ordered = [...kinds.values()].sort(([a], [b]) =>
+    nameOf(a!) < nameOf(b!) ? -1 : Number(nameOf(a!) > nameOf(b!)),
+  );
+  const lines = ordered.map((list) => {
+    const { size, cpus } = list[0]!;
+    const each = size === undefined ? '' : ` of ${bytesText(size)}`;
+    const scope = `${list.length > 1 ? 'each ' : ''}${cpus.size > 1 ? 'shared by' : 'of'} ${countText(cpus.size, 'CPU')}`;
+    const shared = cpus.equals(online) ? 'shared by all CPUs' : scope;
+    const text = `  ${nameOf(list[0]!).padEnd(4)} ${list.length}${each}, ${shared}`;
+    const sets = list.map((cache) => cache.cpus.toString());
+    return wide ? [`${text}: `, ...joinParts(sets, ' | ')] : text;
+  });
+  return ['', 'Caches', ...lines];
+}
+
+const nameOf = ({ level, type }: Machine['caches'][number]) =>
+  `L${level}${{ data: 'd', instruction: 'i', unified: '' }[type]}`;
+
+function nicLines({ nics }: Machine): string[] {
+  if (nics.length === 0) return ['', 'this machine has no physical network interface'];
+  const rows = nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => [
+    name,
+    cells.length === 0 ? 'unknown' : cells.join(','),
+    pci ?? '-',
+    driver ?? '-',
+    `${up === undefined ? '-' : up ? 'up' : 'no carrier'}${speed === undefined ? '' : ` ${speed / 1000} Gb/s`}`,
+    virtualFunctions === 0 ? '-' : `${virtualFunctions}`,
+  ]);
+  return ['', ...tableLines(['NIC', 'NUMA NODE', 'PCI', 'DRIVER', 'LINK', 'VFS'], rows)];
+}
+
+function distanceLines({ memory }: Machine): string[] {
+  const rows = Object.entries(memory.distances ?? {});
+  if (rows.length < 2) return [];
+  return ['', 'Distances', ...rows.map(([id, row]) => `  ${id}: ${row.join(' ')}`)];
 }

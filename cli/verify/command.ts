@@ -14,7 +14,6 @@ Examples:
 
 Exit status: 0 done, 1 if a VM has no node at all, 3 if the cluster cannot be queried.`;
 
-/** `plumbline verify` */
 export function createCommand(): Command {
   const command = new Command('verify')
     .description('Check the CPU mask of every VM against every node: which nodes can host it, and why others cannot.')

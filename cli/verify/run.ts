@@ -1,9 +1,9 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
+import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { readVerifyFacts } from './facts.ts';
-import { verificationLines } from './lines.ts';
-import { verifyMasks } from './survey.ts';
+import { countText, cut, type Line, paint, someNames, wrap } from '../support/terminal.ts';
+import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
 
 export interface VerifyFlags extends ClusterFlags {
   readonly output?: OutputFormat;
@@ -22,3 +22,57 @@ export function run(flags: VerifyFlags): Promise<void> {
     process.exitCode = found.withoutNode === 0 ? EXIT.ok : EXIT.findings;
   });
 }
+
+/** Names of nodes in one line; the others are counted. */
+const MAX_NODES = 5;
+
+/** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
+export function verificationLines(found: Verification, width: number, everyNode = false): Line[] {
+  const { vms, withoutNode, nodes, reporting } = found;
+  if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
+  const most = everyNode ? Number.POSITIVE_INFINITY : MAX_NODES;
+  const lines = vms.flatMap((vm): Line[] => {
+    const bad = vm.nodes.length === 0;
+    const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
+    const mark = bad ? paint('red', '! ') : paint('green', 'ok');
+    const columns = Math.min(width, 120);
+    const [first, ...more] = everyNode ? wrap(what.split(' '), columns - 4, '', '    ') : [cut(what, width - 4)];
+    return [[mark, `  ${first}`], ...more, ...details(vm, most).flatMap((text) => indented(text, columns))];
+  });
+  const silent = nodes - reporting;
+  return [
+    ...lines,
+    '',
+    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${silent} do not report)` : ''}: ${withoutNode === 0 ? 'each has a node' : `${withoutNode} have none`}`,
+  ];
+}
+
+function hostsText({ nodes, refused }: VmFinding, most: number): string {
+  const all = nodes.length + refused.length;
+  if (all === 0) return 'its node selector matches no node';
+  if (nodes.length === 0)
+    return all === 1 ? 'the only node it may run on cannot host it' : `none of ${all} nodes can host it`;
+  if (refused.length === 0) return `every node it may run on can host it (${all})`;
+  return `${nodes.length} of ${all} nodes can host it: ${someNames(nodes, most)}`;
+}
+
+function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
+  const byReason = [...groupBy(refused, ({ message }) => message)];
+  const groups = byReason.map(
+    ([message, list]) =>
+      `not ${someNames(
+        list.map(({ node }) => node),
+        most,
+      )}: ${message}`,
+  );
+  const others = byReason.slice(most).flatMap(([, list]) => list).length;
+  return [
+    ...groups.slice(0, most),
+    ...(others > 0 ? [`not ${others} more nodes, for similar reasons (-o wide names them)`] : []),
+    ...(fallBack.length > 0 ? [`"all" would replace the mask on ${someNames(fallBack, most)}`] : []),
+    ...(running && running.reason !== 'MaskApplied' ? [running.text] : []),
+  ];
+}
+
+const indented = (text: string, width: number): string[] =>
+  wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);

@@ -1,76 +1,139 @@
+import * as z from 'zod';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { objectMeta } from '../../kube/resources.ts';
+import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
-import { type MaskFit, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
-import type { Cause } from '../../model/vm-state/facts.ts';
-import { REASONS, type Verdict } from '../../model/vm-state/reasons.ts';
+import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
+import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
+import { pauseOf } from '../../model/vm-state/facts.ts';
+import { REASONS } from '../../model/vm-state/reasons.ts';
 import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
-import type { ReportedHost } from '../support/hosts.ts';
-import type { FoundVm, VerifyFacts } from './facts.ts';
+import { hostsOf, type ReportedHost } from '../support/hosts.ts';
+import { assertReported, readAgentLeases, readAll, readTopologies } from '../support/lists.ts';
 
+type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;
+type MaskedMachine = VerifyFacts['vms'][number];
+
+const labelled = z.object({ metadata: objectMeta });
+const API = '/apis/kubevirt.io/v1';
+
+/**
+ * Reads VMs, VMIs without a VM, nodes and reports. Without KubeVirt there are no VMs.
+ * @param namespace undefined: all
+ * @param now milliseconds since 1970
+ * @throws CliError if Plumbline is not installed or no node has a report; KubeError
+ */
+export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
+  const within = namespace === undefined ? API : `${API}/namespaces/${namespace}`;
+  const [machines, instances, nodes, topologies, leases] = await Promise.all([
+    readIfInstalled(client, `${within}/virtualmachines`, virtualMachine),
+    readIfInstalled(client, `${within}/virtualmachineinstances`, startedInstance),
+    readAll(client, '/api/v1/nodes', labelled),
+    readTopologies(client),
+    readAgentLeases(client, now),
+  ]);
+  assertReported(topologies);
+  const { hosts } = hostsOf(topologies);
+  const running = new Map(instances.map(({ metadata, status }) => [keyOf(metadata), placeOf({ metadata, status })]));
+  const found = [
+    ...machines.map(({ metadata, spec: { template, instancetype } }) => ({
+      kind: 'VirtualMachine' as const,
+      metadata,
+      template: {
+        metadata: { annotations: template.metadata?.annotations },
+        spec: template.spec,
+        vcpusUnknown: instancetype != null,
+      },
+    })),
+    ...instances
+      .filter(({ metadata }) => !metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine'))
+      .map(({ metadata, spec }) => ({
+        kind: 'VirtualMachineInstance' as const,
+        metadata,
+        template: { metadata, spec, vcpusUnknown: false },
+      })),
+  ];
+  const vms = found.flatMap(({ kind, metadata, template }) => {
+    const masked = maskedVmOf(template);
+    if (masked === undefined) return [];
+    const { namespace: home = '', name = '' } = metadata;
+    /** The annotation, unchanged. */
+    const text = template.metadata.annotations?.[CPU_MASK_ANNOTATION] ?? '';
+    return [{ kind, namespace: home, name, masked, text, running: running.get(keyOf(metadata)) }];
+  });
+  return {
+    vms: vms.sort((a, b) => keyOf(a).localeCompare(keyOf(b))),
+    nodes: nodes.map(({ metadata }) => ({
+      name: metadata.name ?? '',
+      labels: new Map(Object.entries(metadata.labels ?? {})),
+    })),
+    // The last report of an agent with an expired Lease is old.
+    hosts: hosts.filter(({ name }) => leases?.silent.has(name) !== true),
+  };
+}
+
+/** Empty without KubeVirt; a missing permission is an error, as an empty list would look like success. @throws KubeError */
+async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[]> {
+  try {
+    return await readAll(...args);
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+}
+
+const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
+  `${namespace}/${name}`;
+
+/** Where it runs: `pods` has the node of each of its launchers, by the launcher's uid. */
+function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>) {
+  const { nodeName, activePods, phase } = vmi.status ?? {};
+  if (nodeName === undefined || phase !== 'Running') return undefined;
+  return { node: nodeName, pods: activePods ?? {}, pause: pauseOf(vmi) };
+}
+
+export type Verification = ReturnType<typeof verifyMasks>;
 /** The findings for one VM. Scripts get them in this form. */
-export interface VmFinding {
-  readonly namespace: string;
-  readonly name: string;
-  readonly kind: 'VirtualMachine' | 'VirtualMachineInstance';
-  readonly mask: string;
-  /** Nodes that could host it now, by name. */
-  readonly nodes: readonly string[];
-  /** Those of these nodes where `all` replaces the mask. */
-  readonly fallBack: readonly string[];
-  /** Nodes that it may run on and that cannot satisfy its mask. */
-  readonly refused: readonly { readonly node: string; readonly reason: string; readonly message: string }[];
-  /** Its node, and the state of its mask there, as in `plumbline explain`. */
-  readonly running?: (Cause & { readonly node: string; readonly verdict: Verdict }) | undefined;
-}
-
-export interface Verification {
-  readonly vms: readonly VmFinding[];
-  /** VMs that no node can host. */
-  readonly withoutNode: number;
-  /** Number of nodes, and number of nodes with a report. */
-  readonly nodes: number;
-  readonly reporting: number;
-}
+export type VmFinding = ReturnType<typeof findingOf>;
 
 /** Checks the mask of every VM against every node that the VM may run on. */
-export function verifyMasks({ vms, nodes, hosts }: VerifyFacts): Verification {
+export function verifyMasks({ vms, nodes, hosts }: VerifyFacts) {
   const byName = new Map(hosts.map((host) => [host.name, host]));
-  const surveyed = nodes.map(({ name, labels }) => surveyedNode(name, labels, byName.get(name)));
-  const found = vms.map((vm) => findingOf(vm, surveyed, byName));
+  const surveyed = nodes.map(({ name, labels }): SurveyedNode => {
+    const host = byName.get(name);
+    return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
+  });
+  const findings = vms.map((vm) => findingOf(vm, surveyed, byName));
   return {
-    vms: found,
-    withoutNode: found.filter((one) => one.nodes.length === 0).length,
+    vms: findings,
+    withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
     nodes: nodes.length,
+    /** Number of nodes with a report. */
     reporting: surveyed.filter(({ host }) => host !== undefined).length,
   };
 }
 
-function surveyedNode(name: string, labels: ReadonlyMap<string, string>, host: ReportedHost | undefined): SurveyedNode {
-  return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
-}
-
-function findingOf(vm: FoundVm, nodes: readonly SurveyedNode[], hosts: ReadonlyMap<string, ReportedHost>): VmFinding {
+function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: ReadonlyMap<string, ReportedHost>) {
   const verdicts = surveyMask(vm.masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
-  const refusals = verdicts.flatMap(({ node, verdict }) =>
-    verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
-  );
   return {
     namespace: vm.namespace,
     name: vm.name,
     kind: vm.kind,
     mask: vm.masked.maskRequest === undefined ? vm.text : formatMask(vm.masked.maskRequest.mask),
+    /** Nodes that could host it now, by name. */
     nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
-    fallBack: verdicts.flatMap(({ node, verdict }) => (hasFallenBack(verdict) ? [node] : [])),
-    refused: refusals,
+    /** Those of these nodes where `all` replaces the mask. */
+    fallBack: verdicts.flatMap(({ node, verdict }) => (verdict.fits && verdict.fellBack ? [node] : [])),
+    /** Nodes that it may run on and that cannot satisfy its mask. */
+    refused: verdicts.flatMap(({ node, verdict }) =>
+      verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
+    ),
     running: runningOf(vm, hosts),
   };
 }
 
-const hasFallenBack = (verdict: MaskFit): boolean => verdict.fits && verdict.fellBack;
-
-function runningOf(
-  { running, namespace, name, kind }: FoundVm,
-  hosts: ReadonlyMap<string, ReportedHost>,
-): VmFinding['running'] {
+/** Its node, and the state of its mask there, as in `plumbline explain`. */
+function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>) {
   if (running === undefined) return undefined;
   const { node, pods } = running;
   const said = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);

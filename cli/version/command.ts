@@ -6,7 +6,6 @@ interface VersionFlags {
   readonly output?: OutputFormat;
 }
 
-/** `plumbline version` */
 export function createCommand(): Command {
   const command = new Command('version')
     .description('Print the version of this command and of the Node.js that runs it.')

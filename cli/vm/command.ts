@@ -12,7 +12,6 @@ Examples:
 Exit status: 0 if every thread is on its CPUs and no VMs share CPUs, 1 if not, 3 if the agent cannot be
 reached, 4 if no agent runs on the node.`;
 
-/** `plumbline vm status` */
 export function createCommand(): Command {
   const status = new Command('status')
     .description(

@@ -1,9 +1,11 @@
+import { type OneVm, type VmStatus, vmStatus } from '../../model/agent-status.ts';
+import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
+import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { type OutputFormat, print } from '../support/output.ts';
-import { statusLines } from './lines.ts';
-import { vmStatusData } from './output.ts';
-import { fetchVmStatus, isInOrder } from './status.ts';
+import { groupBy } from '../support/lists.ts';
+import { numbersOf, type OutputFormat, print } from '../support/output.ts';
+import { tableLines } from '../support/terminal.ts';
 
 export interface StatusFlags extends AgentFlags {
   readonly output?: OutputFormat;
@@ -17,4 +19,78 @@ export async function run(node: string | undefined, { output, ...flags }: Status
     wide: () => statusLines(found, true),
   });
   process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
+}
+
+/** Output of `plumbline vm status -o json`: docs/schemas/vm-status.json. */
+export function vmStatusData({ vms, overlaps }: VmStatus) {
+  return {
+    vms: vms.map(({ state, container, housekeeping, threads, ...rest }) => ({
+      ...rest,
+      container: numbersOf(container),
+      verdict: state === null ? null : REASONS[maskReason(state)].verdict,
+      reason: state === null ? null : maskReason(state),
+      housekeeping: housekeeping === null ? null : numbersOf(housekeeping),
+      threads: threads.map(({ allowed, wanted, ...thread }) => ({
+        ...thread,
+        allowed: numbersOf(allowed),
+        wanted: wanted === null ? null : numbersOf(wanted),
+      })),
+    })),
+    overlaps: overlaps.map(({ vms: pair, cpus: list }) => ({ vms: pair, cpus: numbersOf(list) })),
+  };
+}
+
+/**
+ * The status for people: each VM with the state of its mask, and its threads with their wanted and actual CPUs.
+ * @param each one line for each thread; otherwise equal emulator threads share one
+ */
+export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
+  const lines = vms.flatMap((vm) => [...headLines(vm), ...threadLines(vm, each), '']);
+  if (vms.length === 0) lines.push('no VM on this node has a CPU mask or dedicated CPUs', '');
+  for (const { vms: pair, cpus } of overlaps) lines.push(`! ${pair[0]} and ${pair[1]} are both pinned to CPUs ${cpus}`);
+  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+}
+
+function headLines({ namespace, vmi, pid, container, mask, state, message, housekeeping, problems }: OneVm): string[] {
+  const place = pid === null ? 'QEMU is not running' : `pid ${pid}, container CPUs ${container}`;
+  const lines = [`${namespace}/${vmi}: ${place}`];
+  if (mask !== null) lines.push(`  CPU mask ${mask}: ${state ?? 'not checked yet'}${message ? `; ${message}` : ''}`);
+  else if (message !== null) lines.push(`  CPU mask: ${state}; ${message}`);
+  if (housekeeping !== null) lines.push(`  housekeeping on CPUs ${housekeeping}`);
+  return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
+}
+
+function threadLines({ threads }: OneVm, each: boolean): string[] {
+  if (threads.length === 0) return [];
+  const groups = groupBy(threads, ({ tid, role, allowed, wanted }) =>
+    each || role !== 'emulator' ? String(tid) : `${allowed} ${wanted}`,
+  );
+  const rows = [...groups.values()].map((group) => {
+    const { tid, name, role, allowed, wanted } = group[0]!;
+    const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
+    const verdict = wanted === null ? 'left alone' : wanted === allowed ? 'as wanted' : 'not moved yet';
+    return [...who, role, wanted ?? '-', allowed, verdict];
+  });
+  return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
+}
+
+/** @throws CliError if the agent cannot be reached, or does not manage VMs */
+export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
+  const absent = 'this agent does not manage VMs (--vm-pinning off, --mode dpu, or it is too old)';
+  return readPage(ask, '/vms', vmStatus, absent);
+}
+
+/** The state of a VM's mask from the agent's name for it, with the same reason as in `plumbline explain`. */
+export function maskReason(state: string): Reason {
+  if (state === 'pinned') return 'MaskApplied';
+  return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';
+}
+
+/** Whether every thread is on its CPUs, every mask is satisfied and no two VMs share CPUs. */
+export function isInOrder({ vms, overlaps }: VmStatus): boolean {
+  const isKept = ({ state, problems, threads }: OneVm) =>
+    (state === null || REASONS[maskReason(state)].verdict === 'ok') &&
+    problems.length === 0 &&
+    threads.every(({ allowed, wanted }) => wanted === null || allowed === wanted);
+  return overlaps.length === 0 && vms.every(isKept);
 }

@@ -1,36 +1,24 @@
-import { parseCpus } from './cpu-list.ts';
-import { marksOf } from './marks.ts';
-import type { Shape } from './shape.ts';
-import type { DpuState, NodeContent, Problem } from './wire.ts';
+import { parseCpus, type Shape } from './shape.ts';
+import type { DpuState, NodeContent, OwnerEntry, Problem } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
 /** Number of owners with a separate value; the last value stands for all others. */
-const MOST_OWNERS = 250;
+const MAX_OWNER_VALUES = 250;
 
-export interface NodeItem extends Omit<NodeContent, 'shape'> {
-  readonly name: string;
-  readonly shape: Shape | undefined;
-  /** For each owner, the number of its colour and letter, which stays the same while other owners come and go. */
-  readonly marks: readonly number[];
-  /** For each slot of the shape, the owner. */
-  readonly paint: Uint8Array;
-  /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
-  readonly padding: Uint8Array;
-  readonly freeCores: number;
-  /** Number of pods that own CPUs. */
-  readonly pods: number;
-}
+export type NodeItem = Readonly<ReturnType<typeof nodeItem>>;
 
 /** @param before the previous state of the same node */
 export function nodeItem(
   name: string,
   shape: Shape | undefined,
   content: NodeContent,
-  before?: Pick<NodeItem, 'owners' | 'marks'>,
-): NodeItem {
+  before?: Parameters<typeof marksOf>[1],
+) {
   const { owners, inFlight } = content;
+  /** For each slot of the shape, the owner. */
   const paint = new Uint8Array(shape?.slots.length ?? 0);
+  /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
   const padding = new Uint8Array(paint.length);
   if (shape !== undefined) {
     for (const slot of shape.reserved) paint[slot] = Paint.reserved;
@@ -38,7 +26,7 @@ export function nodeItem(
     for (const [, , cpus] of inFlight) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.inFlight;
     owners.forEach(([, , cpus, padded], index) => {
       const slots = slotsOf(shape, cpus);
-      for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MOST_OWNERS);
+      for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MAX_OWNER_VALUES);
       // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: the added CPUs are those at the end.
       if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
     });
@@ -51,6 +39,7 @@ export function nodeItem(
     paint,
     padding,
     freeCores: shape === undefined ? 0 : freeCoresOf(shape, paint),
+    /** Number of pods that own CPUs. */
     pods: new Set(owners.map(([pod]) => pod)).size,
   };
 }
@@ -86,3 +75,47 @@ export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
   dead: 'dead, as the node’s condition says',
   unknown: 'unknown: the node does not have the condition',
 };
+
+/** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */
+export const COLOURS = 6;
+
+/**
+ * The number of each owner's colour and letter. A pod keeps its own while others come and go, and its containers share
+ * it. A new pod gets the one derived from its name, so that it is the same on every page and, usually, on every node.
+ */
+export function marksOf(
+  owners: readonly OwnerEntry[],
+  before?: { readonly owners: readonly OwnerEntry[]; readonly marks: readonly number[] },
+): number[] {
+  const known = new Map(before?.owners.map(([pod], index) => [pod, before.marks[index]!]));
+  const pods = [...new Set(owners.map(([pod]) => pod))];
+  const marks = new Map(pods.flatMap((pod) => (known.has(pod) ? [[pod, known.get(pod)!] as const] : [])));
+  const used = new Set(marks.values());
+  // By name, because the order of a report has no meaning.
+  for (const pod of pods.filter((one) => !marks.has(one)).sort()) {
+    const mark = freeMark(hashOf(pod) % COLOURS, used);
+    used.add(mark);
+    marks.set(pod, mark);
+  }
+  return owners.map(([pod]) => marks.get(pod)!);
+}
+
+/**
+ * The preferred number if it is free, else another of the first colours, else the preferred colour with a later letter.
+ */
+function freeMark(wanted: number, used: ReadonlySet<number>): number {
+  for (let step = 0; step < COLOURS; step++) {
+    const mark = (wanted + step) % COLOURS;
+    if (!used.has(mark)) return mark;
+  }
+  let mark = wanted + COLOURS;
+  while (used.has(mark)) mark += COLOURS;
+  return mark;
+}
+
+/** FNV-1a */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
+  return hash;
+}

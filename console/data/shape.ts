@@ -1,51 +1,46 @@
-import { parseCpus } from './cpu-list.ts';
 import type { ShapeContent } from './wire.ts';
 
-/** One thread of a core, and its index among all threads of a node. */
-interface Slot {
-  readonly cpu: number;
-  /** Index of its core among all cores. */
-  readonly core: number;
+/** The CPUs of a list such as `0-3,8`, in its order. Ignores anything that is not a number. */
+export function parseCpus(list: string): number[] {
+  const cpus: number[] = [];
+  if (list === '') return cpus;
+  for (const part of list.split(',')) {
+    const dash = part.indexOf('-');
+    const first = Number(dash < 0 ? part : part.slice(0, dash));
+    const last = dash < 0 ? first : Number(part.slice(dash + 1));
+    for (let cpu = first; cpu <= last; cpu++) cpus.push(cpu);
+  }
+  return cpus;
 }
 
-interface ShapeCore {
-  /** Slots of its threads: `first` and the following ones. */
-  readonly first: number;
-  readonly threads: number;
-}
-
-export interface ShapeCell {
-  readonly id: number;
-  /** Indexes of its cores, from `firstCore`. */
-  readonly firstCore: number;
-  readonly cores: number;
-  /** Names of the physnets on this NUMA node, and whether the tunnel endpoint is there. */
-  readonly physnets: readonly string[];
-  readonly tunnel: boolean;
+/** The shortest list of some CPUs: `0-3,8`. */
+export function formatCpus(cpus: Iterable<number>): string {
+  const sorted = [...cpus].sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let at = 0; at < sorted.length; ) {
+    let end = at;
+    while (sorted[end + 1] === sorted[end]! + 1) end++;
+    parts.push(at === end ? String(sorted[at]) : `${sorted[at]}-${sorted[end]}`);
+    at = end + 1;
+  }
+  return parts.join(',');
 }
 
 /** The hardware of a node, with its threads in one row: NUMA node by NUMA node, core by core. */
-export interface Shape {
-  readonly content: ShapeContent;
-  readonly cells: readonly ShapeCell[];
-  readonly cores: readonly ShapeCore[];
-  readonly slots: readonly Slot[];
-  readonly slotOf: ReadonlyMap<number, number>;
-  readonly reserved: readonly number[];
-  readonly polled: readonly number[];
-  /** Networks whose NUMA node is unknown. */
-  readonly placeless: readonly string[];
-}
+export type Shape = ReturnType<typeof shapeOf>;
+export type ShapeCell = Shape['cells'][number];
 
-export function shapeOf(content: ShapeContent): Shape {
+export function shapeOf(content: ShapeContent) {
   const siblings = content.cores.map(parseCpus);
-  const slots: Slot[] = [];
-  const cores: ShapeCore[] = [];
+  /** The threads of all cores, each with the index of its core. */
+  const slots: { readonly cpu: number; readonly core: number }[] = [];
+  /** The slots of a core's threads are `first` and the following ones. */
+  const cores: { readonly first: number; readonly threads: number }[] = [];
   const networks = content.physnets.map(([name, cells]) => ({ name, cells: parseCpus(cells) }));
   const tunnel = parseCpus(content.tunnel ?? '');
   const cells = [...content.cells]
     .sort(([a], [b]) => a - b)
-    .map(([id, list]): ShapeCell => {
+    .map(([id, list]) => {
       const members = new Set(parseCpus(list));
       const own = siblings.filter(([first]) => first !== undefined && members.has(first));
       own.sort(([a = 0], [b = 0]) => a - b);
@@ -55,22 +50,28 @@ export function shapeOf(content: ShapeContent): Shape {
         for (const cpu of threads) slots.push({ cpu, core: cores.length - 1 });
       }
       const physnets = networks.filter((one) => one.cells.includes(id)).map(({ name }) => name);
+      /** `cores` is their number; their indexes follow `firstCore`. */
       return { id, firstCore, cores: own.length, physnets, tunnel: tunnel.includes(id) };
     });
   const slotOf = new Map(slots.map(({ cpu }, slot) => [cpu, slot]));
-  const known = (list: string | undefined) =>
-    parseCpus(list ?? '').flatMap((cpu) => {
-      const slot = slotOf.get(cpu);
-      return slot === undefined ? [] : [slot];
-    });
+  const slotsIn = (list = '') => parseCpus(list).flatMap((cpu) => slotOf.get(cpu) ?? []);
   return {
     content,
     cells,
     cores,
     slots,
     slotOf,
-    reserved: known(content.reserved),
-    polled: known(content.polled),
+    reserved: slotsIn(content.reserved),
+    polled: slotsIn(content.polled),
+    /** Networks whose NUMA node is unknown. */
     placeless: networks.filter((one) => one.cells.length === 0).map(({ name }) => name),
   };
+}
+
+/** The NUMA nodes of some slots. */
+export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCell[] {
+  const cores = [...own].map((slot) => slots[slot]!.core);
+  return cells.filter(({ firstCore, cores: count }) =>
+    cores.some((core) => core >= firstCore && core < firstCore + count),
+  );
 }

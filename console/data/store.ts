@@ -36,7 +36,7 @@ export class Store {
           break;
         case 'p':
           if (record.length === 2) this.pods.delete(record[1]);
-          else this.pods.set(record[1], podItem(record[1], record[2]));
+          else this.#takePod(record[1], record[2]);
           break;
         case 'r':
           if (record.length === 2) this.running.delete(record[1]);
@@ -57,6 +57,10 @@ export class Store {
     this.nodes.set(name, nodeItem(name, shape, content, this.nodes.get(name)));
   }
 
+  #takePod(uid: string, content: PodContent): void {
+    this.pods.set(uid, { ...content, uid, key: `${content.namespace}/${content.name}` });
+  }
+
   #shapeOf(content: ShapeContent): Shape {
     const key = JSON.stringify(content);
     const shape = this.#shapes.get(key) ?? shapeOf(content);
@@ -66,7 +70,3 @@ export class Store {
     return shape;
   }
 }
-
-const podItem = (uid: string, content: PodContent): PodItem => {
-  return { ...content, uid, key: `${content.namespace}/${content.name}` };
-};

@@ -27,10 +27,7 @@ export interface ShapeContent {
 
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
-export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
-type InFlightKind = 'nominated' | 'bound';
-/** The last transition of the DPU's condition, RFC 3339, and its message. */
-export type DpuSince = readonly [time: string, message: string];
+export type InFlightEntry = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];
 export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeContent {
@@ -38,7 +35,8 @@ export interface NodeContent {
   readonly shape?: ShapeContent | undefined;
   readonly problems: readonly Problem[];
   readonly dpu: DpuState;
-  readonly dpuSince?: DpuSince | undefined;
+  /** The last transition of the DPU's condition, RFC 3339, and its message. */
+  readonly dpuSince?: readonly [time: string, message: string] | undefined;
   readonly owners: readonly OwnerEntry[];
   readonly inFlight: readonly InFlightEntry[];
   readonly resources: readonly (readonly [resource: string, text: string])[];

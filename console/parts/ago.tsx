@@ -1,5 +1,4 @@
 import { signal } from '@preact/signals';
-import { timeText } from '../state/time-text.ts';
 
 /** Milliseconds since 1970, updated every five seconds, which is often enough for ages. */
 const now = signal(Date.now());
@@ -22,4 +21,15 @@ function inWords(seconds: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
   return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** `2026-05-04 12:00:00 +02:00`, in the time zone of the browser; unchanged if the text is not a time. */
+export function timeText(time: string): string {
+  const millis = Date.parse(time);
+  if (Number.isNaN(millis)) return time;
+  const minutesAhead = -new Date(millis).getTimezoneOffset();
+  const local = new Date(millis + minutesAhead * 60_000).toISOString().slice(0, 19).replace('T', ' ');
+  const two = (value: number) => String(Math.trunc(value)).padStart(2, '0');
+  const size = Math.abs(minutesAhead);
+  return `${local} ${minutesAhead < 0 ? '−' : '+'}${two(size / 60)}:${two(size % 60)}`;
 }

@@ -1,8 +1,6 @@
 import { hashOf, route } from '../state/route.ts';
 import { totals, vmsToLookAt, waiting } from '../state/state.ts';
-import { Announcer } from './announcer.tsx';
-import { Banner } from './banner.tsx';
-import { Header } from './header.tsx';
+import { Announcer, Banner, Header } from './header.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeList } from './node-list.tsx';
 import { PodDetail } from './pod-detail.tsx';

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import type { Verdict } from '../data/wire.ts';
 import { go, hashOf, type Route } from '../state/route.ts';
 
 export interface DetailProps {
@@ -39,5 +40,37 @@ export function Detail({ title, kind, back, children }: DetailProps) {
       </header>
       {children}
     </article>
+  );
+}
+
+export type Fact = readonly [term: string, value: ComponentChildren];
+
+export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(([term, value]) => (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const LOOK: Readonly<Record<Verdict, string>> = {
+  ok: 'badge is-good',
+  stopped: 'badge is-stopped',
+  waiting: 'badge is-waiting',
+  degraded: 'badge is-waiting',
+  broken: 'badge is-bad',
+};
+
+/** The state of a VM, in the same word as every output of Plumbline. */
+export function VerdictBadge({ verdict, reason }: { readonly verdict: Verdict; readonly reason: string }) {
+  return (
+    <span class={LOOK[verdict]} title={reason}>
+      {verdict === 'ok' ? 'ok' : `${verdict}: ${reason}`}
+    </span>
   );
 }

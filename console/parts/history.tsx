@@ -1,7 +1,6 @@
 import type { History as Found, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
-import { timeText } from '../state/time-text.ts';
-import { Ago } from './ago.tsx';
+import { Ago, timeText } from './ago.tsx';
 
 const REFRESH = 30_000;
 const FIRST = 12;

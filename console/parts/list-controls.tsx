@@ -1,6 +1,6 @@
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import type { ListQuery } from '../data/query-text.ts';
+import type { ListQuery } from '../data/node-list.ts';
 import type { Column } from './virtual-grid.tsx';
 
 export interface ListControlsProps<Sort extends string, Filter extends string> {

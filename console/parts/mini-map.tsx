@@ -14,15 +14,7 @@ const MOST = { height: 42, thread: 8, wideThread: 13 };
 /** Width of a map in pixels. */
 export const MapWidth = { usual: 330, wide: 820 } as const;
 
-interface Layout {
-  readonly width: number;
-  readonly height: number;
-  /** Size of a thread in pixels. */
-  readonly scale: number;
-  /** Position of each slot. */
-  readonly x: Float32Array;
-  readonly y: Float32Array;
-}
+type Layout = ReturnType<typeof arranged>;
 
 function layoutOf(shape: Shape, most: number): Layout {
   const widest = shape.cells.reduce((most, { cores }) => Math.max(most, cores), 1);
@@ -36,7 +28,8 @@ function layoutOf(shape: Shape, most: number): Layout {
 }
 
 /** NUMA nodes side by side, their cores in rows, the threads of a core below each other. */
-function arranged(shape: Shape, line: number, most: number): Layout {
+function arranged(shape: Shape, line: number, most: number) {
+  /** Position of each slot. */
   const x = new Float32Array(shape.slots.length);
   const y = new Float32Array(shape.slots.length);
   const tall = shape.cores.reduce((most, { threads }) => Math.max(most, threads), 1);
@@ -57,6 +50,7 @@ function arranged(shape: Shape, line: number, most: number): Layout {
   const width = Math.max(1, left - CELL_GAP);
   // A large map uses the available height; a small one was chosen by its height.
   const tallest = most === MapWidth.wide ? Math.min(MOST.wideThread, MOST.height / height) : MOST.thread;
+  /** `scale` is the size of a thread in pixels. */
   return { width, height, scale: Math.min(tallest, most / width), x, y };
 }
 
@@ -86,15 +80,16 @@ export function MiniMap({ node, width: most }: { readonly node: NodeItem; readon
 function pathsOf(node: NodeItem, { x, y }: Layout): [string, string][] {
   const { paint, padding } = node;
   const paths = new Map<string, string>();
-  const add = (name: string, piece: string) => paths.set(name, (paths.get(name) ?? '') + piece);
+  /** Drawn last. */
+  let hatch = '';
   for (let slot = 0; slot < paint.length; slot++) {
-    const [left, top] = [x[slot]!, y[slot]!];
-    add(paintName(node, paint[slot]!), `M${fixed(left)} ${fixed(top)}h${SIDE}v${SIDE}h-${SIDE}z`);
-    if (padding[slot] === 1) add('hatch', `M${fixed(left)} ${fixed(top + SIDE)}l${SIDE}-${SIDE}`);
+    const left = x[slot]!;
+    const top = y[slot]!;
+    const name = paintName(node, paint[slot]!);
+    paths.set(name, `${paths.get(name) ?? ''}M${fixed(left)} ${fixed(top)}h${SIDE}v${SIDE}h-${SIDE}z`);
+    if (padding[slot] === 1) hatch += `M${fixed(left)} ${fixed(top + SIDE)}l${SIDE}-${SIDE}`;
   }
-  const hatch = paths.get('hatch');
-  paths.delete('hatch');
-  return [...paths, ...(hatch === undefined ? [] : [['hatch', hatch] as [string, string]])];
+  return hatch === '' ? [...paths] : [...paths, ['hatch', hatch]];
 }
 
 function fixed(value: number): string {

@@ -1,15 +1,12 @@
-import { formatCpus } from '../data/cpu-list.ts';
 import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, slotsOf } from '../data/node.ts';
-import type { Shape } from '../data/shape.ts';
+import { cellsOf, formatCpus, type Shape } from '../data/shape.ts';
 import type { Problem, SwitchPicture } from '../data/wire.ts';
 import { type Answer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
-import { timeText } from '../state/time-text.ts';
-import { Ago } from './ago.tsx';
+import { Ago, timeText } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
-import { Detail } from './detail.tsx';
-import { Facts } from './facts.tsx';
+import { Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
@@ -125,23 +122,17 @@ function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shap
               </th>
               <td class="cpus">{formatCpus(slots.map((slot) => shape.slots[slot]!.cpu))}</td>
               <td class="number">{new Set(slots.map((slot) => shape.slots[slot]!.core)).size}</td>
-              <td class="number">{cellsOf(shape, slots).join(', ')}</td>
+              <td class="number">
+                {cellsOf(shape, slots)
+                  .map(({ id }) => id)
+                  .join(', ')}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
   );
-}
-
-function cellsOf({ cells, slots }: Shape, own: readonly number[]): number[] {
-  const cores = new Set(own.map((slot) => slots[slot]!.core));
-  return cells
-    .filter(({ firstCore, cores: count }) => {
-      for (let core = firstCore; core < firstCore + count; core++) if (cores.has(core)) return true;
-      return false;
-    })
-    .map(({ id }) => id);
 }
 
 function NodeFacts({ node: { shape, dpu, problems, resources } }: { readonly node: NodeItem }) {

@@ -1,10 +1,9 @@
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
-import { nodeQuery } from '../state/queries.ts';
-import { go, route } from '../state/route.ts';
-import { order, ready, totals } from '../state/state.ts';
-import { wide } from '../state/width.ts';
+import { go, nodeQuery, route } from '../state/route.ts';
+import { order, totals } from '../state/state.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
@@ -16,8 +15,6 @@ const FILTERS: Readonly<Record<NodeFilter, string>> = {
   'in-flight': 'VMs in flight',
   dpu: 'With a DPU',
 };
-
-const ROW = 58;
 
 /** Every node as a row with its CPU map, with search and order; only visible rows are rendered. */
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
@@ -38,14 +35,12 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
       <VirtualGrid
         label="Nodes"
         columns={columns()}
-        count={nodes.length}
-        rowHeight={ROW}
-        keyOf={(index) => nodes[index]?.name ?? ''}
-        cells={(index) => cellsOf(nodes[index], width)}
-        chosen={nodes.findIndex(({ name }) => name === chosen)}
-        onChoose={(index) => go({ list: 'nodes', chosen: nodes[index]?.name ?? '' })}
-        busy={!ready.value}
-        empty={ready.value ? <Empty /> : 'Loading …'}
+        items={nodes}
+        keyOf={({ name }) => name}
+        cells={(node) => cellsOf(node, width)}
+        isChosen={({ name }) => name === chosen}
+        onChoose={({ name }) => go({ list: 'nodes', chosen: name })}
+        empty={<Empty />}
       />
     </>
   );
@@ -98,8 +93,7 @@ function columns(): readonly Column[] {
   ];
 }
 
-function cellsOf(node: NodeItem | undefined, width: number): readonly ComponentChildren[] {
-  if (node === undefined) return [];
+function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
   const { name, shape, freeCores, pods, inFlight: held } = node;
   return [
     <>
@@ -150,3 +144,11 @@ function State({ node: { problems, dpu } }: { readonly node: NodeItem }) {
   }
   return <span class="badge is-good">{dpu === '' ? 'well' : `DPU ${dpu}`}</span>;
 }
+
+const media = matchMedia('(width > 1500px)');
+
+/** Whether there is room for large maps in the list. */
+export const wide = signal(media.matches);
+media.addEventListener('change', ({ matches }) => {
+  wide.value = matches;
+});

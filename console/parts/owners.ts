@@ -1,5 +1,4 @@
-import { COLOURS } from '../data/marks.ts';
-import { type NodeItem, Paint, slotsOf } from '../data/node.ts';
+import { COLOURS, type NodeItem, Paint, slotsOf } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
@@ -19,50 +18,24 @@ export function markOf({ marks }: Pick<NodeItem, 'marks'>, paint: number): strin
   return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
 }
 
-/** The owners of a node's CPUs, in the order of the report. */
-export interface OwnerRow {
-  readonly paint: number;
-  readonly who: string;
-  readonly about: string;
-  readonly slots: readonly number[];
-  /** Of these, the CPUs that were added for whole cores. */
-  readonly padded: readonly number[];
-}
-
-export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
-  const { owners, inFlight: held, paint, padding } = node;
+/** The owners of a node's CPUs, in the order of the report. `padded` are the slots that were added for whole cores. */
+export function ownersOf({ owners, inFlight, paint, padding }: NodeItem, shape: Shape) {
+  const row = (kind: number, who: string, about: string, slots: readonly number[]) => {
+    return { paint: kind, who, about, slots, padded: slots.filter((slot) => padding[slot] === 1) };
+  };
   const painted = (kind: number) => [...paint.keys()].filter((slot) => paint[slot] === kind);
-  const inFlight = { nominated: 'nominated', bound: 'bound, about to start' } as const;
-  const rows: OwnerRow[] = [
-    ...owners.map(([pod, container, cpus], index): OwnerRow => {
-      const slots = slotsOf(shape, cpus);
-      const padded = slots.filter((slot) => padding[slot] === 1);
-      return { paint: Paint.owner + index, who: pod, about: container === 'compute' ? '' : container, slots, padded };
-    }),
-    ...held.map(
-      ([pod, kind, cpus]): OwnerRow => ({
-        paint: Paint.inFlight,
-        who: pod,
-        about: cpus === '' ? `${inFlight[kind]}; its CPUs are not predicted` : inFlight[kind],
-        slots: slotsOf(shape, cpus),
-        padded: [],
-      }),
+  const states = { nominated: 'nominated', bound: 'bound, about to start' } as const;
+  const rows = [
+    ...owners.map(([pod, container, cpus], index) =>
+      row(Paint.owner + index, pod, container === 'compute' ? '' : container, slotsOf(shape, cpus)),
     ),
-    {
-      paint: Paint.polled,
-      who: 'Open vSwitch',
-      about: 'poll mode drivers',
-      slots: painted(Paint.polled),
-      padded: [],
-    },
-    { paint: Paint.reserved, who: 'the system', about: 'reserved', slots: painted(Paint.reserved), padded: [] },
-    {
-      paint: Paint.free,
-      who: 'no owner',
-      about: 'free: the shared pool, where Open vSwitch may also run',
-      slots: painted(Paint.free),
-      padded: [],
-    },
+    ...inFlight.map(([pod, kind, cpus]) => {
+      const about = cpus === '' ? `${states[kind]}; its CPUs are not predicted` : states[kind];
+      return { ...row(Paint.inFlight, pod, about, slotsOf(shape, cpus)), padded: [] };
+    }),
+    row(Paint.polled, 'Open vSwitch', 'poll mode drivers', painted(Paint.polled)),
+    row(Paint.reserved, 'the system', 'reserved', painted(Paint.reserved)),
+    row(Paint.free, 'no owner', 'free: the shared pool, where Open vSwitch may also run', painted(Paint.free)),
   ];
   return rows.filter(({ paint: kind, slots }) => slots.length > 0 || kind === Paint.inFlight);
 }

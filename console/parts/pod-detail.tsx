@@ -1,11 +1,13 @@
+import { useState } from 'preact/hooks';
 import type { PodItem } from '../data/store.ts';
+import type { Explanation } from '../data/wire.ts';
+import { useAnswer } from '../state/ask.ts';
+import { hashOf } from '../state/route.ts';
 import { changes, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
-import { Detail } from './detail.tsx';
-import { type Fact, Facts } from './facts.tsx';
+import { Detail, type Fact, Facts } from './detail.tsx';
 import { History } from './history.tsx';
-import { NodeByNode } from './node-by-node.tsx';
-import { wantsOf, whyOf } from './waiting-list.tsx';
+import { wantsOf } from './waiting-list.tsx';
 
 /** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
@@ -18,7 +20,7 @@ export function PodDetail({ name }: { readonly name: string }) {
         <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
       ) : (
         <>
-          <p class="problem">{whyOf(pod)}</p>
+          <p class="problem">{pod.text}</p>
           <Facts facts={factsOf(pod)} />
         </>
       )}
@@ -39,4 +41,100 @@ function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
     ['Wants', wantsOf(pod)],
     ...(since === undefined ? [] : [['Waits for', <Ago key="since" time={since} />] as const]),
   ];
+}
+
+export interface NodeByNodeProps {
+  /** namespace/name. */
+  readonly pod: string;
+  /** The scheduler's last message: a change of it repeats the request. */
+  readonly reason: string | undefined;
+  readonly gone: boolean;
+}
+
+const REFRESH_MILLISECONDS = 30_000;
+
+/** The extender's answer for the pod on each node, requested when it is visible. */
+export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
+  const url = gone ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
+  const answer = useAnswer<Explanation>(url, REFRESH_MILLISECONDS, reason);
+  if (gone && answer === undefined) return null;
+  return (
+    <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
+      <h3 id="node-by-node">Node by node, now</h3>
+      {answer === undefined && <p class="about">Asking the extender about every node …</p>}
+      {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
+      {answer !== undefined && 'found' in answer && <LastCall found={answer.found} />}
+      {answer !== undefined && 'found' in answer && <Groups found={answer.found} />}
+    </section>
+  );
+}
+
+function LastCall({ found: { lastCall, reserved: promised } }: { readonly found: Explanation }) {
+  if (lastCall === undefined) return null;
+  const { time, offered, passed } = lastCall;
+  return (
+    <p class="about">
+      The scheduler last asked <Ago time={time} /> ago: it offered {offered.toLocaleString('en')}{' '}
+      {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} would take it.
+      {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
+    </p>
+  );
+}
+
+function Groups({ found }: { readonly found: Explanation }) {
+  const all = found.nodes.length;
+  if (all === 0) return <p>The extender does not know any node.</p>;
+  return (
+    <ol class="groups">
+      {found.groups.map((group, index) => (
+        <li key={group.text}>
+          <details open={index === 0}>
+            <summary>
+              <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{group.nodes.toLocaleString('en')}</span>
+              <span class="group-text">
+                {group.text}
+                {group.missing !== undefined && <span class="about">the closest lacks {group.missing}</span>}
+              </span>
+              <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
+            </summary>
+            <GroupNodes found={found} index={index} />
+          </details>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const SHOWN = 40;
+
+function GroupNodes({ found, index }: { readonly found: Explanation; readonly index: number }) {
+  const [text, setText] = useState('');
+  const own = found.nodes.filter(([, group]) => group === index);
+  const matching = own.filter(([node]) => node.includes(text.trim()));
+  return (
+    <>
+      {own.length > SHOWN && (
+        <label class="search">
+          <span class="unseen">Search these nodes</span>
+          <input
+            type="search"
+            placeholder={`Search ${own.length.toLocaleString('en')} nodes`}
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </label>
+      )}
+      <ul class="group-nodes">
+        {matching.slice(0, SHOWN).map(([node, , detail]) => (
+          <li key={node}>
+            <a href={hashOf({ list: 'nodes', chosen: node })}>{node}</a>
+            {detail !== '' && <span class="about">{detail}</span>}
+          </li>
+        ))}
+      </ul>
+      {matching.length > SHOWN && (
+        <p class="about">and {(matching.length - SHOWN).toLocaleString('en')} more; search to narrow the list</p>
+      )}
+    </>
+  );
 }

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { NodeFilter } from '../data/node-list.ts';
-import { nodeQuery, vmQuery } from '../state/queries.ts';
-import { go } from '../state/route.ts';
+import { go, nodeQuery, vmQuery } from '../state/route.ts';
 import { totals, vmsToLookAt, waiting } from '../state/state.ts';
 
 /** The cluster in five numbers, each with a link to the items that it counts. */

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/a11y/useSemanticElements: rows of a table cannot be placed one by one; a grid of roles is what ARIA has for it
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { ready } from '../state/state.ts';
 
 export interface Column {
   readonly key: string;
@@ -9,20 +10,20 @@ export interface Column {
   readonly sorted?: 'ascending' | 'descending';
 }
 
-export interface VirtualGridProps {
+interface VirtualGridProps<Item> {
   readonly label: string;
   readonly columns: readonly Column[];
-  readonly count: number;
-  /** Height of every row in pixels; equal heights give the position of rows that are not rendered. */
-  readonly rowHeight: number;
-  readonly keyOf: (index: number) => string | number;
-  readonly cells: (index: number) => readonly ComponentChildren[];
-  readonly chosen: number;
-  readonly onChoose: (index: number) => void;
-  readonly busy: boolean;
+  readonly items: readonly Item[];
+  readonly keyOf: (item: Item) => string;
+  readonly cells: (item: Item) => readonly ComponentChildren[];
+  readonly isChosen: (item: Item) => boolean;
+  readonly onChoose: (item: Item) => void;
   /** Shown if there are no rows. */
   readonly empty: ComponentChildren;
 }
+
+/** Of every row: equal heights give the position of rows that are not rendered. */
+const ROW_HEIGHT_PIXELS = 58;
 
 /** Number of rows to render above and below the visible ones, so that scrolling finds them ready. */
 const SPARE = 6;
@@ -31,13 +32,16 @@ const SPARE = 6;
  * A list of any length that only renders its visible rows. The list is one stop of the Tab key; arrows, Page Up and
  * Down, Home and End move between rows, and Enter selects. Screen readers get the row's number and the total.
  */
-export function VirtualGrid(props: VirtualGridProps) {
-  const { label, columns, count, rowHeight, keyOf, cells, chosen, onChoose, busy, empty } = props;
+export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
+  const { label, columns, items, keyOf, cells, isChosen, onChoose, empty } = props;
+  const count = items.length;
+  const chosen = items.findIndex(isChosen);
   const id = useId();
   const grid = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [at, setAt] = useState(0);
   const active = Math.min(at, count - 1);
+  const activeItem = items[active];
 
   useLayoutEffect(() => {
     const element = grid.current;
@@ -60,14 +64,14 @@ export function VirtualGrid(props: VirtualGridProps) {
     setAt(index);
     const element = grid.current;
     if (element === null) return;
-    const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
+    const [top, bottom] = [index * ROW_HEIGHT_PIXELS, (index + 1) * ROW_HEIGHT_PIXELS];
     const head = element.querySelector<HTMLElement>('.grid-head')?.offsetHeight ?? 0;
     if (top < element.scrollTop) element.scrollTop = top;
     else if (bottom > element.scrollTop + element.clientHeight - head) {
       element.scrollTop = bottom - element.clientHeight + head;
     }
   };
-  const page = Math.max(1, Math.floor(view.height / rowHeight) - 2);
+  const page = Math.max(1, Math.floor(view.height / ROW_HEIGHT_PIXELS) - 2);
   const keys: Readonly<Record<string, () => void>> = {
     ArrowDown: () => moveTo(active + 1),
     ArrowUp: () => moveTo(active - 1),
@@ -75,8 +79,8 @@ export function VirtualGrid(props: VirtualGridProps) {
     PageUp: () => moveTo(active - page),
     Home: () => moveTo(0),
     End: () => moveTo(count - 1),
-    Enter: () => active >= 0 && onChoose(active),
-    ' ': () => active >= 0 && onChoose(active),
+    Enter: () => activeItem && onChoose(activeItem),
+    ' ': () => activeItem && onChoose(activeItem),
   };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
     const act = event.target === event.currentTarget ? keys[event.key] : undefined;
@@ -85,11 +89,12 @@ export function VirtualGrid(props: VirtualGridProps) {
     act();
   };
 
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE);
-  const drawn = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
+  const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT_PIXELS) - SPARE);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT_PIXELS) + SPARE);
+  const indexes = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
   // Screen readers need the active row, wherever the list was scrolled to.
-  if (active >= 0 && (active < first || active >= last)) drawn.push(active);
+  if (active >= 0 && (active < first || active >= last)) indexes.push(active);
+  const drawn = indexes.map((index) => ({ index, item: items[index]! }));
 
   return (
     <div
@@ -99,47 +104,30 @@ export function VirtualGrid(props: VirtualGridProps) {
       aria-label={label}
       aria-rowcount={count + 1}
       aria-colcount={columns.length}
-      aria-busy={busy}
-      aria-activedescendant={active >= 0 ? `${id}-${keyOf(active)}` : undefined}
+      aria-busy={!ready.value}
+      aria-activedescendant={activeItem && `${id}-${keyOf(activeItem)}`}
       tabIndex={0}
       onKeyDown={onKeyDown}
     >
-      <div role="rowgroup" class="grid-head">
-        <div role="row" class="row" aria-rowindex={1} tabIndex={-1}>
-          {columns.map(({ key, title, onSort, sorted }) => (
-            <div key={key} role="columnheader" class={`cell cell-${key}`} aria-sort={sorted} tabIndex={-1}>
-              {onSort ? (
-                <button type="button" onClick={onSort}>
-                  {title}
-                  <span class="sort-mark" aria-hidden="true">
-                    {sorted === undefined ? '↕' : sorted === 'ascending' ? '↑' : '↓'}
-                  </span>
-                </button>
-              ) : (
-                title
-              )}
-            </div>
-          ))}
-        </div>
-      </div>
-      <div role="rowgroup" class="grid-body" style={{ height: `${count * rowHeight}px` }}>
-        {drawn.map((index) => (
+      <Head columns={columns} />
+      <div role="rowgroup" class="grid-body" style={{ height: `${count * ROW_HEIGHT_PIXELS}px` }}>
+        {drawn.map(({ index, item }) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the grid itself takes the keys
           <div
-            key={keyOf(index)}
-            id={`${id}-${keyOf(index)}`}
+            key={keyOf(item)}
+            id={`${id}-${keyOf(item)}`}
             role="row"
             class={index === active ? 'row is-active' : 'row'}
             tabIndex={-1}
             aria-rowindex={index + 2}
             aria-selected={index === chosen}
-            style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
+            style={{ transform: `translateY(${index * ROW_HEIGHT_PIXELS}px)`, height: `${ROW_HEIGHT_PIXELS}px` }}
             onClick={() => {
               setAt(index);
-              onChoose(index);
+              onChoose(item);
             }}
           >
-            {cells(index).map((content, column) => (
+            {cells(item).map((content, column) => (
               <div key={columns[column]?.key} role="gridcell" class={`cell cell-${columns[column]?.key}`} tabIndex={-1}>
                 {content}
               </div>
@@ -149,10 +137,33 @@ export function VirtualGrid(props: VirtualGridProps) {
         {count === 0 && (
           <div role="row" class="row is-empty" tabIndex={-1}>
             <div role="gridcell" class="cell" tabIndex={-1}>
-              {empty}
+              {ready.value ? empty : 'Loading …'}
             </div>
           </div>
         )}
+      </div>
+    </div>
+  );
+}
+
+function Head({ columns }: { readonly columns: readonly Column[] }) {
+  return (
+    <div role="rowgroup" class="grid-head">
+      <div role="row" class="row" aria-rowindex={1} tabIndex={-1}>
+        {columns.map(({ key, title, onSort, sorted }) => (
+          <div key={key} role="columnheader" class={`cell cell-${key}`} aria-sort={sorted} tabIndex={-1}>
+            {onSort ? (
+              <button type="button" onClick={onSort}>
+                {title}
+                <span class="sort-mark" aria-hidden="true">
+                  {sorted === undefined ? '↕' : sorted === 'ascending' ? '↑' : '↓'}
+                </span>
+              </button>
+            ) : (
+              title
+            )}
+          </div>
+        ))}
       </div>
     </div>
   );

@@ -1,13 +1,11 @@
-import { formatCpus, parseCpus } from '../data/cpu-list.ts';
 import { slotsOf } from '../data/node.ts';
+import { cellsOf, formatCpus, parseCpus } from '../data/shape.ts';
 import type { VmItem } from '../data/vm-list.ts';
 import { hashOf } from '../state/route.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
-import { Detail } from './detail.tsx';
-import { Facts } from './facts.tsx';
+import { Detail, Facts, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
-import { VerdictBadge } from './verdict.tsx';
 
 /** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
@@ -32,49 +30,38 @@ export function VmDetail({ name }: { readonly name: string }) {
   );
 }
 
+const TEXT_CLASS = {
+  ok: 'about',
+  stopped: 'about',
+  waiting: 'problem is-mild',
+  degraded: 'problem is-mild',
+  broken: 'problem',
+} as const;
+
 function Place({ vm }: { readonly vm: VmItem }) {
   const node = store.nodes.get(vm.node);
   const shape = node?.shape;
   const cpus = vm.containers.flatMap(([, list]) => parseCpus(list));
   const slots = new Set(shape ? slotsOf(shape, formatCpus(cpus)) : []);
   const cores = new Set([...slots].map((slot) => shape?.slots[slot]?.core));
-  const cells = (shape?.cells ?? []).filter(({ firstCore, cores: count }) =>
-    [...cores].some((core) => core !== undefined && core >= firstCore && core < firstCore + count),
-  );
+  const cells = shape ? cellsOf(shape, slots) : [];
   const padding = vm.containers.reduce((sum, [, , padded]) => sum + padded, 0);
-  const facts: (readonly [string, string])[] = [
-    ...(cpus.length > 0
-      ? ([
-          ['Dedicated CPUs', `${cpus.length}: ${formatCpus(cpus)}`],
-          ['Cores', `${cores.size}${padding > 0 ? `, including ${padding} CPU added for whole cores` : ''}`],
-          ['NUMA node', cells.map(({ id }) => id).join(', ') || 'unknown'],
-          [
-            'Networks there',
-            cells.flatMap(({ physnets, tunnel }) => [...physnets, ...(tunnel ? ['tunnel'] : [])]).join(', ') || 'none',
-          ],
-        ] as const)
-      : []),
-    ...(vm.mask === '' ? [] : ([['CPU mask', vm.mask]] as const)),
-  ];
+  const networks = cells.flatMap(({ physnets, tunnel }) => [...physnets, ...(tunnel ? ['tunnel'] : [])]);
+  const facts: [string, string][] = [];
+  if (cpus.length > 0) {
+    facts.push(['Dedicated CPUs', `${cpus.length}: ${formatCpus(cpus)}`]);
+    facts.push(['Cores', `${cores.size}${padding > 0 ? `, including ${padding} CPU added for whole cores` : ''}`]);
+    facts.push(['NUMA node', cells.map(({ id }) => id).join(', ') || 'unknown']);
+    facts.push(['Networks there', networks.join(', ') || 'none']);
+  }
+  if (vm.mask !== '') facts.push(['CPU mask', vm.mask]);
   return (
     <>
       <p class="state">
         <VerdictBadge verdict={vm.verdict} reason={vm.reason} /> on{' '}
         <a href={hashOf({ list: 'nodes', chosen: vm.node })}>{vm.node}</a>
       </p>
-      {vm.text !== '' && (
-        <p
-          class={
-            vm.verdict === 'ok' || vm.verdict === 'stopped'
-              ? 'about'
-              : vm.verdict === 'broken'
-                ? 'problem'
-                : 'problem is-mild'
-          }
-        >
-          {vm.text}
-        </p>
-      )}
+      {vm.text !== '' && <p class={TEXT_CLASS[vm.verdict]}>{vm.text}</p>}
       <Facts facts={facts} />
       {node && shape && cells.length > 0 && (
         <div class="where">

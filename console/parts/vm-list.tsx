@@ -1,10 +1,9 @@
-import { formatCpus, parseCpus } from '../data/cpu-list.ts';
+import { formatCpus, parseCpus } from '../data/shape.ts';
 import { cpuCount, type VmFilter, type VmItem } from '../data/vm-list.ts';
-import { vmQuery } from '../state/queries.ts';
-import { go } from '../state/route.ts';
-import { foundVms, ready, vms } from '../state/state.ts';
+import { go, vmQuery } from '../state/route.ts';
+import { foundVms, vms } from '../state/state.ts';
+import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
-import { VerdictBadge } from './verdict.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<VmFilter, string>> = {
@@ -12,8 +11,6 @@ const FILTERS: Readonly<Record<VmFilter, string>> = {
   attention: 'Need attention',
   mask: 'With a CPU mask',
 };
-
-const ROW = 58;
 
 /** All running VMs with dedicated CPUs or a CPU mask; those that need attention come first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
@@ -31,14 +28,12 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
       <VirtualGrid
         label="Running VMs"
         columns={columns()}
-        count={found.length}
-        rowHeight={ROW}
-        keyOf={(index) => found[index]?.key ?? ''}
-        cells={(index) => cellsOf(found[index])}
-        chosen={chosen === undefined ? -1 : found.findIndex(({ name }) => name === chosen)}
-        onChoose={(index) => go({ list: 'vms', chosen: found[index]?.name ?? '' })}
-        busy={!ready.value}
-        empty={ready.value ? <Empty /> : 'Loading …'}
+        items={found}
+        keyOf={({ key }) => key}
+        cells={cellsOf}
+        isChosen={({ name }) => name === chosen}
+        onChoose={({ name }) => go({ list: 'vms', chosen: name })}
+        empty={<Empty />}
       />
     </>
   );
@@ -63,8 +58,7 @@ function columns(): readonly Column[] {
   ];
 }
 
-function cellsOf(vm: VmItem | undefined) {
-  if (vm === undefined) return ['…', '', '', ''];
+function cellsOf(vm: VmItem) {
   const [namespace = '', ...rest] = vm.name.split('/');
   const count = cpuCount(vm);
   return [

@@ -1,6 +1,6 @@
 import type { PodItem } from '../data/store.ts';
 import { go } from '../state/route.ts';
-import { ready, waiting } from '../state/state.ts';
+import { waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
 
@@ -11,29 +11,23 @@ const COLUMNS = [
   { key: 'why', title: 'Why' },
 ] as const;
 
-const ROW = 58;
-
 /** Pods without a node, or that cannot start on their node; the longest waiting first. */
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
-  const pods = waiting.value;
   return (
     <VirtualGrid
       label="Waiting VMs and pods"
       columns={COLUMNS}
-      count={pods.length}
-      rowHeight={ROW}
-      keyOf={(index) => pods[index]?.uid ?? ''}
-      cells={(index) => cellsOf(pods[index])}
-      chosen={pods.findIndex(({ key }) => key === chosen)}
-      onChoose={(index) => go({ list: 'waiting', chosen: pods[index]?.key ?? '' })}
-      busy={!ready.value}
-      empty={ready.value ? 'Nothing is waiting: every VM has a node.' : 'Loading …'}
+      items={waiting.value}
+      keyOf={({ uid }) => uid}
+      cells={cellsOf}
+      isChosen={({ key }) => key === chosen}
+      onChoose={({ key }) => go({ list: 'waiting', chosen: key })}
+      empty="Nothing is waiting: every VM has a node."
     />
   );
 }
 
-function cellsOf(pod: PodItem | undefined) {
-  if (pod === undefined) return [];
+function cellsOf(pod: PodItem) {
   const { namespace, name, vm, since } = pod;
   return [
     <>
@@ -46,7 +40,7 @@ function cellsOf(pod: PodItem | undefined) {
     since === undefined ? '' : <Ago key="since" time={since} />,
     wantsOf(pod),
     <span key="why" class="why">
-      {whyOf(pod)}
+      {pod.text}
     </span>,
   ];
 }
@@ -57,9 +51,4 @@ export function wantsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | '
     cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,
     ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
-}
-
-/** The text of `plumbline explain`. */
-export function whyOf({ text }: PodItem): string {
-  return text ?? '';
 }

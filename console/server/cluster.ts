@@ -3,42 +3,27 @@ import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
-import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
-import type { NodeFacts } from '../../model/report/check.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
-import { createLeader, LEADER_LEASE, type LeaseSpec } from './leader.ts';
-import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
-import { type ShownPod, shownPod, watchedPod } from './pods.ts';
+import { pausedInstance, type ShownPod, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
-
-/** The parts of a Node that the page shows. */
-interface ShownNode extends NodeFacts {
-  readonly dpuHost: boolean;
-  /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
-  readonly dpuReady: string | undefined;
-  /** Last transition of that condition, RFC 3339, and its message. */
-  readonly dpuSince: string | undefined;
-  readonly dpuMessage: string | undefined;
-}
-
-export interface Listeners {
-  readonly node: (name: string) => void;
-  readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
-}
 
 /** The cluster according to the watches. */
 export type Cluster = ReturnType<typeof createCluster>;
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  readonly listeners: Listeners;
+  readonly listeners: {
+    readonly node: (name: string) => void;
+    readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
+  };
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -46,8 +31,8 @@ export interface ClusterOptions {
 
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between two checks for expired Leases of agents. */
-const SWEEP = 1;
-const LONGEST_PROBLEM = 200;
+const SWEEP_SECONDS = 1;
+const MAX_PROBLEM_CHARACTERS = 200;
 /** Memory for the pods that the page shows, and for the VMIs with a paused guest. */
 const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
@@ -105,7 +90,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     project: ({ spec }): LeaseSpec => spec ?? {},
     onChange({ key, after }) {
       const name = key.slice(NAMESPACE.length + 1);
-      if (name === LEADER_LEASE) leader.changed(after, now());
+      if (name === SCHEDULER) leader.changed(after, now());
       if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
       const node = name.slice(AGENT_LEASE_PREFIX.length);
       if (after) agents.changed({ node, renewTime: after.renewTime, duration: after.leaseDurationSeconds }, now());
@@ -117,7 +102,9 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     schema: watchedInstance,
     project: pausedInstance,
     budget: new TenantBudget(MAX_INSTANCE_BYTES),
-    onChange: ({ before, after }) => noteNodes(listeners, before, after),
+    onChange({ before, after }) {
+      for (const instance of [before, after]) if (instance !== undefined) listeners.node(instance.node);
+    },
     optional: true,
   });
   const resourceslices = createReflector({
@@ -139,7 +126,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
 
   const sweep = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      await sleep(SWEEP, signal).catch(() => undefined);
+      await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
       const before = stale;
       stale = agents.stale(now(), leases.lastHeard);
       for (const node of stale) if (!before.has(node)) listeners.node(node);
@@ -159,13 +146,11 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     },
     /** Why the data may be outdated; undefined if every watch works. */
     get problem() {
-      const [first] = problems.values();
-      return first;
+      return [...problems.values()].at(0);
     },
     /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
-      if (!leases.synced) return undefined;
-      return leader.pod(now(), leases.lastHeard);
+      return leases.synced ? leader.pod(now(), leases.lastHeard) : undefined;
     },
     nodes: nodes.items,
     reports: taken.byNode,
@@ -182,23 +167,17 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   };
 }
 
-function noteNodes({ node }: Listeners, ...instances: readonly (PausedInstance | undefined)[]): void {
-  for (const one of instances) if (one !== undefined) node(one.node);
-}
-
-function shownNode({ metadata, status }: z.infer<typeof nodeSchema>): ShownNode {
-  const dpuHost = metadata.labels?.[DPU_HOST_LABEL] !== undefined;
-  return { ...factsOfNode({ metadata, status }), dpuHost, ...dpuOf(status?.conditions ?? []) };
-}
-
-type Conditions = NonNullable<NonNullable<z.infer<typeof nodeSchema>['status']>['conditions']>;
-
-function dpuOf(conditions: Conditions): Pick<ShownNode, 'dpuReady' | 'dpuSince' | 'dpuMessage'> {
-  const { status, lastTransitionTime, message } = conditions.find(({ type }) => type === DPU_READY_CONDITION) ?? {};
+/** The parts of a Node that the page shows. */
+function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
+  const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
   return {
-    dpuReady: status,
-    dpuSince: lastTransitionTime ?? undefined,
-    dpuMessage: message?.slice(0, LONGEST_PROBLEM),
+    ...factsOfNode({ metadata, status }),
+    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
+    dpuReady: condition?.status,
+    /** Last transition of that condition, RFC 3339, and its message. */
+    dpuSince: condition?.lastTransitionTime ?? undefined,
+    dpuMessage: condition?.message?.slice(0, MAX_PROBLEM_CHARACTERS),
   };
 }
 
@@ -221,7 +200,7 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
         else forbidden.delete(kind);
         throw error;
       }
-      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, LONGEST_PROBLEM));
+      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
       throw error;
     }
   };
@@ -229,5 +208,31 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
     ...client,
     get: (path, options) => noted(client.get(path, options)),
     watch: (path, options) => noted(client.watch(path, options)),
+  };
+}
+
+/** The stored part of a Lease. */
+type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
+
+/** The pod with the leading one of Plumbline's kube-schedulers, from their Lease. */
+function createLeader() {
+  const health = new AgentHealth();
+  let pod: string | null | undefined;
+  return {
+    changed(lease: LeaseSpec | undefined, now: number) {
+      if (lease === undefined) {
+        pod = undefined;
+        health.forget(SCHEDULER);
+        return;
+      }
+      const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
+      pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
+      health.changed({ node: SCHEDULER, renewTime, duration }, now);
+    },
+    /**
+     * @param heard when the watch of Leases last received anything
+     * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
+     */
+    pod: (now: number, heard: number | undefined) => (pod && health.stale(now, heard).has(SCHEDULER) ? null : pod),
   };
 }

@@ -10,7 +10,7 @@ import type { OptionalKind } from './kinds.ts';
 import type { AskExtender, AskSwitch } from './questions.ts';
 import { createRoutes } from './routes.ts';
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   /** Only used for reads. Each kind in KINDS keeps a watch open. */
   readonly client: KubeClient;
   readonly address: ListenAddress;
@@ -40,16 +40,8 @@ export function createConsole(options: ConsoleOptions) {
     },
   });
   const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });
-  const routes = createRoutes({
-    host: address.host,
-    feed,
-    assets,
-    ask,
-    askSwitch,
-    histories: createHistories(client),
-    log,
-  });
-  const { handler } = routes;
+  const histories = createHistories(client);
+  const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, histories, log });
 
   const look = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
@@ -59,7 +51,7 @@ export function createConsole(options: ConsoleOptions) {
   };
 
   return {
-    server: createHttpServer({ handler, ...address, connections: CONNECTIONS, streams: true, log }),
+    server: createHttpServer({ handler: routes.handler, ...address, connections: CONNECTIONS, streams: true, log }),
     /** Follows the cluster until the signal; never rejects. */
     async run(signal: AbortSignal) {
       await Promise.all([cluster.run(signal), look(signal)]);

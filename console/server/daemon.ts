@@ -18,16 +18,13 @@ const CONNECTIONS = Object.keys(KINDS).length + 3;
  * The console cannot query the extender. A port-forward would require permission for every port of every pod in its
  * namespace, which a read-only page must not have.
  */
-const ask: AskExtender = async () => ({
-  why:
-    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
-    '`kubectl plumbline explain`, which use your own permissions',
-});
+const ask: AskExtender = async () => insteadUse('explain');
+const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
 
-const askSwitch: AskSwitch = async (node) => ({
+const insteadUse = (command: string) => ({
   why:
     'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
-    `\`kubectl plumbline ovs status ${node}\`, which use your own permissions`,
+    `\`kubectl plumbline ${command}\`, which use your own permissions`,
 });
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */

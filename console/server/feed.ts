@@ -3,17 +3,10 @@ import type { Cluster } from './cluster.ts';
 import { type ShownPod, waits } from './pods.ts';
 import { nodeContent, podContent, runningEntry } from './records.ts';
 
-/** The content of the page: the newest record of each thing as JSON, by key. */
-export interface Feed {
-  readonly records: ReadonlyMap<string, string>;
-  /** Whether all records were written once. */
-  readonly complete: boolean;
-  /** Calls back with the keys of new, changed and removed records, until the returned function is called. */
-  watch(onNews: (keys: Iterable<string>) => void): () => void;
-  readonly viewers: number;
-}
+/** The content of the page. */
+export type Feed = Pick<ReturnType<typeof createFeed>, 'records' | 'complete' | 'watch' | 'viewers'>;
 
-export interface FeedOptions {
+interface FeedOptions {
   readonly cluster: () => Cluster;
   readonly status: () => Status;
 }
@@ -72,10 +65,13 @@ export function createFeed({ cluster, status }: FeedOptions) {
   };
 
   return {
+    /** The newest record of each thing as JSON, by key. */
     records: records as ReadonlyMap<string, string>,
+    /** Whether all records were written once. */
     get complete() {
       return complete;
     },
+    /** Calls back with the keys of new, changed and removed records, until the returned function is called. */
     watch(onNews: (keys: Iterable<string>) => void) {
       viewers.add(onNews);
       return () => void viewers.delete(onNews);

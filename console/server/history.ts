@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
-import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { History, HistoryEntry } from '../data/wire.ts';
 
@@ -8,10 +8,10 @@ import type { History, HistoryEntry } from '../data/wire.ts';
 export type Histories = ReturnType<typeof createHistories>;
 
 /** Number of entries, and number of Events that are read for an object or namespace. */
-const MOST_ENTRIES = 100;
-const MOST_EVENTS = 2000;
+const MAX_ENTRIES = 100;
+const MAX_EVENTS = 2000;
 const PAGE = 500;
-const LONGEST_TEXT = 1024;
+const MAX_TEXT_CHARACTERS = 1024;
 
 const optional = z.string().nullish();
 const event = z.object({
@@ -39,26 +39,19 @@ const conditions = z
     }),
   )
   .nullish();
-const withConditions = z.object({
-  metadata: z.object({ creationTimestamp: optional }),
-  status: z.object({ conditions }).nullish(),
-});
-const instance = withConditions.extend({
-  status: z
-    .object({
-      conditions,
-      phaseTransitionTimestamps: z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish(),
-      migrationState: z
-        .object({
-          sourceNode: optional,
-          targetNode: optional,
-          startTimestamp: optional,
-          endTimestamp: optional,
-          failed: z.boolean().nullish(),
-        })
-        .nullish(),
-    })
-    .nullish(),
+const withConditions = z.object({ status: z.object({ conditions }).nullish() });
+const phases = z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish();
+const migrationState = z
+  .object({
+    sourceNode: optional,
+    targetNode: optional,
+    startTimestamp: optional,
+    endTimestamp: optional,
+    failed: z.boolean().nullish(),
+  })
+  .nullish();
+const instance = z.object({
+  status: z.object({ conditions, phaseTransitionTimestamps: phases, migrationState }).nullish(),
 });
 
 export function createHistories(client: Pick<KubeClient, 'get'>) {
@@ -70,8 +63,15 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
     schema: z.ZodType<T>,
     notes: string[],
   ): Promise<T[]> => {
+    const objects: T[] = [];
     try {
-      return await readSome(pagesOf({ client, path, query: { fieldSelector }, page: PAGE }), what, schema, notes);
+      for await (const { items } of pagesOf({ client, path, query: { fieldSelector }, page: PAGE })) {
+        objects.push(...(items ?? []).map((item) => schema.safeParse(item).data).filter((data) => data !== undefined));
+        if (objects.length < MAX_EVENTS) continue;
+        notes.push(`only the first ${objects.length} ${what} are read; there are more`);
+        break;
+      }
+      return objects;
     } catch (error) {
       if (isNotFound(error)) return [];
       if (!(error instanceof KubeError) || error.status !== 403) throw error;
@@ -121,25 +121,6 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
   };
 }
 
-async function readSome<T>(
-  pages: AsyncIterable<ListPage>,
-  what: string,
-  schema: z.ZodType<T>,
-  notes: string[],
-): Promise<T[]> {
-  const found: T[] = [];
-  for await (const { items } of pages) {
-    for (const item of items ?? []) {
-      const { data } = schema.safeParse(item);
-      if (data !== undefined) found.push(data);
-    }
-    if (found.length < MOST_EVENTS) continue;
-    notes.push(`only the first ${found.length} ${what} are read; there are more`);
-    break;
-  }
-  return found;
-}
-
 /** The API server cuts the prefix of generated names to this length and adds five characters. */
 const MAX_PREFIX_CHARACTERS = 58;
 
@@ -151,9 +132,9 @@ export function isLauncherOf(vm: string, pod: string): boolean {
 
 function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): History {
   const sorted = entries.filter(({ time }) => time !== '').sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
-  const left = sorted.length - MOST_ENTRIES;
+  const left = sorted.length - MAX_ENTRIES;
   return {
-    entries: sorted.slice(0, MOST_ENTRIES),
+    entries: sorted.slice(0, MAX_ENTRIES),
     notes: [...new Set([...notes, ...(left > 0 ? [`${left} older entries are not shown`] : [])])],
   };
 }
@@ -168,7 +149,7 @@ function eventEntry(one: Event, about?: string): HistoryEntry {
     from: 'event',
     isWarning: one.type === 'Warning',
     reason: one.reason ?? '',
-    text: (one.message ?? '').slice(0, LONGEST_TEXT),
+    text: (one.message ?? '').slice(0, MAX_TEXT_CHARACTERS),
     about,
   };
 }
@@ -180,16 +161,12 @@ function conditionEntries(list: z.infer<typeof conditions>): HistoryEntry[] {
   return (list ?? []).flatMap(({ type, status, reason, message, lastTransitionTime }): HistoryEntry[] => {
     if (!lastTransitionTime) return [];
     const isWarning = status !== (BAD_WHEN_TRUE.test(type) ? 'False' : 'True');
-    const text = (message || reason || '').slice(0, LONGEST_TEXT);
+    const text = (message || reason || '').slice(0, MAX_TEXT_CHARACTERS);
     return [{ time: lastTransitionTime, from: 'condition', isWarning, reason: `${type} is ${status}`, text }];
   });
 }
 
-function phaseEntries(
-  list:
-    | readonly { phase?: string | null | undefined; phaseTransitionTimestamp?: string | null | undefined }[]
-    | null = [],
-): HistoryEntry[] {
+function phaseEntries(list: z.infer<typeof phases>): HistoryEntry[] {
   return (list ?? []).map(({ phase, phaseTransitionTimestamp }) => ({
     time: phaseTransitionTimestamp ?? '',
     from: 'phase',
@@ -199,21 +176,15 @@ function phaseEntries(
   }));
 }
 
-type Migration = NonNullable<NonNullable<z.infer<typeof instance>['status']>['migrationState']>;
-
-function migrationEntries(state: Migration | null | undefined): HistoryEntry[] {
+function migrationEntries(state: z.infer<typeof migrationState>): HistoryEntry[] {
   if (state == null) return [];
   const { sourceNode, targetNode, startTimestamp, endTimestamp, failed } = state;
   const between = `from ${sourceNode ?? '?'} to ${targetNode ?? '?'}`;
-  const from = 'phase' as const;
+  const shared = { from: 'phase', text: between } as const;
+  const isWarning = failed === true;
+  const end = isWarning ? 'MigrationFailed' : 'Migrated';
   return [
-    { time: startTimestamp ?? '', from, isWarning: false, reason: 'MigrationStarted', text: between },
-    {
-      time: endTimestamp ?? '',
-      from,
-      isWarning: failed === true,
-      reason: failed === true ? 'MigrationFailed' : 'Migrated',
-      text: between,
-    },
+    { ...shared, time: startTimestamp ?? '', isWarning: false, reason: 'MigrationStarted' },
+    { ...shared, time: endTimestamp ?? '', isWarning, reason: end },
   ];
 }

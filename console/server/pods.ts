@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { instanceConditions } from '../../kube/virtual-machines.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
@@ -8,7 +9,7 @@ import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { PodShape } from '../../model/shapes.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
-import type { Cause } from '../../model/vm-state/facts.ts';
+import { type InstanceFacts, pauseOf } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
@@ -21,47 +22,16 @@ export const watchedPod = podSchema.extend({
 export type WatchedPod = z.infer<typeof watchedPod>;
 
 /** A pod that the page shows: it has exclusive CPUs or a CPU mask, or the scheduler found no node for it. */
-export interface ShownPod {
-  readonly uid: string;
-  /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
-  readonly kubeletUid: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** The VM, if the pod is its launcher. */
-  readonly vm: string | undefined;
-  readonly node: string | undefined;
-  readonly nominated: string | undefined;
-  /** Whether no container has run yet and the pod is not being deleted. */
-  readonly pending: boolean;
-  /** The kubelet's reason if it rejected the pod at admission. */
-  readonly rejected: string | undefined;
-  /** RFC 3339. */
-  readonly since: string | undefined;
-  /** kube-scheduler's message that no node fits; '' without a reason, undefined before its first attempt. */
-  readonly unscheduled: string | undefined;
-  /** CPUs that the webhook added to complete whole cores. */
-  readonly padding: number;
-  readonly cpus: number;
-  readonly wholeCores: boolean;
-  readonly networks: readonly (readonly [network: string, affinity: string])[];
-  /** The state of a pod that waits or was rejected, as in `plumbline explain`; undefined for a running pod. */
-  readonly state: ShownState | undefined;
-  /** To predict the CPUs of a pod in flight, and to check the place of a running pod. */
-  readonly needs: PlacementNeeds;
-  /** Time of the start, RFC 3339; undefined if it does not run. */
-  readonly running: string | undefined;
-  /** For a running pod, signs that a component of Plumbline never saw it. */
-  readonly bypasses: readonly Cause[];
-}
+export type ShownPod = NonNullable<ReturnType<typeof shownPod>>;
 
 export type ShownState = Pick<VmState, 'verdict' | 'reason' | 'text'>;
 
 const ENDED = new Set(['Succeeded', 'Failed']);
 /** Characters of the scheduler's message, which contains reasons and no nodes. */
-const LONGEST_MESSAGE = 1024;
+const MAX_MESSAGE_CHARACTERS = 1024;
 
 /** Undefined for a pod that the page does not show: nearly all pods of a cluster, which are not stored. */
-export function shownPod(pod: WatchedPod): ShownPod | undefined {
+export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
   const { phase = 'Pending', nominatedNodeName } = pod.status ?? {};
   const rejected = rejectionOf(pod);
@@ -77,27 +47,37 @@ export function shownPod(pod: WatchedPod): ShownPod | undefined {
   const pending = phase === 'Pending' && metadata.deletionTimestamp === undefined;
   return {
     uid: metadata.uid,
+    /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
     kubeletUid: staticUid(metadata.annotations) ?? metadata.uid,
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
+    /** The VM, if the pod is its launcher. */
     vm,
     node,
     nominated: nominatedNodeName || undefined,
+    /** Whether no container has run yet and the pod is not being deleted. */
     pending,
+    /** The kubelet's reason if it rejected the pod at admission. */
     rejected,
+    /** RFC 3339. */
     since: node === undefined ? metadata.creationTimestamp : undefined,
+    /** kube-scheduler's message that no node fits; '' without a reason, undefined before its first attempt. */
     unscheduled,
+    /** CPUs that the webhook added to complete whole cores. */
     padding: paddingOf(metadata),
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
-    networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),
+    networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity] as const),
+    /** The state of a pod that waits or was rejected, as in `plumbline explain`; undefined for a running pod. */
     state: pending || rejected !== undefined ? stateOf(pod, vm) : undefined,
+    /** To predict the CPUs of a pod in flight, and to check the place of a running pod. */
     needs,
     ...runs(pod, vm, needs),
   };
 }
 
-function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds): Pick<ShownPod, 'running' | 'bypasses'> {
+/** For a running pod: when it started, RFC 3339, and signs that a component of Plumbline never saw it. */
+function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
   const { metadata, spec, status } = pod;
   const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
   if (!isRunning) return { running: undefined, bypasses: [] };
@@ -110,7 +90,7 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds): P
 function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
   const { namespace = '', name = '' } = pod.metadata;
   const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape });
-  return { verdict, reason, text: text.slice(0, LONGEST_MESSAGE) };
+  return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS) };
 }
 
 /**
@@ -134,7 +114,7 @@ function rejectionOf({ status }: WatchedPod): string | undefined {
 
 function schedulerMessage({ status }: WatchedPod): string | undefined {
   const attempt = status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
-  return attempt && (attempt.message ?? '').slice(0, LONGEST_MESSAGE);
+  return attempt && (attempt.message ?? '').slice(0, MAX_MESSAGE_CHARACTERS);
 }
 
 function vmOf({ metadata }: WatchedPod): string | undefined {
@@ -169,4 +149,22 @@ const STATIC_UID = /^[0-9a-f]{32}$/;
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+/** A VMI whose guest is paused. */
+export interface PausedInstance {
+  readonly node: string;
+  readonly pause: NonNullable<InstanceFacts['pause']>;
+}
+
+export const watchedInstance = z.object({
+  metadata: objectMeta,
+  status: z.object({ nodeName: name.nullish(), conditions: instanceConditions }).nullish(),
+});
+
+/** Undefined for a VMI whose guest is not paused: nearly all, which are not stored. */
+export function pausedInstance({ metadata, status }: z.infer<typeof watchedInstance>): PausedInstance | undefined {
+  const pause = pauseOf({ metadata, status });
+  const node = status?.nodeName;
+  return pause === undefined || !node ? undefined : { node, pause };
 }

@@ -1,12 +1,16 @@
+import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
+import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
+import { judgeHost } from '../../model/placement/verdict.ts';
 import { checkReport } from '../../model/report/check.ts';
+import type { NodeStateFacts } from '../../model/vm-state/facts.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
-import type { NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
+import { runningState } from '../../model/vm-state/state.ts';
+import type { InFlightEntry, NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
-import { inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
-import { stateWhereItRuns } from './running.ts';
+import type { Report } from './reports.ts';
 
 /** The parts of the cluster that a node's record depends on. */
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
@@ -60,14 +64,10 @@ export function nodeContent(
 export function podContent(pod: ShownPod, refusal: string | undefined): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
-  return { ...shown, refusedOnHost: refusal, ...stateOf(pod, refusal) };
-}
-
-/** @param refusal from the agent of its node; the pod's own objects do not contain it */
-function stateOf({ state, node = '' }: ShownPod, refusal: string | undefined): Partial<ShownState> {
-  if (refusal === undefined) return state ?? {};
-  const { reason, text } = allocationRefused(node, refusal);
-  return { verdict: REASONS[reason].verdict, reason, text };
+  if (refusal === undefined) return { ...shown, ...pod.state };
+  // The pod's own objects do not contain the refusal.
+  const { reason, text } = allocationRefused(node ?? '', refusal);
+  return { ...shown, refusedOnHost: refusal, verdict: REASONS[reason].verdict, reason, text };
 }
 
 /** Characters of a mask; its owner determines the length. */
@@ -80,4 +80,69 @@ export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry |
   if (verdict === 'ok' && mask === undefined) return undefined;
   const maskText = mask === undefined ? '' : maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
   return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text];
+}
+
+/** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
+function stateWhereItRuns(pod: ShownPod, cluster: NodeSource): ShownState {
+  const { namespace, name, vm, node = '', needs, bypasses } = pod;
+  const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
+  // During a migration the launcher on the other node is the target.
+  const pause = paused?.node === node ? paused.pause : undefined;
+  const instance = pause && { phase: 'Running', pause };
+  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };
+  return runningState(facts, node, needs, bypasses);
+}
+
+function nodeFacts(
+  { kubeletUid, uid, namespace, name }: ShownPod,
+  at: string,
+  { nodes, reports, stale }: NodeSource,
+): NodeStateFacts {
+  const node = nodes.get(at);
+  const report = reports.get(at);
+  const refusal = report?.refusals.find((one) =>
+    one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
+  );
+  return {
+    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has expired') : undefined,
+    silent: stale.has(at),
+    host: report?.shape?.empty,
+    assigned: (report?.assignments ?? []).filter(({ podUID }) => podUID === kubeletUid).map(({ cpus }) => cpus),
+    pinning: report?.pinning.find(({ podUID }) => podUID === uid),
+    refusedStart: refusal?.message,
+  };
+}
+
+/** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
+const MAX_PREDICTED_PODS = 16;
+
+/**
+ * Pods in flight to a node: nominated or bound, and not in its report yet. Only the extender has reservations of pods
+ * that the scheduler has not bound.
+ * @param coming pods with this node, oldest first
+ */
+function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
+  if (coming.length === 0) return [];
+  const host = hostOf(report);
+  const assumed: PlacementNeeds[] = [];
+  return coming.flatMap((pod): InFlightEntry[] => {
+    const { needs, kubeletUid, node, cpus } = pod;
+    if (cpus === 0) return [];
+    if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
+    const kind = node === undefined ? 'nominated' : 'bound';
+    if (host === undefined || assumed.length === MAX_PREDICTED_PODS) return [[labelOf(pod), kind, '']];
+    const verdict = judgeHost(needs, host, assumed, 'count-check');
+    assumed.push(needs);
+    return [[labelOf(pod), kind, verdict.fits ? `${verdict.cpus ?? ''}` : '']];
+  });
+}
+
+function hostOf(report: Report | undefined): PlacementHost | undefined {
+  if (report?.shape === undefined) return undefined;
+  try {
+    return withAssignments(report.shape.empty, report.assignments, report.usage);
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
 }

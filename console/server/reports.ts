@@ -10,15 +10,6 @@ import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts
 import { freeResources } from '../../model/report/check.ts';
 import type { ShapeContent } from '../data/wire.ts';
 
-/** The stored part of an assignment. */
-interface Assignment {
-  readonly podUID: string;
-  /** namespace/name of the pod, if the report has it. */
-  readonly pod: string | undefined;
-  readonly container: string;
-  readonly cpus: string;
-}
-
 /**
  * All data about a node that does not depend on its pods. Equal nodes share it: a host of 128 CPUs needs 20 KB of
  * objects.
@@ -33,7 +24,10 @@ interface Shape {
 export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
-  readonly assignments: readonly Assignment[];
+  /** `pod` is its namespace/name, if the report has it. */
+  readonly assignments: readonly (Pick<NodeTopologyStatus['assignments'][number], 'podUID' | 'container' | 'cpus'> & {
+    readonly pod: string | undefined;
+  })[];
   /** The devices and memory in use; see `usageOf`. */
   readonly usage: string;
   readonly resources: ReturnType<typeof freeResources>;
@@ -42,14 +36,8 @@ export interface Report {
   readonly pinning: readonly PinningState[];
 }
 
-const CONTRADICTS_ITSELF: Report = {
-  shape: undefined,
-  assignments: [],
-  usage: '',
-  resources: [],
-  refusals: [],
-  pinning: [],
-};
+const NOTHING = { assignments: [], usage: '', resources: [], refusals: [], pinning: [] };
+const CONTRADICTS_ITSELF: Report = { shape: undefined, ...NOTHING };
 
 /** Number of shapes beyond one for each node. */
 const SPARE_SHAPES = 100;
@@ -103,26 +91,20 @@ export function createReports(changed: (node: string) => void) {
   };
 }
 
-function shapeContent({
-  cells,
-  cores,
-  reserved,
-  cpuManager,
-  topologyManager,
-  ...more
-}: NodeTopologyStatus): ShapeContent {
+function shapeContent(report: NodeTopologyStatus): ShapeContent {
+  const { cpuManager, topologyManager } = report;
   return {
-    cells: cells.map(({ id, cpus }) => [id, cpus]),
-    cores,
-    reserved,
-    polled: more.pmdCPUs,
-    isolated: more.isolated,
-    physnets: (more.physnets ?? []).map((one) => [one.name, one.cells]),
-    tunnel: more.tunnel?.cells,
+    cells: report.cells.map(({ id, cpus }) => [id, cpus]),
+    cores: report.cores,
+    reserved: report.reserved,
+    polled: report.pmdCPUs,
+    isolated: report.isolated,
+    physnets: (report.physnets ?? []).map(({ name, cells }) => [name, cells]),
+    tunnel: report.tunnel?.cells,
     policy: cpuManager.policy,
     wholeCores: cpuManager.options?.['full-pcpus-only'] === 'true',
     alignment: topologyManager?.policy,
     scope: topologyManager?.scope,
-    kubelet: more.kubeletVersion,
+    kubelet: report.kubeletVersion,
   };
 }

@@ -7,7 +7,7 @@ import type { Feed } from './feed.ts';
 import { type Asked, answer, createQuestions, text } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
-export interface RouteOptions extends Asked {
+interface RouteOptions extends Asked {
   readonly host: string;
   readonly feed: Feed;
   /** The directory of the page's files. */
@@ -16,7 +16,7 @@ export interface RouteOptions extends Asked {
 }
 
 /** Number of pages that receive updates at the same time. */
-const MOST_VIEWERS = 16;
+const MAX_VIEWERS = 16;
 
 const FILES: Readonly<Record<string, { readonly file: string; readonly type: string }>> = {
   '/': { file: 'index.html', type: 'text/html; charset=utf-8' },
@@ -49,12 +49,9 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
 
   const events = (request: IncomingMessage, response: ServerResponse) => {
     if (closed) return text(response, 503, 'the console is stopping');
-    if (feed.viewers >= MOST_VIEWERS) return text(response, 503, `${MOST_VIEWERS} pages are already open; close one`);
-    const stream = streamEvents({
-      feed,
-      response,
-      gzip: /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''),
-    });
+    if (feed.viewers >= MAX_VIEWERS) return text(response, 503, `${MAX_VIEWERS} pages are already open; close one`);
+    const gzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
+    const stream = streamEvents({ feed, response, gzip });
     streams.add(stream);
     response.once('close', () => streams.delete(stream));
   };
@@ -92,14 +89,11 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
 /** Why a request is refused before it is processed. */
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
   if (request.method !== 'GET') return [405, 'method not allowed: the console is read-only and answers only GET'];
-  if (!isOwnHost(request.headers.host, listensOn)) {
-    return [421, 'unexpected Host header; use http://localhost'];
-  }
+  if (!isOwnHost(request.headers.host, listensOn)) return [421, 'unexpected Host header; use http://localhost'];
   // Browsers mark requests from pages of other sites. Such a page may link to this one, but nothing else.
-  const isForeign = ['cross-site', 'same-site'].includes(headerOf(request, 'sec-fetch-site') ?? '');
-  if (isForeign && headerOf(request, 'sec-fetch-mode') !== 'navigate')
-    return [403, 'requests from other sites are refused'];
-  return undefined;
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode } = request.headers;
+  const isForeign = site === 'cross-site' || site === 'same-site';
+  return isForeign && mode !== 'navigate' ? [403, 'requests from other sites are refused'] : undefined;
 }
 
 function problem(error: unknown): readonly [number, string] {
@@ -107,9 +101,4 @@ function problem(error: unknown): readonly [number, string] {
     return [404, 'this file of the page is missing next to the program; run npm run build to create it'];
   }
   return [500, 'internal error; see the log of the console'];
-}
-
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value[0] : value;
 }

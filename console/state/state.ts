@@ -1,11 +1,10 @@
 import { computed, signal } from '@preact/signals';
 import { connect, type LineState } from '../data/connection.ts';
-import { byName, findNodes } from '../data/node-list.ts';
+import { byName, findNodes, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
-import { totalsOf } from '../data/totals.ts';
 import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
 import type { Status } from '../data/wire.ts';
-import { nodeQuery, vmQuery } from './queries.ts';
+import { nodeQuery, vmQuery } from './route.ts';
 
 /** The cluster. The signals below announce its changes to the page. */
 export let store = new Store();

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { virtualMachine } from '../../cli/demo/objects.ts';
+import { virtualMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';

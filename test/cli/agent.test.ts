@@ -5,7 +5,7 @@ import { fetchOvsStatus } from '../../cli/agent/ovs-status.ts';
 import type { OpenPort } from '../../cli/extender/port-forward.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
-import { fetchVmStatus } from '../../cli/vm/status.ts';
+import { fetchVmStatus } from '../../cli/vm/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';

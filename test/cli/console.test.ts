@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { unreadableKinds } from '../../cli/console/permissions.ts';
+import { unreadableKinds } from '../../cli/console/run.ts';
 import { KINDS } from '../../console/server/kinds.ts';
 import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/events.ts';

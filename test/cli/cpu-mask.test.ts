@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { convertMask, type Form } from '../../cli/cpu-mask/convert.ts';
+import { convertMask, type Form } from '../../cli/cpu-mask/command.ts';
 import { explainMask, explanationLines } from '../../cli/cpu-mask/explain.ts';
 import { parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

@@ -21,7 +21,7 @@ import {
   tlsSecret,
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
-import { doctorLines } from '../../cli/doctor/lines.ts';
+import { doctorLines } from '../../cli/doctor/run.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../cli/explain/objects.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';

@@ -13,13 +13,10 @@ const ASSIGNMENTS = [
 
 describe('the node closest to fitting a VM', () => {
   const asks = {
-    text: [],
-    containers: [{ name: 'compute', cpus: 6 }],
     cpus: 6,
-    padding: 1,
     wholeCores: true,
-    networks: [{ kind: 'physnet', physnet: 'physnet0', affinity: 'required' }],
-  } as const;
+    networks: [{ kind: 'physnet' as const, physnet: 'physnet0', affinity: 'required' as const }],
+  };
   const host = preparedHost({ ...REPORT, pmdCPUs: '8,24', assignments: ASSIGNMENTS });
 
   it('is drawn with the owners of CPUs and the usable and unusable free CPUs', () => {

@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { COMMANDS } from '../../cli/commands.ts';
-import { createTerminalLog } from '../../cli/console/log.ts';
+import { createTerminalLog } from '../../cli/console/run.ts';
 import { createPrinter } from '../../cli/demo/printer.ts';
 import { runProgram } from '../../cli/program.ts';
-import { print } from '../../cli/support/output.ts';
-import { createProgress } from '../../cli/support/progress.ts';
-import { watch } from '../../cli/top/watch.ts';
-import { machineLines } from '../../cli/topology/lines.ts';
-import { readMachine } from '../../cli/topology/read.ts';
+import { createProgress, print } from '../../cli/support/output.ts';
+import { watch } from '../../cli/top/run.ts';
+import { readMachine } from '../../cli/topology/machine.ts';
+import { machineLines } from '../../cli/topology/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import { root } from '../support/bundles.ts';
 import { HOSTILE, HOSTILE_IN_LINE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
@@ -563,7 +562,7 @@ describe('texts of others in the output', function () {
   }
 
   it('have one way to a terminal: no file of the command writes by itself', () => {
-    const writers = ['completion/complete.ts', 'main.ts', 'support/output.ts', 'support/progress.ts', 'top/watch.ts'];
+    const writers = ['completion/complete.ts', 'main.ts', 'support/output.ts', 'top/run.ts'];
     const files = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.ts'),
     );

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { LARGEST } from '../../cli/import/config-files.ts';
+import { MAX_FILES_BYTES } from '../../cli/import/run.ts';
 import { parseNetworkMap } from '../../model/networks/network-map.ts';
 
 const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
@@ -83,7 +83,7 @@ describe('plumbline import nova-conf', function () {
     },
     {
       name: 'files that are too large together',
-      args: () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(LARGEST / 3))),
+      args: () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(MAX_FILES_BYTES / 3))),
       line: /f\.ini: the files have more than 2097152 bytes together/,
     },
     {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { byName } from '../../cli/support/name-order.ts';
+import { byName } from '../../cli/support/hosts.ts';
 
 describe('cli: the order of names', () => {
   it('puts worker-2 before worker-10, as people do', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createProgress } from '../../cli/support/progress.ts';
+import { createProgress } from '../../cli/support/output.ts';
 
 /** Updates at the given milliseconds of the test's clock. */
 function drawn(isTTY: boolean, times: readonly number[]): string[] {

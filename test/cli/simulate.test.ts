@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { demandOf } from '../../cli/simulate/demand.ts';
+import { demandOf, parseShape } from '../../cli/simulate/demand.ts';
 import { inventNodes } from '../../cli/simulate/invent.ts';
-import type { simulateData } from '../../cli/simulate/output.ts';
-import { parseShape } from '../../cli/simulate/shape.ts';
+import type { simulateData } from '../../cli/simulate/run.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
@@ -21,7 +20,7 @@ function run(nodes: number, topology: string, shapes: readonly string[], more: o
   const threadsPerCore = hosts.map(({ host }) => host.host.threadsPerCore);
   return simulate(
     hosts,
-    shapes.map((text) => demandOf({ ...parseShape(text), threadsPerCore })),
+    shapes.map((text) => demandOf(parseShape(text), threadsPerCore)),
   );
 }
 
@@ -63,7 +62,7 @@ describe('plumbline simulate', () => {
         const vmi = parseShape('2c').vmi;
         const domain = { ...vmi.spec.domain, devices: asked };
         const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
-        const [vm] = simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms;
+        const [vm] = simulate(hosts, [demandOf(shape, [1])]).vms;
         return [vm?.placed, ...Object.keys(vm?.refusals ?? {})];
       };
       const gpus = (count: number) => [{ resource: gpu.deviceName, groups: [{ cells: '1', total: 4, free: count }] }];
@@ -90,7 +89,7 @@ describe('plumbline simulate', () => {
         const { vmi } = parseShape('2c');
         const domain = { ...vmi.spec.domain, memory, resources: { requests } };
         const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
-        return simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms[0]?.placed;
+        return simulate(hosts, [demandOf(shape, [1])]).vms[0]?.placed;
       };
       const hugepages = { pageSize: '1Gi' };
       assert.equal(placedWith({ guest: '5Gi' }), 3, 'no huge pages: 7 and 8 CPUs for 4 each');

@@ -1,4 +1,4 @@
-import type { Explanation } from '../../cli/explain/explanation.ts';
+import type { Explanation } from '../../cli/explain/explain.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 
 /** An explanation with its parts in the form of the text output. */

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { readFacts } from '../../cli/doctor/facts/facts.ts';
-import { explain } from '../../cli/explain/explain.ts';
-import type { Explanation } from '../../cli/explain/explanation.ts';
+import { type Explanation, explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { readTop } from '../../cli/top/read.ts';
-import { readVerifyFacts } from '../../cli/verify/facts.ts';
-import { verifyMasks } from '../../cli/verify/survey.ts';
-import { maskReason } from '../../cli/vm/status.ts';
+import { readVerifyFacts, verifyMasks } from '../../cli/verify/survey.ts';
+import { maskReason } from '../../cli/vm/run.ts';
 import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
 import { podContent } from '../../console/server/records.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';

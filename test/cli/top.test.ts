@@ -5,7 +5,7 @@ import { hostsOf } from '../../cli/support/hosts.ts';
 import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
 import * as lines from '../../cli/top/lines.ts';
 import { viewData, viewOf } from '../../cli/top/node-view.ts';
-import { watch } from '../../cli/top/watch.ts';
+import { watch } from '../../cli/top/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { lineText } from '../../cli/support/terminal.ts';
-import { machineLines } from '../../cli/topology/lines.ts';
-import { topologyData } from '../../cli/topology/output.ts';
-import { readMachine } from '../../cli/topology/read.ts';
+import { readMachine, topologyData } from '../../cli/topology/machine.ts';
+import { machineLines } from '../../cli/topology/run.ts';
 import { type RecordedMachine, writeMachine } from '../hardware/machine-tree.ts';
 import { tempDirectories } from '../support/files.ts';
 import { parseOutput } from './output-schema.ts';

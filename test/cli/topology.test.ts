@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { topologyData } from '../../cli/topology/output.ts';
+import type { topologyData } from '../../cli/topology/machine.ts';
 import { needs } from '../support/parts.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatCpus, parseCpus } from '../../console/data/cpu-list.ts';
 import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
-import { byName, findNodes, type NodeQuery } from '../../console/data/node-list.ts';
-import { parseQuery, queryText } from '../../console/data/query-text.ts';
-import { shapeOf } from '../../console/data/shape.ts';
+import { byName, findNodes, type NodeQuery, parseQuery, queryText, totalsOf } from '../../console/data/node-list.ts';
+import { formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
-import { totalsOf } from '../../console/data/totals.ts';
-import { cpuCount, findVms, type VmQuery, vmsOf } from '../../console/data/vm-list.ts';
+import {
+  cpuCount,
+  findVms,
+  VM_FILTERS,
+  VM_SORTS,
+  type VmFilter,
+  type VmQuery,
+  type VmSort,
+  vmsOf,
+} from '../../console/data/vm-list.ts';
 import type { NodeContent, ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
@@ -210,8 +216,8 @@ describe('the list of VMs', () => {
 
 describe('a list’s query in the URL', () => {
   const usual: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
-  const sorts = ['name', 'node', 'cpus', 'verdict'] as const;
-  const filters = ['all', 'attention', 'mask'] as const;
+  const sorts: readonly VmSort[] = ['name', 'node', 'cpus', 'verdict'];
+  const filters: readonly VmFilter[] = ['all', 'attention', 'mask'];
 
   it('is read back as it was written', () => {
     fc.assert(
@@ -222,7 +228,7 @@ describe('a list’s query in the URL', () => {
         fc.constantFrom(...filters),
         (text, sort, descending, filter) => {
           const wanted = { text, sort, descending, filter };
-          assert.deepEqual(parseQuery(queryText(wanted, usual), usual, sorts, filters), wanted);
+          assert.deepEqual(parseQuery(queryText(wanted, usual), usual, VM_SORTS, VM_FILTERS), wanted);
         },
       ),
     );
@@ -230,6 +236,6 @@ describe('a list’s query in the URL', () => {
   });
 
   it('has defaults for unknown values', () => {
-    assert.deepEqual(parseQuery('?sort=-colour&filter=none', usual, sorts, filters), usual);
+    assert.deepEqual(parseQuery('?sort=-colour&filter=none', usual, VM_SORTS, VM_FILTERS), usual);
   });
 });

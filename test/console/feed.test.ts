@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { formatCpus } from '../../console/data/cpu-list.ts';
 import { Paint } from '../../console/data/node.ts';
+import { formatCpus } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import type { WireRecord } from '../../console/data/wire.ts';
 import { KubeError } from '../../kube/client.ts';

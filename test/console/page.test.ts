@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
-import { parseCpus } from '../../console/data/cpu-list.ts';
+import { parseCpus } from '../../console/data/shape.ts';
 import { KubeError } from '../../kube/client.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';

@@ -4,10 +4,10 @@ import { KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/name
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, fix, inSystem, some } from './finding.ts';
+import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
 
 const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
 const LOGS = fix(
@@ -35,15 +35,13 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const reports = notes.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
   const leases = notes.value(agents, 'leases of plumbline-system');
-  const names = nodes
-    .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true')
-    .map(({ metadata }) => metadata.name ?? '');
-  const reporting = new Set(read.filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
-  const unread = new Set(read.filter((one) => one.unread !== undefined).map(({ metadata }) => metadata.name ?? ''));
+  const names = namesOf(nodes.filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true'));
+  const reporting = new Set(namesOf(read.filter(({ status }) => status)));
+  const unread = new Set(namesOf(read.filter((report) => report.unread !== undefined)));
   const mute = reports ? names.filter((name) => !reporting.has(name) && !unread.has(name)) : [];
   if (mute.length > 0 && reporting.size > 0) {
     notes.error(
-      `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
+      `${countText(mute.length, 'node')} of KubeVirt without a report: ${someNames(mute)}`,
       'the extender only counts CPUs there, and gives these nodes the lowest score',
       LOGS,
       { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
@@ -52,17 +50,17 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
   if (silent.length > 0) {
     notes.error(
-      `${count(silent.length, 'agent')} silent: ${some(silent)}`,
+      `${countText(silent.length, 'agent')} silent: ${someNames(silent)}`,
       'their reports are old: the free CPUs in them may be wrong',
       LOGS,
       { objects: silent.map((name) => `node/${name}`), cause: 'agent-away' },
     );
   } else if (leases && leases.ages.size > 0)
-    notes.seen(`${count(leases.ages.size, 'agent')} renewed their Lease recently`);
+    notes.seen(`${countText(leases.ages.size, 'agent')} renewed their Lease recently`);
   const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
   if (orphans.length > 0) {
     notes.warning(
-      `reports of nodes that no longer exist: ${some(orphans)}`,
+      `reports of nodes that no longer exist: ${someNames(orphans)}`,
       'the extender ignores them',
       fix('delete them', kubectl('delete', 'nodetopology', ...orphans.slice(0, 3))),
       { objects: orphans.map((name) => `nodetopology/${name}`) },
@@ -84,12 +82,17 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   return notes.report;
 }
 
+const namesOf = (objects: readonly Pick<NodeTopology, 'metadata'>[]) =>
+  objects.map(({ metadata }) => metadata.name ?? '');
+
 /** Nodes whose agents set no CPU masks, by configuration. */
 function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
-  const names = reports.filter(({ status }) => status?.pinsVMs === false).map(({ metadata }) => metadata.name ?? '');
+  const names = namesOf(reports.filter(({ status }) => status?.pinsVMs === false));
   if (names.length === 0) return;
-  const which = count(names.length, 'node');
-  notes.seen(`${which} without CPU masks (--vm-pinning off), so VMs with a mask are not placed there: ${some(names)}`);
+  const which = countText(names.length, 'node');
+  notes.seen(
+    `${which} without CPU masks (--vm-pinning off), so VMs with a mask are not placed there: ${someNames(names)}`,
+  );
 }
 
 /** Reports that the webhook and the extender ignore, by their own rules. */

@@ -3,8 +3,7 @@ import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import { type AreaReport, fix, inSystem } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */
@@ -23,89 +22,67 @@ export function checkCertificates(facts: Facts): AreaReport {
       .flatMap(({ webhooks }) => webhooks)
       .flatMap(({ name, clientConfig: { caBundle } }) => (caBundle ? [[name, caBundle] as const] : [])),
   );
-  const cert = checkSecret(notes, webhookSecret, WEBHOOK, now);
+  const cert = checkSecret(notes, webhookSecret, now);
   for (const [name, bundle] of bundles) {
     const cas = decoded(bundle);
     if (cas.length === 0) {
-      notes.error(
-        `the CA bundle of ${name} is not a certificate`,
-        'every call of the webhook fails',
-        RENEW(WEBHOOK),
-        CERTIFICATE,
-      );
+      const what = `the CA bundle of ${name} is not a certificate`;
+      notes.error(what, 'every call of the webhook fails', RENEW, CERTIFICATE);
     } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
+      const what = `the CA bundle of ${name} does not match the webhook’s certificate`;
       const why = 'the API server refuses the webhook’s certificate, so launchers cannot be created';
-      notes.error(
-        `the CA bundle of ${name} does not match the webhook’s certificate`,
-        why,
-        RENEW(WEBHOOK),
-        CERTIFICATE,
-      );
+      notes.error(what, why, RENEW, CERTIFICATE);
     }
   }
   return notes.report;
 }
 
 const CERTIFICATE = { cause: 'certificate' } as const;
-/** Only the webhook's certificate affects other checks as well. */
-const of = (service: string) => (service === WEBHOOK ? CERTIFICATE : {});
 
-const RENEW = (name: string) =>
+const renew = (name: string) =>
   fix('find out why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
+const RENEW = renew(WEBHOOK);
+const RENEW_CA = renew('plumbline-ca');
 
-function checkSecret(
-  notes: Notebook,
-  read: Read<TlsSecret>,
-  service: string,
-  now: number,
-): X509Certificate | undefined {
+function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509Certificate | undefined {
   if (read.missing === 'absent') {
-    notes.error(
-      `there is no secret ${service}-tls in ${NAMESPACE}`,
-      `${service} cannot start without a certificate`,
-      RENEW(service),
-      of(service),
-    );
+    const what = `there is no secret ${WEBHOOK}-tls in ${NAMESPACE}`;
+    notes.error(what, `${WEBHOOK} cannot start without a certificate`, RENEW, CERTIFICATE);
     return undefined;
   }
-  const secret = notes.value(read, `the certificate of ${service}`);
+  const what = `the certificate of ${WEBHOOK}`;
+  const secret = notes.value(read, what);
   if (secret === undefined) return undefined;
   const [cert] = decoded(secret.data['tls.crt']);
   if (cert === undefined) {
-    notes.error(`secret ${service}-tls has no certificate`, `${service} cannot start`, RENEW(service), of(service));
+    notes.error(`secret ${WEBHOOK}-tls has no certificate`, `${WEBHOOK} cannot start`, RENEW, CERTIFICATE);
     return undefined;
   }
   const left = (Date.parse(cert.validTo) - now) / 1000;
-  const host = `${service}.${NAMESPACE}.svc`;
-  if (left <= 0) {
-    const what = `the certificate of ${service} has expired (${cert.validTo})`;
-    notes.error(what, 'callers reject it', RENEW(service), of(service));
-  } else if (left < SOON) {
-    const what = `the certificate of ${service} expires in ${Math.round(left / 3600)} hours`;
-    notes.warning(what, 'cert-manager should have renewed it long ago', RENEW(service));
+  const host = `${WEBHOOK}.${NAMESPACE}.svc`;
+  const rejected = 'callers reject it';
+  if (left <= 0) notes.error(`${what} has expired (${cert.validTo})`, rejected, RENEW, CERTIFICATE);
+  else if (left < SOON) {
+    const hours = Math.round(left / 3600);
+    notes.warning(`${what} expires in ${hours} hours`, 'cert-manager should have renewed it long ago', RENEW);
   } else if (Date.parse(cert.validFrom) > now) {
-    notes.error(
-      `the certificate of ${service} is not valid yet (${cert.validFrom})`,
-      'callers reject it',
-      'correct the clocks of the nodes',
-    );
+    notes.error(`${what} is not valid yet (${cert.validFrom})`, rejected, 'correct the clocks of the nodes');
   } else if (cert.checkHost(host) === undefined) {
-    notes.error(`the certificate of ${service} is not for ${host}`, 'callers reject it', RENEW(service), of(service));
-  } else notes.seen(`${service}: valid for ${Math.floor(left / DAY)} more days`);
-  checkAuthority(notes, secret, service, now);
+    notes.error(`${what} is not for ${host}`, rejected, RENEW, CERTIFICATE);
+  } else notes.seen(`${WEBHOOK}: valid for ${Math.floor(left / DAY)} more days`);
+  checkAuthority(notes, secret, now);
   return cert;
 }
 
-function checkAuthority(notes: Notebook, { data }: TlsSecret, service: string, now: number): void {
+function checkAuthority(notes: Notebook, { data }: TlsSecret, now: number): void {
   const ends = decoded(data['ca.crt']).map(({ validTo }) => Date.parse(validTo));
   if (ends.length === 0) return;
   const left = (Math.max(...ends) - now) / 1000;
-  const what = `the CA in secret ${service}-tls`;
-  if (left <= 0)
-    notes.error(`${what} has expired`, `callers reject the certificate of ${service}`, RENEW('plumbline-ca'));
+  const what = `the CA in secret ${WEBHOOK}-tls`;
+  if (left <= 0) notes.error(`${what} has expired`, `callers reject the certificate of ${WEBHOOK}`, RENEW_CA);
   else if (left < CA_SOON) {
     const why = 'callers will then reject every certificate that it issued';
-    notes.warning(`${what} expires in ${Math.floor(left / DAY)} days`, why, RENEW('plumbline-ca'));
+    notes.warning(`${what} expires in ${Math.floor(left / DAY)} days`, why, RENEW_CA);
   }
 }
 

@@ -1,6 +1,14 @@
-import type { DpuDiagnosis } from '../../../model/lease/diagnose.ts';
-import { type AreaReport, count } from './finding.ts';
-import { createNotebook } from './notebook.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as z from 'zod';
+import type { KubeClient } from '../../../kube/client.ts';
+import { lease as leaseSchema, objectMeta } from '../../../kube/resources.ts';
+import { dpuConnections } from '../../../model/cni/connection-status.ts';
+import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
+import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
+import { listOf } from '../../explain/objects.ts';
+import { readAll } from '../../support/lists.ts';
+import { countText } from '../../support/terminal.ts';
+import { type AreaReport, createNotebook } from './finding.ts';
 
 /**
  * What the leases of DPUs showed while the command watched them.
@@ -12,7 +20,7 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
   if (found?.length === 0) notes.seen('no node has a DPU');
   for (const { node, renewals, writers, problems, notes: remarks } of found ?? []) {
     const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
-    const times = renewals === 1 ? 'once' : count(renewals, 'time');
+    const times = renewals === 1 ? 'once' : countText(renewals, 'time');
     const remark = remarks.length === 0 ? '' : ` (${remarks.join('; ')})`;
     for (const problem of problems) {
       const [what = '', ...rest] = problem.split('; ');
@@ -26,4 +34,70 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
       notes.seen(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);
   }
   return notes.report;
+}
+
+const managedFields = listOf(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }));
+const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
+const node = z.object({ metadata: objectMeta });
+const pod = z.object({
+  metadata: objectMeta,
+  spec: z.object({ nodeName: z.string().nullish() }),
+  status: z.object({ phase: z.string().nullish() }).nullish(),
+});
+/** Between two reads: short enough to see every writer that renews every few seconds. */
+const READ_INTERVAL_MILLISECONDS = 1000;
+
+/**
+ * Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError
+ * @param seconds how long to watch the leases
+ * @param progress called between two reads with the time since the start
+ */
+export async function watchDpus(
+  client: KubeClient,
+  namespace: string,
+  seconds: number,
+  progress: (seconds: number) => void,
+): Promise<DpuSighting[]> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const looks = new Map<string, LeaseLook[]>();
+  const begun = Date.now();
+  const readLeases = async () => {
+    const at = Date.now();
+    for (const lease of await readAll(client, path, managedLease)) {
+      const { metadata, spec } = lease;
+      if (!metadata.name?.startsWith(DPU_LEASE_PREFIX)) continue;
+      const name = metadata.name.slice(DPU_LEASE_PREFIX.length);
+      const one = { at, lease, renewTime: spec?.renewTime, managedFields: metadata.managedFields };
+      looks.set(name, [...(looks.get(name) ?? []), one]);
+    }
+  };
+  await readLeases();
+  while (Date.now() - begun < seconds * 1000) {
+    progress((Date.now() - begun) / 1000);
+    await delay(READ_INTERVAL_MILLISECONDS);
+    await readLeases();
+  }
+  const nodes = new Map(
+    (await readAll(client, '/api/v1/nodes', node)).map(({ metadata }) => [metadata.name ?? '', metadata]),
+  );
+  const hosts = [...nodes].flatMap(([name, { labels }]) => (labels?.[DPU_HOST_LABEL] === undefined ? [] : [name]));
+  const waiting = hosts.length === 0 ? new Map() : await waitingPods(client);
+  return [...new Set([...hosts, ...looks.keys()])].sort().map((name) => ({
+    node: name,
+    uid: nodes.get(name)?.uid,
+    dpuHost: hosts.includes(name),
+    looks: looks.get(name) ?? [],
+    waiting: waiting.get(name) ?? [],
+  }));
+}
+
+async function waitingPods(client: KubeClient): Promise<Map<string, DpuSighting['waiting']>> {
+  const waiting = new Map<string, DpuSighting['waiting']>();
+  for (const { metadata, spec, status } of await readAll(client, '/api/v1/pods', pod)) {
+    if (spec.nodeName == null || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
+    const unconnected = dpuConnections(metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
+    const named = unconnected.map((one) => ({ ...one, pod: `${metadata.namespace}/${metadata.name}` }));
+    if (named.length > 0) waiting.set(spec.nodeName, [...(waiting.get(spec.nodeName) ?? []), ...named]);
+  }
+  return waiting;
 }

@@ -1,17 +1,23 @@
+import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
+import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { isVerified } from '../../explain/vm-facts.ts';
+import { leaderless } from '../../extender/election.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import { type Facts, wayOf } from '../facts/facts.ts';
-import { APPLY, type AreaReport, count, fix, some } from './finding.ts';
-import { checkLoopback } from './loopback.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import type { Deployment } from '../facts/objects.ts';
+import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { tagOf } from './installed.ts';
 import { checkRouting } from './routing.ts';
-import { checkSidecar } from './sidecar.ts';
 
 /** Whether the extender runs and a kube-scheduler calls it, for the setup of this cluster. */
 export function checkExtender(facts: Facts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);
   if (way === 'sidecar') checkSidecar(notes, facts);
-  if (way === 'loopback') checkLoopback(notes, facts);
+  if (way === 'loopback') {
+    checkLoopback(notes, facts);
+    checkConfigured(notes, facts);
+  }
   if (way === 'none') {
     notes.error(
       'the Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler',
@@ -32,9 +38,147 @@ function noteDifferences(notes: Notebook, { differences }: Facts): void {
   const pods = [...new Set(events.map(({ involvedObject: { namespace, name } }) => `${namespace}/${name}`))];
   if (pods.length === 0) return;
   notes.warning(
-    `kubelets did not do as predicted for ${count(pods.length, 'pod')}: ${some(pods)}`,
+    `kubelets did not do as predicted for ${countText(pods.length, 'pod')}: ${someNames(pods)}`,
     `the extender may place VMs on nodes that reject them, or away from their networks; the first: ${events[0]?.message}`,
     fix('save the line with "replay" of the extender’s log, repeat it with plumbline simulate --replay, and report it'),
     { objects: pods.map((name) => `pod/${name}`) },
   );
+}
+
+const LOGS = fix(
+  'find out why',
+  inSystem('get', 'pods', '-o', 'wide', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
+  inSystem('logs', `deploy/${SCHEDULER}`, '--all-containers'),
+);
+const AWAY = { cause: 'scheduler-away' } as const;
+const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
+
+/** The Deployment whose pods contain a kube-scheduler and the extender. */
+function checkSidecar(notes: Notebook, facts: Facts): void {
+  const { deployments, schedulerElection, extender } = facts;
+  const deployment = notes
+    .value(deployments, `Deployments of ${NAMESPACE}`)
+    ?.find(({ metadata }) => metadata.name === SCHEDULER);
+  const ready = deployment?.status?.readyReplicas ?? 0;
+  if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
+  else if (deployment) notes.seen(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
+
+  const leader = checkLeader(notes, schedulerElection);
+  if (leader !== undefined) checkAnswer(notes, leader, extender);
+  if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
+}
+
+function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender']): void {
+  if (extender.missing === 'silent') {
+    const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
+    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')));
+  } else if (extender.missing === 'forbidden') {
+    notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
+  } else if (extender.value?.active === false) {
+    const why = 'until it is active, it neither evicts pods that cannot start nor triggers retries of waiting pods';
+    notes.warning(`the extender in pod ${leader} is not active, although its kube-scheduler is the leader`, why, LOGS);
+  } else if (extender.missing === undefined) notes.seen('the extender answers');
+}
+
+function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string | undefined {
+  if (read.missing === 'forbidden') {
+    notes.value(read, `the Lease ${SCHEDULER}`);
+    return undefined;
+  }
+  const why = leaderless(SCHEDULER, read.value);
+  const leader = read.value?.leader;
+  if (why !== undefined) {
+    notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS, AWAY);
+    return undefined;
+  }
+  notes.seen(`pod ${leader} is the leader`);
+  return leader;
+}
+
+/**
+ * kube-scheduler must not be newer than the API server, and may be one minor version older.
+ * Source: https://kubernetes.io/releases/version-skew-policy/
+ */
+function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: Facts['apiVersion']): void {
+  const server = notes.value(apiVersion, 'the API server’s version');
+  const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
+  const [own, its] = [minorOf(tagOf(image)), minorOf(server ?? '')];
+  if (own === undefined && image !== '') notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+  if (server === undefined || own === undefined || its === undefined) return;
+  const remedy = `the component manifests/components/kubernetes-1.${its}, or the chart, which follows the cluster's version`;
+  if (own > its) {
+    notes.error(
+      `kube-scheduler ${tagOf(image)} is newer than the API server ${server}`,
+      'it may need an API that this API server does not have, and then it schedules nothing',
+      remedy,
+    );
+  } else if (its - own > 1) {
+    notes.warning(
+      `kube-scheduler ${tagOf(image)} is ${its - own} minor versions older than the API server ${server}`,
+      'Kubernetes supports one; an older kube-scheduler ignores newer pod fields and may place VMs wrongly',
+      remedy,
+    );
+  } else notes.seen(`kube-scheduler ${tagOf(image)}, API server ${server}`);
+}
+
+/** The second number of `v1.36.2`. */
+function minorOf(version: string): number | undefined {
+  const [, minor] = /^v?1\.(\d+)\b/.exec(version) ?? [];
+  return minor === undefined ? undefined : Number(minor);
+}
+
+const EXTENDERS = 'app.kubernetes.io/name=plumbline-scheduler-plugin';
+const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';
+const CONFIGURE = 'start kube-scheduler with the configuration in manifests/scheduler/loopback';
+
+/**
+ * The extender as a static pod next to each kube-scheduler of the cluster: each may become the leader, and then calls
+ * the extender of its own host.
+ */
+function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: Facts): void {
+  const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
+    status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
+  );
+  const ready = new Set(readyPods.map(({ spec }) => spec.nodeName));
+  const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];
+  const alone = pods.filter(({ spec }) => !ready.has(spec.nodeName)).map(({ spec }) => spec.nodeName ?? '?');
+  if (alone.length > 0) {
+    notes.error(
+      `no extender is ready next to kube-scheduler on ${someNames(alone)}`,
+      `while that kube-scheduler leads, ${UNCHECKED}`,
+      fix('find out why', kubectl('-n', 'kube-system', 'get', 'pods', '-o', 'wide', '-l', EXTENDERS)),
+    );
+  } else notes.seen('an extender is ready next to each kube-scheduler');
+  if (extender.missing === 'silent') {
+    notes.error(`the leader’s extender does not answer: ${extender.why}`, UNCHECKED, 'read the log of that pod');
+  } else if (extender.missing === 'forbidden') {
+    notes.value(extender, 'the extender’s answer (leases and pods/portforward in kube-system)');
+  } else if (extender.missing === undefined) notes.seen('the extender answers');
+}
+
+/**
+ * No object contains kube-scheduler's configuration, so this check uses its command line and the calls to the extender.
+ * The httpTimeout is not visible.
+ */
+function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: Facts): void {
+  const bare = (schedulers.value ?? []).filter(({ spec }) => {
+    const words = spec.containers.flatMap(({ command, args }) => [...(command ?? []), ...(args ?? [])]);
+    return !words.some((word) => word === '--config' || word.startsWith('--config='));
+  });
+  if (bare.length > 0) {
+    const what = `${someNames(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
+    notes.error(what, 'it does not call the extender, so it places VMs by CPU count alone', CONFIGURE);
+    return;
+  }
+  if (extender.missing !== undefined) return;
+  const { active, decisions } = extender.value;
+  const bound = (launchers.value ?? []).filter(({ spec }) => spec.nodeName);
+  if (decisions.length > 0) notes.seen('kube-scheduler calls the extender');
+  else if (active && bound.length > 0) {
+    notes.warning(
+      'kube-scheduler has not called the extender since the extender became active',
+      'if a VM started since then, kube-scheduler does not call the extender',
+      CONFIGURE,
+    );
+  }
 }

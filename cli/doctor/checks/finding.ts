@@ -1,6 +1,7 @@
 import { NAMESPACE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import type { Reason } from '../../../model/vm-state/reasons.ts';
 import { type Command, kubectl, type Remedy } from '../../../model/vm-state/remedy.ts';
+import type { Read } from '../facts/facts.ts';
 
 /** The areas, selected by name. `preflight` is for use before an installation, and runs only on request. */
 export const AREAS = [
@@ -26,7 +27,6 @@ export interface Finding {
   /** Description of the fault, naming the object. */
   readonly what: string;
   readonly impact: string;
-  /** The next step. */
   readonly fix: Fix;
   /** A workaround until then. */
   readonly meanwhile?: Fix | undefined;
@@ -61,7 +61,6 @@ interface StateFound {
   readonly nodes: readonly string[];
 }
 
-/** The optional parts of a finding. */
 export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
 export interface AreaReport {
@@ -71,16 +70,6 @@ export interface AreaReport {
   readonly seen: readonly string[];
   /** Checks that were not possible, and why. */
   readonly unseen: readonly string[];
-}
-
-/** A few names, and the number of further ones. */
-export function some(names: readonly string[], most = 3): string {
-  return names.slice(0, most).join(', ') + (names.length > most ? ` and ${names.length - most} more` : '');
-}
-
-/** `1 node`, `3 nodes`. */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number} ${number === 1 ? one : many}`;
 }
 
 /** The next step for a finding: text, and commands that show or apply it. */
@@ -99,3 +88,33 @@ export const BREAK_GLASS = fix(
 
 /** Installs, or restores changed objects. */
 export const APPLY = fix('apply the manifests', kubectl('apply', '--server-side', '-k', 'manifests/base'));
+
+type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
+
+/** Collects the findings of one area. */
+export type Notebook = ReturnType<typeof createNotebook>;
+
+export function createNotebook(area: Area) {
+  const findings: Finding[] = [];
+  const seen: string[] = [];
+  const unseen: string[] = [];
+  const add =
+    (severity: Finding['severity']): Note =>
+    (what, impact, todo, more = {}) => {
+      findings.push({ area, severity, what, impact, fix: typeof todo === 'string' ? fix(todo) : todo, ...more });
+    };
+  return {
+    error: add('error'),
+    warning: add('warning'),
+    seen: (text: string) => void seen.push(text),
+    /** Records a check that was not possible, and why. */
+    unseen: (text: string) => void unseen.push(text),
+    /** The value, or undefined after a note that it could not be read. */
+    value<T>(read: Read<T>, what: string): T | undefined {
+      if (read.missing === undefined) return read.value;
+      unseen.push(read.missing === 'forbidden' ? `${what} (you may not read them)` : `${what} (there are none)`);
+      return undefined;
+    },
+    report: { area, findings, seen, unseen },
+  };
+}

@@ -1,8 +1,8 @@
-import { WEBHOOK } from '../../../model/names.ts';
+import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
+import { countText } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import { APPLY, type AreaReport, count, fix, inSystem } from './finding.ts';
-import { createNotebook } from './notebook.ts';
-import { checkVersions } from './versions.ts';
+import type { SystemPod } from '../facts/objects.ts';
+import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 
 /** Whether all parts are installed, in compatible versions. */
 export function checkInstalled(facts: Facts): AreaReport {
@@ -23,7 +23,7 @@ export function checkInstalled(facts: Facts): AreaReport {
         'the extender cannot predict any kubelet',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
-    } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
+    } else if (found) notes.seen(`${countText(found.length, 'report')} of ${countText(nodes.length, 'node')}`);
   }
   for (const [read, kind, name] of [
     [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
@@ -42,4 +42,122 @@ export function checkInstalled(facts: Facts): AreaReport {
   }
   checkVersions(notes, facts);
   return notes.report;
+}
+
+/** The part of each container in plumbline-system, by its name in the manifests. */
+const PARTS: Readonly<Record<string, string>> = {
+  webhook: 'webhook',
+  extender: 'extender',
+  'scheduler-plugin': 'extender',
+  'node-agent': 'agents',
+  console: 'console',
+};
+const IMAGES = /(?:^|\/)plumbline-(?:webhook|scheduler-plugin|node-agent|console)(?:[:@]|$)/;
+const COMMAND = 'command';
+
+interface Running {
+  readonly part: string;
+  /** The image's tag: `0.1.0`. */
+  readonly version: string;
+  /** Number of pods; 1 for the command. */
+  readonly pods: number;
+}
+
+/**
+ * Whether webhook, extender, agents and this command have the same version. A difference of one minor version is
+ * supported (docs/reference/versions.md); it occurs during an upgrade.
+ */
+export function checkVersions(notes: Notebook, { systemPods, command }: Facts): void {
+  const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
+  if (pods === undefined) return;
+  const { running, unknown } = runningParts(pods);
+  for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+  if (running.length === 0) return;
+  const all = [...running, { part: COMMAND, version: command, pods: 1 }];
+  const said = inWords(all);
+  if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
+    notes.seen(`versions: ${said}`);
+    return;
+  }
+  const apart = minorsApart(all);
+  const what = `parts of different versions run: ${said}`;
+  if (apart <= 1) {
+    const impact =
+      'one minor version apart works during an upgrade: a new feature has no effect until all parts have it';
+    notes.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
+  } else {
+    const impact =
+      'any two parts may be one minor version apart: beyond that, one may ignore or quarantine what another reports';
+    notes.error(what, impact, BY_ONE);
+  }
+}
+
+const FINISH: Fix = fix(
+  'finish the upgrade, or roll back: check which pods are left, then apply the manifests or the chart of one version',
+  inSystem('get', 'pods', '-o', 'wide'),
+  inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
+);
+const OTHER_COMMAND: Fix = fix('install this command in the version that the cluster runs');
+const BY_ONE: Fix = fix(
+  'upgrade all parts to one version, one minor version at a time (docs/reference/versions.md); check which pods are left',
+  inSystem('get', 'pods', '-o', 'wide'),
+);
+
+function runningParts(pods: readonly SystemPod[]) {
+  const counts = new Map<string, Running>();
+  const unknown = new Set<string>();
+  for (const { spec } of pods) {
+    for (const { name, image } of [...(spec.initContainers ?? []), ...spec.containers]) {
+      const part = PARTS[name];
+      if (part === undefined || image == null || !IMAGES.test(image)) continue;
+      const version = tagOf(image).replace(/^v/, '');
+      if (parsed(version) === undefined) unknown.add(image);
+      else {
+        const key = `${part} ${version}`;
+        counts.set(key, { part, version, pods: (counts.get(key)?.pods ?? 0) + 1 });
+      }
+    }
+  }
+  const order = Object.values(PARTS);
+  const running = [...counts.values()].sort(
+    (a, b) => order.indexOf(a.part) - order.indexOf(b.part) || a.version.localeCompare(b.version),
+  );
+  return { running, unknown };
+}
+
+const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
+
+/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`. */
+function inWords(all: readonly Running[]): string {
+  const parts = [...new Set(all.map(({ part }) => part))];
+  return parts
+    .map((part) => {
+      const own = all.filter((one) => one.part === part);
+      const versions = own.map(({ version, pods }) =>
+        own.length > 1 ? `${version} (${countText(pods, 'pod')})` : version,
+      );
+      return `${part} ${versions.join(' and ')}`;
+    })
+    .join(', ');
+}
+
+/**
+ * Number of minor versions between the oldest and the newest. Infinite across a major version, because these are never
+ * supported together.
+ */
+function minorsApart(all: readonly Running[]): number {
+  const read = all.flatMap(({ version }) => parsed(version) ?? []);
+  const minors = read.map(({ minor }) => minor);
+  if (new Set(read.map(({ major }) => major)).size > 1) return Number.POSITIVE_INFINITY;
+  return Math.max(...minors) - Math.min(...minors);
+}
+
+function parsed(version: string): { readonly major: number; readonly minor: number } | undefined {
+  const [, major, minor] = /^(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+].*)?$/.exec(version) ?? [];
+  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
+}
+
+/** The tag of `registry:5000/kube-scheduler:v1.36.2@sha256:…`; empty if the image has no tag. */
+export function tagOf(image: string): string {
+  return /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 }

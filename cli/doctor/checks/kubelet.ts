@@ -1,9 +1,9 @@
 import { splitCore, unevenCore } from '../../../model/host.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook } from './notebook.ts';
+import { type AreaReport, createNotebook } from './finding.ts';
 
 /** The condition of a NodeTopology whose kubelet counts other cores than the kernel. */
 export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';
@@ -105,7 +105,7 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
       if (text !== undefined) groups.set(text, [...(groups.get(text) ?? []), host.name]);
     }
     for (const [text, names] of groups) {
-      notes[severity](`${text} on ${count(names.length, 'node')}: ${some(names)}`, why, todo, {
+      notes[severity](`${text} on ${countText(names.length, 'node')}: ${someNames(names)}`, why, todo, {
         objects: names.map((name) => `node/${name}`),
       });
     }
@@ -117,6 +117,6 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
     });
   }
   const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();
-  if (relevant.length > 0) notes.seen(`${count(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
+  if (relevant.length > 0) notes.seen(`${countText(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
   return notes.report;
 }

@@ -1,8 +1,8 @@
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
 /** Whether the physnet of every network definition exists on a node. */
 export function checkNetworks({ nads, topologies }: Facts): AreaReport {
@@ -24,17 +24,17 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
     if (found.kind === 'none' && found.warning === 'invalid-json') unreadable.push(name);
   }
   if ((topologies.value ?? []).some(({ status }) => status)) noteUnknown(notes, unknown);
-  const invalid = `the configuration of ${some(unreadable)} is not valid JSON`;
+  const invalid = `the configuration of ${someNames(unreadable)} is not valid JSON`;
   noteBroken(notes, unreadable, invalid, 'pods on it do not start');
-  noteBroken(notes, [...refused.keys()], some([...refused.values()]), 'pods on it stay in ContainerCreating');
-  if (all) notes.seen(`${count(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
+  noteBroken(notes, [...refused.keys()], someNames([...refused.values()]), 'pods on it stay in ContainerCreating');
+  if (all) notes.seen(`${countText(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
   return notes.report;
 }
 
 function noteUnknown(notes: Notebook, unknown: ReadonlyMap<string, readonly string[]>): void {
   for (const [physnet, names] of unknown) {
     notes.warning(
-      `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
+      `no node has physnet ${physnet}, which ${someNames(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
       'Plumbline aligns no VM with it, because its NUMA node is unknown',
       'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
       { objects: names.map((name) => `network-attachment-definition/${name}`) },

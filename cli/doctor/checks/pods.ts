@@ -5,13 +5,15 @@ import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { REASONS, type Reason } from '../../../model/vm-state/reasons.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import { kubectl, plumbline } from '../../../model/vm-state/remedy.ts';
-import type { VmState } from '../../../model/vm-state/state.ts';
-import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
-import { isVerified } from '../../explain/vm-facts.ts';
+import { type VmState, vmState } from '../../../model/vm-state/state.ts';
+import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
+import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../explain/vm-facts.ts';
+import { schedulerFacts } from '../../extender/election.ts';
+import { hostsOf } from '../../support/hosts.ts';
+import { groupBy } from '../../support/lists.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import { launcherStates } from '../facts/launcher-states.ts';
-import { type AreaReport, count, fix, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
 
 /** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */
 export function checkPods(facts: Facts): AreaReport {
@@ -21,12 +23,12 @@ export function checkPods(facts: Facts): AreaReport {
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
   noteStates(notes, launcherStates(facts, live));
   noteRejected(notes, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
-  notes.seen(count(live.length, 'launcher'));
+  notes.seen(countText(live.length, 'launcher'));
   noteLateMasks(notes, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
   if (cordoned.length > 0) {
     notes.warning(
-      `${count(cordoned.length, 'node')} cordoned: ${some(cordoned)}`,
+      `${countText(cordoned.length, 'node')} cordoned: ${someNames(cordoned)}`,
       'no new VM starts there',
       fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned.slice(0, 3))),
       { objects: cordoned.map((name) => `node/${name}`) },
@@ -53,23 +55,20 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
 
 /** One finding for each state with a fault, with the remedies of its first VM. */
 function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
-  const byReason = new Map<Reason, [ExplainedPod, VmState][]>();
-  for (const [pod, state] of states) {
-    if (state.verdict !== 'broken' && state.verdict !== 'degraded') continue;
-    byReason.set(state.reason, [...(byReason.get(state.reason) ?? []), [pod, state]]);
-  }
-  for (const [reason, list] of byReason) {
+  const faults = [...states].filter(([, { verdict }]) => verdict === 'broken' || verdict === 'degraded');
+  for (const list of groupBy(faults, ([, { reason }]) => reason).values()) {
     const pods = list.map(([pod]) => pod);
-    const { verdict, about } = REASONS[reason];
-    const [first] = list.map(([, state]) => state);
+    const first = list[0]![1];
+    const { reason, verdict } = first;
+    const { about } = REASONS[reason];
     notes[verdict === 'broken' ? 'error' : 'warning'](
-      `${count(pods.length, 'launcher')} ${about}: ${some(named(pods))}`,
-      `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first?.text}`,
+      `${countText(pods.length, 'launcher')} ${about}: ${someNames(podNames(pods))}`,
+      `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first.text}`,
       fix(
-        first?.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
-        ...(first?.remedies.flatMap(({ commands }) => commands) ?? []),
+        first.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
+        ...first.remedies.flatMap(({ commands }) => commands),
       ),
-      { objects: objects(pods), state: { reason, remedies: first?.remedies ?? [], nodes: nodesOf(pods) } },
+      { objects: podObjects(pods), state: { reason, remedies: first.remedies, nodes: nodesOf(pods) } },
     );
   }
 }
@@ -98,11 +97,11 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   const gone = events
     .map(({ reason, involvedObject: { namespace, name } }) => ({ reason, pod: `${namespace}/${name}` }))
     .filter(({ pod }) => pod.includes(LAUNCHER));
-  const pods = [...new Set([...named(failed), ...gone.map(({ pod }) => pod)])];
+  const pods = [...new Set([...podNames(failed), ...gone.map(({ pod }) => pod)])];
   if (pods.length === 0) return;
   const reasons = [...new Set([...failed.map(({ status }) => status?.reason), ...gone.map(({ reason }) => reason)])];
   notes.warning(
-    `kubelets have rejected ${count(pods.length, 'launcher')} (${reasons.join(', ')}): ${some(pods)}`,
+    `kubelets have rejected ${countText(pods.length, 'launcher')} (${reasons.join(', ')}): ${someNames(pods)}`,
     'kube-scheduler placed them on nodes that could not take them; KubeVirt deletes them and starts others, each after a longer pause',
     fix(
       'get the reason for each, and check whether kube-scheduler calls the extender',
@@ -121,7 +120,7 @@ function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
   const late = live.filter(({ metadata }) => startsRunning(metadata) && readMask(metadata) !== undefined);
   if (late.length === 0) return;
   const how = `after ${late.length === 1 ? 'it starts' : 'they start'} (${CPU_MASK_START_ANNOTATION}: running)`;
-  notes.seen(`${count(late.length, 'VM')} whose CPU mask is set ${how}: ${some(named(late))}`);
+  notes.seen(`${countText(late.length, 'VM')} whose CPU mask is set ${how}: ${someNames(podNames(late))}`);
 }
 
 /** An invalid mask counts as none: its VM does not start, and explain says why. */
@@ -140,8 +139,36 @@ function vmOf(launcher: string): string[] {
   return ['vm', `${namespace}/${name.replace(/^virt-launcher-/, '').replace(/-[a-z0-9]{5}$/, '')}`];
 }
 
-const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+export const podNames = (pods: readonly ExplainedPod[]) =>
+  pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 const nodesOf = (pods: readonly ExplainedPod[]) => [
   ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
 ];
-const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);
+export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
+
+/** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
+export function launcherStates(facts: Facts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
+  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
+  const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
+  const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
+  const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
+  const scheduler = schedulerElection.missing === 'forbidden' ? {} : schedulerFacts(schedulerElection.value);
+  const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));
+  const states = launchers.map((pod): [ExplainedPod, VmState] => {
+    const { namespace = '', name = '', uid, ownerReferences } = pod.metadata;
+    const owner = ownerReferences?.find(({ controller }) => controller === true);
+    const vmi = owner && vmis.get(owner.uid);
+    const at = pod.spec.nodeName ?? '';
+    const unknown = at === '' || topologies.missing === 'forbidden';
+    const node = unknown
+      ? undefined
+      : nodeFacts(pod, byName.get(at), reports.get(at), agents.value?.silent.has(at) === true);
+    const events = eventFacts(
+      stuck.filter(({ involvedObject }) => involvedObject.uid === uid),
+      uid,
+    );
+    const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
+    return [pod, vmState({ ...own, pod, node, scheduler, events })];
+  });
+  return new Map(states);
+}

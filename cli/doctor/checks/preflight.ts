@@ -1,7 +1,7 @@
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
 const KUBERNETES = { oldest: 33, newest: 36 } as const;
@@ -93,7 +93,7 @@ export function checkPreflight(facts: PreflightFacts): AreaReport {
   }
   if (facts.denied.length > 0) {
     notes.error(
-      `you may not ${some(facts.denied, 4)}`,
+      `you may not ${someNames(facts.denied, 4)}`,
       'you cannot apply the manifests',
       'install as a user with the role cluster-admin: Kubernetes lets a user grant only the permissions that the user has',
     );
@@ -136,15 +136,15 @@ function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): vo
     const names = read.filter(([, settings]) => applies(settings)).map(([name]) => name);
     if (names.length === 0) continue;
     const objects = names.map((name) => `node/${name}`);
-    notes.warning(`${what} on ${count(names.length, 'node')}: ${some(names)}`, impact, todo, { objects });
+    notes.warning(`${what} on ${countText(names.length, 'node')}: ${someNames(names)}`, impact, todo, { objects });
   }
-  if (read.length > 0) notes.seen(`${count(read.length, 'kubelet')} queried`);
+  if (read.length > 0) notes.seen(`${countText(read.length, 'kubelet')} queried`);
   for (const missing of ['forbidden', 'absent'] as const) {
     const names = [...kubelets].filter(([, one]) => one.missing === missing).map(([name]) => name);
-    if (names.length > 0) notes.unseen(`settings of ${some(names)} (${UNREAD[missing]})`);
+    if (names.length > 0) notes.unseen(`settings of ${someNames(names)} (${UNREAD[missing]})`);
   }
   const left = (all?.length ?? 0) - kubelets.size;
-  if (left > 0) notes.unseen(`settings of ${count(left, 'more node')} (a sample is enough)`);
+  if (left > 0) notes.unseen(`settings of ${countText(left, 'more node')} (a sample is enough)`);
 }
 
 const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet does not answer' } as const;

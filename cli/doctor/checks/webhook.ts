@@ -1,10 +1,10 @@
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
+import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import type { WebhookConfiguration } from '../facts/objects.ts';
-import { checkAlignCpus } from './align-cpus.ts';
-import { APPLY, type AreaReport, BREAK_GLASS, count, fix, inSystem, some } from './finding.ts';
-import { createNotebook, type Notebook } from './notebook.ts';
+import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
+import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
@@ -34,7 +34,7 @@ export function checkWebhook(facts: Facts): AreaReport {
       fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
-  } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
+  } else if (ready.length > 0) notes.seen(`${countText(ready.length, 'replica')} ready`);
   checkAlignCpus(notes, facts);
   return notes.report;
 }
@@ -109,17 +109,17 @@ function checkOrder(
   const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === FINAL_WEBHOOK));
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
     notes.warning(
-      `${some(names)} change pods after ${OURS}, which is not called again`,
+      `${someNames(names)} change pods after ${OURS}, which is not called again`,
       'a container that they add may cost a launcher its dedicated CPUs or its whole cores',
       'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as in the manifests',
     );
   } else if (!caught) {
     notes.warning(
-      `${some(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
+      `${someNames(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
       'only the kubelet notices if they break a launcher',
       APPLY,
     );
-  } else notes.seen(`${some(names)} change pods later; final.plumbline.dev checks the result`);
+  } else notes.seen(`${someNames(names)} change pods later; final.plumbline.dev checks the result`);
 }
 
 function seesNewPods({ rules }: Webhook): boolean {
@@ -128,4 +128,65 @@ function seesNewPods({ rules }: Webhook): boolean {
       (resources ?? []).some((one) => one === 'pods' || one === '*' || one === '*/*') &&
       (operations ?? []).some((one) => one === 'CREATE' || one === '*'),
   );
+}
+
+const GATE = 'AlignCPUs';
+/** The webhooks that must receive every launcher with KubeVirt's annotation. */
+const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
+
+/**
+ * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object only work together,
+ * and the webhook must receive the launchers that they opt in.
+ */
+export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: Facts): void {
+  for (const one of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
+    const gate = featureGates(one).includes(GATE);
+    const annotated = one.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
+    const name = `kubevirt/${one.metadata.name ?? ''}`;
+    if (gate && annotated) checkSent(notes, [...(mutating.value ?? []), ...(validating.value ?? [])]);
+    else if (annotated) {
+      notes.warning(
+        `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
+        'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
+        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/align-cpus.md`,
+        { objects: [name] },
+      );
+    } else if (gate) {
+      notes.warning(
+        `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
+        'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
+        'add the annotation to it, or annotate the VMs: docs/get-started/align-cpus.md',
+        { objects: [name] },
+      );
+    }
+  }
+}
+
+function checkSent(notes: Notebook, configurations: readonly WebhookConfiguration[]): void {
+  const blind = configurations
+    .flatMap(({ webhooks }) => webhooks)
+    .filter(({ name, matchConditions }) => PODS.includes(name) && isBlind(matchConditions ?? []));
+  if (blind.length === 0) {
+    notes.seen(`KubeVirt’s ${GATE} is on: every VM with isolateEmulatorThread opts in`);
+    return;
+  }
+  notes.error(
+    `${blind.map(({ name }) => name).join(' and ')} ignores launchers with ${EVEN_PARITY_ANNOTATION}`,
+    `KubeVirt’s ${GATE} is on, so these launchers opt in to whole cores, but are only padded to an even number`,
+    APPLY,
+  );
+}
+
+/** A condition that tests annotations but not KubeVirt's. A condition on CPUs alone matches all launchers. */
+function isBlind(conditions: readonly { readonly expression: string }[]): boolean {
+  return conditions.some(
+    ({ expression }) =>
+      expression.includes('annotations') &&
+      !expression.includes(EVEN_PARITY_ANNOTATION) &&
+      !expression.includes("c.name == 'compute'"),
+  );
+}
+
+function featureGates({ spec }: KubeVirt): readonly string[] {
+  return spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }

@@ -14,9 +14,8 @@ import {
 } from '../../explain/objects.ts';
 import { askInCluster } from '../../extender/ask.ts';
 import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
-import { readAgentLeases } from '../../support/agents.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../../support/lists.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
   deployment,
@@ -96,7 +95,6 @@ async function readAllRejections(client: KubeClient): Promise<readonly Occurrenc
   return (await Promise.all(lists)).flat();
 }
 
-/** Waits for every part. */
 async function settled<T extends Record<string, Promise<unknown>>>(
   parts: T,
 ): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
@@ -135,15 +133,10 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
 /** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */
-export function wayOf({
-  deployments,
-  schedulerElection,
-  extenderPods,
-}: Pick<Facts, 'deployments' | 'schedulerElection' | 'extenderPods'>): Way {
+export function wayOf({ deployments, schedulerElection, extenderPods }: Facts): Way {
   const names = deployments.value?.map(({ metadata }) => metadata.name);
   if (names?.includes(SCHEDULER)) return 'sidecar';
-  const isNextToScheduler = (extenderPods.value?.length ?? 0) > 0;
-  if (isNextToScheduler) return 'loopback';
+  if ((extenderPods.value?.length ?? 0) > 0) return 'loopback';
   if (names !== undefined) return 'none';
   return schedulerElection.value === undefined ? 'unknown' : 'sidecar';
 }

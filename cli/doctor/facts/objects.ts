@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { objectMeta } from '../../../kube/resources.ts';
+import { listOf } from '../../explain/objects.ts';
 
 /** The parts of objects that only the doctor reads. */
 
@@ -8,43 +9,34 @@ const imageContainers = z.array(z.object({ name: z.string(), image: text }));
 
 export const webhookConfiguration = z.object({
   metadata: objectMeta,
-  webhooks: z
-    .array(
-      z.object({
-        name: z.string(),
-        clientConfig: z.object({
-          caBundle: text,
-          url: text,
-          service: z.object({ name: z.string(), namespace: z.string() }).nullish(),
-        }),
-        failurePolicy: text,
-        reinvocationPolicy: text,
-        matchConditions: z.array(z.object({ name: text, expression: z.string() })).nullish(),
-        rules: z
-          .array(z.object({ resources: z.array(z.string()).nullish(), operations: z.array(z.string()).nullish() }))
-          .nullish(),
+  webhooks: listOf(
+    z.object({
+      name: z.string(),
+      clientConfig: z.object({
+        caBundle: text,
+        url: text,
+        service: z.object({ name: z.string(), namespace: z.string() }).nullish(),
       }),
-    )
-    .nullish()
-    .transform((value) => value ?? []),
+      failurePolicy: text,
+      reinvocationPolicy: text,
+      matchConditions: z.array(z.object({ name: text, expression: z.string() })).nullish(),
+      rules: z
+        .array(z.object({ resources: z.array(z.string()).nullish(), operations: z.array(z.string()).nullish() }))
+        .nullish(),
+    }),
+  ),
 });
 export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
 
 /** The RoleBinding that enables the webhooks. */
 export const roleBinding = z.object({
   metadata: objectMeta,
-  subjects: z
-    .array(z.object({ kind: z.string(), name: z.string(), namespace: text }))
-    .nullish()
-    .transform((value) => value ?? []),
+  subjects: listOf(z.object({ kind: z.string(), name: z.string(), namespace: text })),
 });
 
 export const endpointSlice = z.object({
   metadata: objectMeta,
-  endpoints: z
-    .array(z.object({ conditions: z.object({ ready: z.boolean().nullish() }).nullish() }))
-    .nullish()
-    .transform((value) => value ?? []),
+  endpoints: listOf(z.object({ conditions: z.object({ ready: z.boolean().nullish() }).nullish() })),
 });
 
 /** Only the certificates of a Secret are kept: parsing drops the key. */

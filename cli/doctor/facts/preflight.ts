@@ -22,17 +22,13 @@ const kubeletSettings = z
   .transform(({ kubeletconfig }) => kubeletconfig);
 export type KubeletSettings = z.infer<typeof kubeletSettings>;
 
-/** Number of kubelets to query in total and at a time, and the timeout of each in seconds. */
-const [MOST_KUBELETS, AT_ONCE, KUBELET_TIMEOUT] = [50, 8, 5];
-
-interface Action {
-  readonly group: string;
-  readonly resources: readonly string[];
-  readonly namespace?: string;
-}
+/** Number of kubelets to query in total and at a time. */
+const MAX_KUBELETS = 50;
+const CONCURRENT_KUBELETS = 8;
+const KUBELET_TIMEOUT_SECONDS = 5;
 
 /** Kinds in the manifests. Server-side apply needs `create` and `patch`. */
-const ACTIONS: readonly Action[] = [
+const ACTIONS: readonly { readonly group: string; readonly resources: readonly string[]; namespace?: string }[] = [
   { group: '', resources: ['namespaces'] },
   { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
   { group: 'rbac.authorization.k8s.io', resources: ['clusterroles', 'clusterrolebindings'] },
@@ -107,22 +103,22 @@ async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promis
 }
 
 async function readKubelets(client: KubeClient, names: readonly string[]): Promise<Map<string, Read<KubeletSettings>>> {
-  const found = new Map<string, Read<KubeletSettings>>();
-  const left = names.slice(0, MOST_KUBELETS);
+  const settings = new Map<string, Read<KubeletSettings>>();
+  const left = names.slice(0, MAX_KUBELETS);
   const worker = async () => {
     for (let name = left.shift(); name !== undefined; name = left.shift()) {
-      found.set(name, await readKubelet(client, name));
+      settings.set(name, await readKubelet(client, name));
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  return found;
+  await Promise.all(Array.from({ length: CONCURRENT_KUBELETS }, worker));
+  return settings;
 }
 
 /** A kubelet that does not respond counts as absent. */
 async function readKubelet(client: KubeClient, name: string): Promise<Read<KubeletSettings>> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}/proxy/configz`;
   try {
-    return { value: kubeletSettings.parse(await client.get(path, { timeout: KUBELET_TIMEOUT })) };
+    return { value: kubeletSettings.parse(await client.get(path, { timeout: KUBELET_TIMEOUT_SECONDS })) };
   } catch (error) {
     if (error instanceof KubeError && error.status === 403) return { missing: 'forbidden' };
     if (error instanceof KubeError || error instanceof z.ZodError) return { missing: 'absent' };

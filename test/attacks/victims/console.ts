@@ -1,7 +1,6 @@
 import { createCluster, resourceSlice } from '../../../console/server/cluster.ts';
 import { KINDS } from '../../../console/server/kinds.ts';
-import { watchedInstance } from '../../../console/server/paused.ts';
-import { watchedPod } from '../../../console/server/pods.ts';
+import { watchedInstance, watchedPod } from '../../../console/server/pods.ts';
 import { lease, node } from '../../../kube/resources.ts';
 import { monotonicSeconds as now } from '../../../runtime/time.ts';
 import { silent } from '../../support/logger.ts';

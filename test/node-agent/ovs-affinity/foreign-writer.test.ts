@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isInOrder } from '../../../cli/agent/ovs-status.ts';
-import { statusLines } from '../../../cli/ovs/lines.ts';
+import { statusLines } from '../../../cli/ovs/run.ts';
 import { ovsStatus } from '../../../model/agent-status.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { agentAt } from '../../../cli/agent/ask.ts';
 import { fetchOvsStatus, isInOrder } from '../../../cli/agent/ovs-status.ts';
-import { statusLines } from '../../../cli/ovs/lines.ts';
+import { statusLines } from '../../../cli/ovs/run.ts';
 import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createLogger } from '../../../runtime/log.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { agentAt } from '../../../cli/agent/ask.ts';
-import { statusLines } from '../../../cli/vm/lines.ts';
-import { fetchVmStatus, isInOrder } from '../../../cli/vm/status.ts';
+import { fetchVmStatus, isInOrder, statusLines } from '../../../cli/vm/run.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene } from './stage.ts';
 

@@ -1,0 +1,125 @@
+import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import type { JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { DemoCluster } from './cluster.ts';
+import { until } from './until.ts';
+
+export const DEMO_NAMESPACE = 'demo';
+
+/** A VM of 4 cores x 2 threads with an isolated emulator thread: its launcher requests 9 CPUs. */
+export interface DemoVm {
+  readonly name: string;
+  readonly annotated: boolean;
+  /** The network attachment definition of the VM's second interface. */
+  readonly network?: string;
+  readonly node?: string;
+}
+
+export function virtualMachine({ name, annotated, network, node }: DemoVm): KubeObject {
+  const annotations = annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {};
+  const cpu = { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+  const networks = network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }];
+  return machineFrom(name, annotations, cpu, node, networks);
+}
+
+/** A VM with shared CPUs and a CPU mask. */
+export function maskedMachine(name: string, vcpus: number, mask: string, node: string): KubeObject {
+  return machineFrom(name, { [CPU_MASK_ANNOTATION]: mask }, { sockets: 1, cores: vcpus, threads: 1 }, node);
+}
+
+/** @param networks in addition to the pod network */
+function machineFrom(
+  name: string,
+  annotations: Record<string, string>,
+  cpu: JsonObject,
+  node: string | undefined,
+  networks: readonly JsonObject[] = [],
+): KubeObject {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: DEMO_NAMESPACE },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        metadata: { annotations },
+        spec: {
+          ...(node === undefined ? {} : { nodeSelector: { 'kubernetes.io/hostname': node } }),
+          domain: { cpu, memory: { guest: '1Gi' }, devices: {} },
+          networks: [{ name: 'default', pod: {} }, ...networks],
+        },
+      },
+    },
+  };
+}
+
+/** A localnet of OVN-Kubernetes on a physnet. */
+export function localnet(name: string, physnet: string, namespace = DEMO_NAMESPACE): KubeObject {
+  const config = {
+    cniVersion: '1.1.0',
+    type: 'ovn-k8s-cni-overlay',
+    name,
+    topology: 'localnet',
+    physicalNetworkName: physnet,
+    netAttachDefName: `${namespace}/${name}`,
+  };
+  return {
+    apiVersion: 'k8s.cni.cncf.io/v1',
+    kind: 'NetworkAttachmentDefinition',
+    metadata: { name, namespace },
+    spec: { config: JSON.stringify(config) },
+  };
+}
+
+export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
+  let launcher: Pod | undefined;
+  // A watch, because KubeVirt deletes a launcher within milliseconds after the kubelet rejects it.
+  const unfollow = cluster.client.follow(PODS, ({ type, object }) => {
+    if (type !== 'DELETED' && isLauncherOf(object, vm.name)) launcher ??= object;
+  });
+  try {
+    await cluster.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
+    return await until(`the launcher pod of ${vm.name}`, 10, () => launcher);
+  } finally {
+    unfollow();
+  }
+}
+
+export function launcherOf(cluster: DemoCluster, vm: string): Pod | undefined {
+  return cluster.client.list(PODS).find((pod) => isLauncherOf(pod, vm));
+}
+
+function isLauncherOf({ metadata }: Pod, vm: string): boolean {
+  return metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm;
+}
+
+/** Waits until the VM's launcher runs. @throws StepFailed with the reason for the delay */
+export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<Pod> {
+  try {
+    return await until(`${vm} to run`, seconds, () => {
+      const pod = launcherOf(cluster, vm);
+      return pod?.status?.phase === 'Running' ? pod : undefined;
+    });
+  } catch (error) {
+    const messages = eventsOf(cluster, vm).map(({ message }) => message);
+    throw new Error(`${(error as Error).message}; last heard: ${messages.at(-1) ?? 'nothing'}`, { cause: error });
+  }
+}
+
+/** Events of a VM's launchers and instance, oldest first. */
+export function eventsOf(cluster: DemoCluster, vm: string) {
+  const launcher = launcherOf(cluster, vm)?.metadata.name;
+  return cluster.client
+    .list(EVENTS)
+    .filter((event) => {
+      const involved = event['involvedObject'] as { name?: string } | undefined;
+      return involved?.name === launcher || involved?.name === vm;
+    })
+    .map((event) => ({ reason: String(event['reason']), message: String(event['message']) }));
+}
+
+/** The resources of the container with the guest. */
+export function computeOf(pod: Pod) {
+  const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
+  return { requests, limits };
+}

@@ -1,0 +1,84 @@
+import { readMemory } from '../../hardware/memory.ts';
+import { readNics } from '../../hardware/nic-cells.ts';
+import { readCaches, readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, HostError, unevenCore } from '../../model/host.ts';
+import {
+  describeForKubelet,
+  describeSysfs,
+  grouped,
+  kubeletContradictions,
+  type SysfsHost,
+} from '../../model/host-sysfs.ts';
+import { numbersOf } from '../support/output.ts';
+
+/** The facts about a machine, as the kernel has them. */
+export type Machine = Awaited<ReturnType<typeof readMachine>>;
+
+/** @throws SysfsError, HostError, ParseError */
+export async function readMachine(root: string) {
+  const sysfs = await readSysfs(root);
+  const host = createHost(describeSysfs(sysfs));
+  const ids = host.cells.map(({ id }) => id);
+  const [memory, isolated, offline, caches, nics] = await Promise.all([
+    readMemory(root, ids),
+    readIsolated(root),
+    readOffline(root),
+    readCaches(root, host.online),
+    readNics(root),
+  ]);
+  const memoryOnly = memory.cells.filter(({ id }) => !ids.includes(id)).map(({ id }) => ({ id, cpus: CpuSet.EMPTY }));
+  /** The NUMA nodes of the host, and those that have only memory. */
+  const cells = [...host.cells, ...memoryOnly].sort((a, b) => a.id - b.id);
+  return { host, cells, memory, isolated, offline, contradictions: contradictionsOf(sysfs), caches, nics };
+}
+
+/** Where the kubelet's view of the cores differs. */
+function contradictionsOf(sysfs: SysfsHost): readonly string[] {
+  try {
+    return kubeletContradictions(sysfs, createHost(describeForKubelet(sysfs)));
+  } catch (error) {
+    if (error instanceof HostError) return [`the kubelet cannot use this machine: ${error.message}`];
+    throw error;
+  }
+}
+
+/** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
+export function topologyData({ host, cells, memory, isolated, offline, contradictions, caches, nics }: Machine) {
+  const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
+    id,
+    cpus: numbersOf(list),
+  });
+  const listed = (set: CpuSet) => [...set];
+  return {
+    cpus: listed(host.online),
+    offline: listed(offline),
+    threadsPerCore: host.threadsPerCore,
+    uneven: unevenCore(host) !== undefined,
+    numaNodes: cells.map(({ id, cpus: set }) => {
+      const its = memory.cells.find((one) => one.id === id);
+      return {
+        id,
+        cpus: listed(set),
+        memory: its?.memory ?? null,
+        hugePages: { ...its?.hugePages },
+        distances: [...(memory.distances?.[String(id)] ?? [])],
+      };
+    }),
+    sockets: grouped(host.cpus, ({ socket }) => socket).map(groupOf),
+    cores: host.cores.map(listed),
+    uncores: grouped(host.cpus, ({ uncore }) => uncore).map(groupOf),
+    isolated: listed(isolated),
+    contradictions: [...contradictions],
+    caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),
+    nics: nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => ({
+      name,
+      numaNodes: [...cells],
+      pci: pci ?? null,
+      driver: driver ?? null,
+      up: up ?? null,
+      speed: speed ?? null,
+      virtualFunctions,
+    })),
+  };
+}
