@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
+import { goJsonParser } from './go-json.ts';
 
 /** Annotation for multus: the networks to attach in addition to the pod network. */
 export const NETWORKS_ANNOTATION = 'k8s.v1.cni.cncf.io/networks';
@@ -49,6 +50,8 @@ const jsonForm = z.array(
   }),
 );
 
+const parseItems = goJsonParser(Object.keys(jsonForm.element.shape));
+
 /**
  * Parses multus's networks annotation in both forms: `net1,other/net2@eth5`, or a JSON list of objects. As in multus,
  * text that contains any of `[ { "` is JSON, and only the short form restricts the characters of names.
@@ -81,7 +84,7 @@ export function parseRef(text: string, namespace: string): NetworkRef {
 function parseJson(text: string, namespace: string): readonly Attachment[] {
   let data: unknown;
   try {
-    data = JSON.parse(text);
+    data = parseItems(text);
   } catch (cause) {
     throw new ParseError(
       WHAT,

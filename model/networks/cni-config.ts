@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { issuesText, quote } from '../errors.ts';
-import { isObject, parseJson } from '../json.ts';
+import { isObject } from '../json.ts';
+import { goJsonParser } from './go-json.ts';
 
 /** Plugins that modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
@@ -33,10 +34,40 @@ const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(und
 /** The parsed fields of one plugin's configuration. Fields with an unexpected type or length count as absent. */
 export type Plugin = z.infer<typeof plugin>;
 
+/** As in Go, null is the absence of a value. */
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? '');
+const integer = z
+  .int()
+  .nullish()
+  .transform((value) => value ?? 0);
+const multusConfig = z.object({ name: text, type: text, cniVersion: text, ipam: z.object({ type: text }).nullish() });
+const ovnConfig = multusConfig
+  .extend({
+    topology: text,
+    netAttachDefName: text,
+    role: text,
+    physicalNetworkName: text,
+    mtu: integer,
+    vlanID: integer,
+  })
+  .extend({ subnets: text, excludeSubnets: text, reservedSubnets: text, infrastructureSubnets: text, joinSubnet: text })
+  .extend({ transitSubnet: text, defaultGatewayIPs: text, transport: text, outboundSNAT: text, uplink: text })
+  .extend({ allowPersistentIPs: z.boolean().nullish() });
+type OvnConfig = z.infer<typeof ovnConfig>;
+const parseFields = goJsonParser([...Object.keys(config.shape), ...Object.keys(ovnConfig.shape)]);
+
 /** An object in JSON; undefined if the text is none, or longer than what is parsed. */
 export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
-  const data = json.length > LONGEST ? undefined : parseJson(json);
-  return isObject(data) && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
+  if (json.length > LONGEST) return undefined;
+  try {
+    const data = parseFields(json);
+    return isObject(data) && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -71,30 +102,6 @@ export interface NadRefusal {
   readonly by: 'multus' | 'OVN-Kubernetes';
   readonly why: string;
 }
-
-/** As in Go, null is the absence of a value. */
-const text = z
-  .string()
-  .nullish()
-  .transform((value) => value ?? '');
-const integer = z
-  .int()
-  .nullish()
-  .transform((value) => value ?? 0);
-const multusConfig = z.object({ name: text, type: text, cniVersion: text, ipam: z.object({ type: text }).nullish() });
-const ovnConfig = multusConfig
-  .extend({
-    topology: text,
-    netAttachDefName: text,
-    role: text,
-    physicalNetworkName: text,
-    mtu: integer,
-    vlanID: integer,
-  })
-  .extend({ subnets: text, excludeSubnets: text, reservedSubnets: text, infrastructureSubnets: text, joinSubnet: text })
-  .extend({ transitSubnet: text, defaultGatewayIPs: text, transport: text, outboundSNAT: text, uplink: text })
-  .extend({ allowPersistentIPs: z.boolean().nullish() });
-type OvnConfig = z.infer<typeof ovnConfig>;
 
 const OVN_TYPE = 'ovn-k8s-cni-overlay';
 const RESERVED_NAME = /^(?:default|ovn-kubernetes)$/;
@@ -181,7 +188,41 @@ function subnetsFault(conf: OvnConfig): string | undefined {
     const format = isPerNode ? 'CIDR/node prefix' : 'CIDR';
     if (wrong !== undefined) return `${field} has ${quote(wrong)}, which is not a valid ${format}`;
   }
-  return undefined;
+  if (conf.topology === 'layer3') return undefined;
+  const subnets = entriesOf(conf.subnets);
+  const outside = entriesOf(conf.excludeSubnets).find((entry) => !subnets.some((subnet) => isWithin(entry, subnet)));
+  return outside === undefined ? undefined : `excludeSubnets has ${quote(outside)}, which is in none of the subnets`;
+}
+
+function entriesOf(list: string): string[] {
+  return list.trim() === '' ? [] : list.split(',').map((entry) => entry.trim());
+}
+
+/** Whether a CIDR is part of another one. */
+function isWithin(inner: string, outer: string): boolean {
+  const [innerBits, outerBits] = [networkBits(inner), networkBits(outer)];
+  return inner.includes(':') === outer.includes(':') && innerBits.startsWith(outerBits);
+}
+
+/** The bits of a valid CIDR's prefix. */
+function networkBits(cidr: string): string {
+  const [address = '', prefix] = cidr.split('/');
+  const isV6 = address.includes(':');
+  const groups = isV6 ? v6Groups(address) : address.split('.').map(Number);
+  const bits = groups.map((group) => group.toString(2).padStart(isV6 ? 16 : 8, '0')).join('');
+  return bits.slice(0, Number(prefix));
+}
+
+/** The eight groups of an IPv6 address, whose end may have IPv4's form. */
+function v6Groups(address: string): number[] {
+  const hex = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...octets: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = octets.map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+  const [head = [], tail] = hex
+    .split('::')
+    .map((part) => (part === '' ? [] : part.split(':').map((group) => parseInt(group, 16))));
+  return tail === undefined ? head : [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
 }
 
 /** @param isPerNode each node gets a part, whose prefix may follow: `10.128.0.0/14/23` */

@@ -210,7 +210,14 @@ describe('multus’s annotation', () => {
       ]));
   }
 
+  it('has fields from names in another case, as in Go', () => {
+    assert.deepEqual(parseAttachments('[{"Name":"a","NAMESPACE":"b","Interface":"e1"}]', 'ns'), [
+      { namespace: 'b', name: 'a', interface: 'e1' },
+    ]);
+  });
+
   const addresses: [string, object, boolean][] = [
+    ['text, of a field in another case', { MAC: 'nonsense' }, false],
     ['six bytes', { mac: '02:00:00:aB:cd:ef' }, true],
     ['with hyphens', { mac: '02-00-00-ab-cd-ef' }, true],
     ['in groups of four', { mac: '0200.00ab.cdef' }, true],

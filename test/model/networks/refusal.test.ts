@@ -116,6 +116,29 @@ describe('definitions that are refused', () => {
       { ...L2, subnets: '10.0.0.0/16', excludeSubnets: '10.0.0.300/32' },
       'excludeSubnets has "10.0.0.300/32", which is not a valid CIDR',
     ],
+    ...(
+      [
+        ['10.0.0.0/16', '10.0.3.0/24', true],
+        ['10.0.0.0/16, 10.1.0.0/16', '10.1.255.255/32,10.0.0.0/16', true],
+        ['fd00::/48', 'fd00:0:0:1::/64', true],
+        ['10.0.0.0/16', '10.1.0.0/24', false],
+        ['10.0.0.0/16', '10.0.0.0/15', false],
+        ['fd00::/48', 'fd00:0:1::/64', false],
+        ['10.0.0.0/16', 'fd00::/64', false],
+        ['', '10.0.0.0/24', false],
+      ] as const
+    ).map(([subnets, excludeSubnets, isWithin]): (typeof byOvn)[number] => [
+      `excluded ${excludeSubnets} of subnets ${subnets || 'none'}`,
+      { ...OVN, subnets, excludeSubnets },
+      isWithin ? undefined : `excludeSubnets has "${excludeSubnets}", which is in none of the subnets`,
+    ]),
+    ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data', VlanId: 100, Role: 'secondary' }, undefined],
+    ['a role in another case', { ...OVN, Role: 'primary' }, 'localnet does not allow the role "primary"'],
+    [
+      'a field twice: the last one counts',
+      { ...OVN, NetAttachDefName: 'a/b' },
+      'netAttachDefName is "a/b" and must be "tenants/data"',
+    ],
     ['a list of one', { name: 'data', plugins: [OVN] }, undefined],
     ['a list of one without a name', { plugins: [OVN] }, 'the list of plugins has no name'],
     [
