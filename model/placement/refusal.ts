@@ -64,10 +64,11 @@ export function refusal(reason: RefusalReason, detail: string, more: Partial<Ref
 export function unfitForWholeCores({ host, reserved, offline, kubelet }: PlacementHost): Refusal | undefined {
   const uneven = unevenCore(host);
   if (uneven) {
-    const text = `core ${uneven} has ${uneven.size} threads while others have a different number: the kubelet cannot tell whole cores on such a host`;
+    const threads = uneven.size === 1 ? '1 thread' : `${uneven.size} threads`;
+    const text = `core ${uneven} has ${threads} while others have a different number: the kubelet cannot tell whole cores on such a host`;
     return offline.isEmpty
       ? refusal('uneven-cores', text, { resource: 'cores' })
-      : refusal('offline-threads', `CPUs ${offline.brief} are offline: ${text}`, { resource: 'cores' });
+      : refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cores' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined || 'unpredictable' in kubelet || !kubelet.cpu?.options.distributeAcrossNuma) return undefined;
@@ -75,12 +76,17 @@ export function unfitForWholeCores({ host, reserved, offline, kubelet }: Placeme
   return refusal('split-reservation', text, { resource: 'cores' });
 }
 
+/** `CPU 3 is` or `CPUs 3-4 are`. */
+export function cpusAre(cpus: CpuSet): string {
+  return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus.brief} are`;
+}
+
 /** The kubelet would give CPUs that are reserved or have an owner: it counts the threads of a core wrongly. */
 export function givesTwice({ host, reserved, offline }: PlacementHost, cpus: CpuSet): Refusal {
   const state = cpus.intersects(reserved) ? 'reserved' : 'in use';
-  const text = `the kubelet would give out CPUs ${cpus}, which are ${state}, because cores or sockets differ in size`;
+  const text = `the kubelet would give out ${state} CPUs (${cpus}), because cores or sockets differ in size`;
   if (!offline.isEmpty) {
-    return refusal('offline-threads', `CPUs ${offline.brief} are offline: ${text}`, { resource: 'cpus' });
+    return refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cpus' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined) return refusal('uneven-cores', text, { resource: 'cpus' });

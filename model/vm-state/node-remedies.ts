@@ -109,7 +109,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'offline-threads': (node, { detail }) =>
     remedy(
       'bring-cpus-online',
-      `${detail.split(':')[0]} on ${node}: bring them online, or take the other threads of their cores offline as well, ` +
+      `${detail.split(':')[0]} on ${node}: bring the offline CPUs online, or take the other threads of their cores offline as well, ` +
         'and restart its kubelet without its CPU manager state',
     ),
   'uneven-cores': (node) =>

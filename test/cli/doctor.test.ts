@@ -668,7 +668,7 @@ const CASES: readonly Case[] = [
     title: 'an offline thread of a core',
     check: checkKubelets,
     facts: report({ cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2'], reserved: '0-1', offline: '3' }),
-    what: /CPUs 3 are offline, and cores differ on 1 node: worker-1/,
+    what: /CPU 3 is offline, and cores differ on 1 node: worker-1/,
     severity: 'error',
   },
   {

@@ -1,5 +1,6 @@
 import { splitCore, unevenCore } from '../../../model/host.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
+import { cpusAre } from '../../../model/placement/refusal.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import { countText, someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
@@ -60,7 +61,7 @@ const RULES: readonly Rule[] = [
   {
     applies: ({ host }) => {
       const core = unevenCore(host.host);
-      return core && !host.offline.isEmpty ? `CPUs ${host.offline.brief} are offline, and cores differ` : undefined;
+      return core && !host.offline.isEmpty ? `${cpusAre(host.offline)} offline, and cores differ` : undefined;
     },
     severity: 'error',
     why: 'the kubelet cannot tell whole cores there, so the extender refuses annotated VMs',

@@ -92,7 +92,7 @@ describe('model/placement: the verdict of a node', () => {
       {
         kind: 'uneven-cores',
         detail:
-          'core 14 has 1 threads while others have a different number: the kubelet cannot tell whole cores on such a host',
+          'core 14 has 1 thread while others have a different number: the kubelet cannot tell whole cores on such a host',
       },
     ],
     [
