@@ -114,7 +114,7 @@ describe('remedies for a pod that needs a node', () => {
     ['split-reservation', 'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1: plumbline top n1'],
     [
       'offline-threads',
-      'bring-cpus-online: memory on n1: bring them online, or take the other threads of their cores offline as well, and restart its kubelet without its CPU manager state',
+      'bring-cpus-online: memory on n1: bring the offline CPUs online, or take the other threads of their cores offline as well, and restart its kubelet without its CPU manager state',
     ],
     [
       'uneven-cores',
