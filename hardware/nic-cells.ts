@@ -17,7 +17,7 @@ export interface NicPlace {
 }
 
 /** Number of underlying interfaces that are examined. */
-const MOST = 1024;
+const MAX_INTERFACES = 1024;
 
 const ABSENT: NicPlace = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
 const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
@@ -43,7 +43,9 @@ function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
   seen.add(name);
   const lower = lowerNames(directory, entries);
   if (lower.length > 0) {
-    return together(lower.map((one) => (seen.has(one) || seen.size >= MOST ? VIRTUAL : placeOnce(root, one, seen))));
+    return together(
+      lower.map((one) => (seen.has(one) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOnce(root, one, seen))),
+    );
   }
   return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;
 }

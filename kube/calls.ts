@@ -3,8 +3,8 @@ import { KubeError, type RequestOptions } from './client.ts';
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 /** Characters of a server's reason that an error contains. */
-const LONGEST_REASON = 64;
-const LONGEST_TEXT = 512;
+const MAX_REASON_CHARACTERS = 64;
+const MAX_TEXT_CHARACTERS = 512;
 
 /**
  * The Accept header of client-go. Aggregated APIs that declare no produced type (KubeVirt's subresources) respond with
@@ -35,8 +35,9 @@ export function statusError(method: string, path: string, status: number, text: 
   let message = '';
   try {
     const body = JSON.parse(text) as { reason?: unknown; message?: unknown };
-    if (typeof body.reason === 'string') reason = body.reason.slice(0, LONGEST_REASON);
-    if (typeof body.message === 'string' && body.message !== '') message = `: ${body.message.slice(0, LONGEST_TEXT)}`;
+    if (typeof body.reason === 'string') reason = body.reason.slice(0, MAX_REASON_CHARACTERS);
+    if (typeof body.message === 'string' && body.message !== '')
+      message = `: ${body.message.slice(0, MAX_TEXT_CHARACTERS)}`;
   } catch {
     // A proxy in front of the server may respond with plain text; the status is enough then.
   }

@@ -32,7 +32,7 @@ export function nodeTarget(name: string): EventTarget {
 export type EventRecorder = ReturnType<typeof createEventRecorder>;
 
 /** The API server rejects longer messages. */
-const LONGEST_MESSAGE = 1024;
+const MAX_MESSAGE_CHARACTERS = 1024;
 /** Seconds in which the same Event on the same object is written once. */
 const SAME_WITHIN = 60;
 const REMEMBERED = 1000;
@@ -40,7 +40,7 @@ const REMEMBERED = 1000;
 const BURST = 25;
 const SECONDS_EACH = 300;
 /** Writes in flight; further Events are dropped. */
-const MOST_PENDING = 64;
+const MAX_PENDING = 64;
 /** Seconds between two log lines about dropped Events. */
 const SAID_AGAIN = 60;
 
@@ -97,7 +97,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
         involvedObject: { ...target },
         type: event.type,
         reason: event.reason,
-        message: event.message.slice(0, LONGEST_MESSAGE),
+        message: event.message.slice(0, MAX_MESSAGE_CHARACTERS),
         source: { component, ...(host === undefined ? {} : { host }) },
         reportingComponent: component,
         reportingInstance: host ?? '',
@@ -114,7 +114,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
     record(target: EventTarget, event: EventText) {
       if (isRepeated([target.kind, target.namespace, target.name, target.uid, event.reason, event.message].join('\0')))
         return;
-      if (pending.size >= MOST_PENDING) return drop('too many writes are under way');
+      if (pending.size >= MAX_PENDING) return drop('too many writes are under way');
       if (!budgets.take([target.kind, target.namespace, target.name, target.uid].join('\0'))) {
         return drop('too many Events of one object');
       }

@@ -2,7 +2,7 @@ import { MAX_CPUS, parseRanges } from './cpu-ranges.ts';
 import { ParseError } from './errors.ts';
 
 /** Characters of the longest list: every second CPU of all CPUs, with some reserve. */
-export const LONGEST_LIST = 524_288;
+export const MAX_LIST_CHARACTERS = 524_288;
 
 const WORD = 32;
 const FULL = 0xffffffff;
@@ -53,11 +53,11 @@ export class CpuSet implements Iterable<number> {
    * Parses the kernel's CPU list format, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty
    * text is the empty set. White space around the text is ignored, because sysfs ends its lines.
    * @param limit one more than the highest allowed id
-   * @throws ParseError if the text is malformed, is longer than LONGEST_LIST or names a CPU beyond the limit
+   * @throws ParseError if the text is malformed, is longer than MAX_LIST_CHARACTERS or names a CPU beyond the limit
    */
   static parse(text: string, limit = MAX_CPUS): CpuSet {
-    if (text.length > LONGEST_LIST) {
-      throw new ParseError('CPU list', text, `it is longer than ${LONGEST_LIST} characters`);
+    if (text.length > MAX_LIST_CHARACTERS) {
+      throw new ParseError('CPU list', text, `it is longer than ${MAX_LIST_CHARACTERS} characters`);
     }
     const trimmed = text.trim();
     if (trimmed === '') return CpuSet.EMPTY;
@@ -78,8 +78,8 @@ export class CpuSet implements Iterable<number> {
    * @throws ParseError if a character is not a hexadecimal digit or the mask exceeds CPU 65535
    */
   static fromMask(text: string): CpuSet {
-    if (text.length > LONGEST_LIST) {
-      throw new ParseError('CPU mask', text, `it is longer than ${LONGEST_LIST} characters`);
+    if (text.length > MAX_LIST_CHARACTERS) {
+      throw new ParseError('CPU mask', text, `it is longer than ${MAX_LIST_CHARACTERS} characters`);
     }
     const digits = text.trim().replace(/^0x/i, '');
     if (!/^(?:[0-9a-f]+(?:,[0-9a-f]{1,8})*)?$/i.test(digits)) {

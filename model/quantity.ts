@@ -18,7 +18,7 @@ const NANO = 1_000_000_000n;
 /** Above this exponent the API server uses its own maximum; CPU and memory amounts are far smaller. */
 const LARGEST_EXPONENT = 18;
 /** Longer text is refused before it becomes big integers. */
-const LONGEST = 64;
+const MAX_CHARACTERS = 64;
 const TOO_MUCH = 'the amount is too large';
 
 /**
@@ -35,7 +35,7 @@ export interface Quantity {
  * @throws ParseError if the text is not a quantity
  */
 export function parseQuantity(text: string): Quantity {
-  if (text.length > LONGEST) throw new ParseError('quantity', text, TOO_MUCH);
+  if (text.length > MAX_CHARACTERS) throw new ParseError('quantity', text, TOO_MUCH);
   const match = /^([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?$/.exec(
     text,
   );

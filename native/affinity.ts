@@ -60,7 +60,7 @@ const BYTES_PER_WORD = 4;
 const WORDS_PER_LONG = 2;
 /** 1,024 CPUs, like glibc's cpu_set_t. If the kernel may have more, it returns EINVAL, and the buffer is doubled. */
 const FIRST_WORDS = 32;
-const MOST_WORDS = 32_768;
+const MAX_WORDS = 32_768;
 const LARGEST_PID = 2 ** 22;
 
 type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
@@ -83,7 +83,7 @@ export function createAffinity(): Affinity {
     // The library's wrapper clears the bytes that the kernel does not fill, so the buffer can be reused as it is.
     if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return buffer.slice(0, usedLength(buffer));
     const errno = koffi.errno();
-    if (errno !== EINVAL || buffer.length >= MOST_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
+    if (errno !== EINVAL || buffer.length >= MAX_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
     buffer = new Uint32Array(buffer.length * 2);
     return get(tid);
   };
@@ -108,8 +108,8 @@ function assertTid(tid: number): void {
 }
 
 function assertWords(words: Uint32Array): void {
-  if (!(words instanceof Uint32Array) || words.length === 0 || words.length > MOST_WORDS) {
-    throw new RangeError(`an affinity mask has 1 to ${MOST_WORDS} words of 32 bits`);
+  if (!(words instanceof Uint32Array) || words.length === 0 || words.length > MAX_WORDS) {
+    throw new RangeError(`an affinity mask has 1 to ${MAX_WORDS} words of 32 bits`);
   }
 }
 

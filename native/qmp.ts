@@ -15,13 +15,13 @@ export interface QmpCpu {
 export type Qmp = Awaited<ReturnType<typeof connectQmp>>;
 
 /** Maximum bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
-const LONGEST_LINE = 1024 * 1024;
-const MOST_BYTES = 8 * 1024 * 1024;
+const MAX_LINE_BYTES = 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum messages to keep while no call waits for one; the greeting is one. */
-const MOST_KEPT = 64;
+const MAX_KEPT_MESSAGES = 64;
 /** Maximum vCPUs of a machine, and characters of a QEMU error. */
-const MOST_CPUS = 8192;
-const LONGEST_TEXT = 200;
+const MAX_CPUS = 8192;
+const MAX_TEXT_CHARACTERS = 200;
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -42,7 +42,9 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
     const answer = await lines.next((message) => message['id'] === id || 'error' in message, `an answer to ${command}`);
     if ('return' in answer) return answer['return'];
     const { desc } = (answer['error'] ?? {}) as { readonly desc?: unknown };
-    throw new QmpError(`${path}: ${command}: ${typeof desc === 'string' ? desc.slice(0, LONGEST_TEXT) : 'refused'}`);
+    throw new QmpError(
+      `${path}: ${command}: ${typeof desc === 'string' ? desc.slice(0, MAX_TEXT_CHARACTERS) : 'refused'}`,
+    );
   };
 
   try {
@@ -57,7 +59,7 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
     /** The guest's state: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
     async status() {
       const { status } = ((await execute('query-status')) ?? {}) as { readonly status?: unknown };
-      if (typeof status !== 'string' || status.length > LONGEST_TEXT) {
+      if (typeof status !== 'string' || status.length > MAX_TEXT_CHARACTERS) {
         throw new QmpError(`${path}: query-status names no status`);
       }
       return status;
@@ -82,10 +84,10 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
 /** @throws QmpError */
 function cpusOf(path: string, found: unknown): QmpCpu[] {
   if (!Array.isArray(found)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
-  if (found.length > MOST_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${found.length} vCPUs`);
+  if (found.length > MAX_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${found.length} vCPUs`);
   return found.map((cpu: unknown) => {
     const { 'cpu-index': index, 'thread-id': tid } = (cpu ?? {}) as Message;
-    if (!isIdBelow(index, MOST_CPUS) || !isIdBelow(tid, 2 ** 22 + 1) || tid === 0) {
+    if (!isIdBelow(index, MAX_CPUS) || !isIdBelow(tid, 2 ** 22 + 1) || tid === 0) {
       throw new QmpError(`${path}: query-cpus-fast names a vCPU without an index and a thread`);
     }
     return { index, tid };
@@ -104,7 +106,7 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 
 async function openLines(path: string, deadline: number) {
   const socket = await open(path);
-  const reader = createLineReader(LONGEST_LINE);
+  const reader = createLineReader(MAX_LINE_BYTES);
   const kept: Message[] = [];
   let bytes = 0;
   let ended: QmpError | undefined;
@@ -118,11 +120,11 @@ async function openLines(path: string, deadline: number) {
   const take = (message: Message) => {
     if (waiting === undefined) kept.push(message);
     else if (waiting.isWanted(message)) waiting.settle(message);
-    if (kept.length > MOST_KEPT) end('it sent too many unsolicited messages');
+    if (kept.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
   };
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) return end(`it says more than ${MOST_BYTES} bytes`);
+    if (bytes > MAX_BYTES) return end(`it says more than ${MAX_BYTES} bytes`);
     try {
       for (const line of reader.read(chunk)) {
         const message = parse(line);

@@ -13,7 +13,7 @@ export type ChooseNode = (pod: WaitingPod, turn: number) => Promise<string>;
 
 /** Orders of the names that are made in advance: making one takes longer than the call. */
 const ORDERS = 8;
-const LEAST_OFFERED = 100;
+const MIN_OFFERED_PODS = 100;
 
 /**
  * The number of nodes that kube-scheduler offers of those that suit a pod, if a profile does not set
@@ -21,7 +21,7 @@ const LEAST_OFFERED = 100;
  */
 export function offeredByDefault(nodes: number): number {
   const percentage = Math.max(5, 50 - Math.floor(nodes / 125));
-  return Math.min(nodes, Math.max(LEAST_OFFERED, Math.floor((nodes * percentage) / 100)));
+  return Math.min(nodes, Math.max(MIN_OFFERED_PODS, Math.floor((nodes * percentage) / 100)));
 }
 
 /** @param offered names in a filter call */

@@ -11,7 +11,7 @@ import { type Run, type ScheduleOptions, schedule } from './schedule.ts';
 /** The scheduler's default and the value in the shipped profile. */
 const PERCENTAGES = [undefined, 100] as const;
 /** The least ratio. */
-const LEAST = 0.9;
+const MIN_RATIO = 0.9;
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
 
@@ -58,7 +58,7 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
           ratios.push(withPlumbline.podsASecond / withEcho.podsASecond);
           console.error(`# ${profile}-${name}: ${inWords(withPlumbline)}; ${inWords(withEcho)}`);
         }
-        results.push(summary(`${profile}-${name}`, ratios, { least: LEAST }));
+        results.push(summary(`${profile}-${name}`, ratios, { least: MIN_RATIO }));
       }
     }
     await echo.stop();

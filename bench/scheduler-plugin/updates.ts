@@ -9,7 +9,7 @@ const NODES = 100;
 /** Changes of each node per second. */
 const CHANGES = 5;
 /** Share of one core. */
-const MOST = 0.25;
+const MAX_SHARE = 0.25;
 const ROUNDS = 5;
 
 /**
@@ -31,5 +31,5 @@ export function reportUpdates(): BenchResult {
     state.reportChanged(metadata.name ?? '', status);
   };
   const shares = Array.from({ length: ROUNDS }, () => secondsPerCall(takeIn, 0.3) * NODES * CHANGES);
-  return summary('scheduler-plugin.share-of-a-core-for-500-reports-a-second', shares, { most: MOST });
+  return summary('scheduler-plugin.share-of-a-core-for-500-reports-a-second', shares, { most: MAX_SHARE });
 }

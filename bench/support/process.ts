@@ -19,7 +19,7 @@ export interface Running {
 }
 
 const LAST_LINES = 10;
-const LONGEST_LINE = 300;
+const MAX_LINE_CHARACTERS = 300;
 
 export function run(command: string, args: readonly string[], env: Record<string, string> = {}): Running {
   const child = spawn(command, [...args], {
@@ -34,7 +34,7 @@ export function run(command: string, args: readonly string[], env: Record<string
   const last: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (text) => {
-      last.push(text.slice(0, LONGEST_LINE));
+      last.push(text.slice(0, MAX_LINE_CHARACTERS));
       if (last.length > LAST_LINES) last.shift();
       try {
         lines.push(JSON.parse(text) as Record<string, unknown>);

@@ -50,7 +50,7 @@ export async function memoryOverReviews(): Promise<BenchResult[]> {
 
 const NADS = 10_000;
 const NODE_COUNT = 5000;
-const MOST_CACHED = 80 * MEGABYTE;
+const MAX_CACHED_BYTES = 80 * MEGABYTE;
 
 /** Private memory with a large cluster in the caches minus that with an empty one, relative to the limit of 40 MB. */
 export async function memoryOfCaches(): Promise<BenchResult> {
@@ -63,7 +63,7 @@ export async function memoryOfCaches(): Promise<BenchResult> {
       await delay(5000);
       return memoryOf(daemon.pid).private;
     };
-    const ratio = ((await settled(full)) - (await settled(empty))) / MOST_CACHED;
+    const ratio = ((await settled(full)) - (await settled(empty))) / MAX_CACHED_BYTES;
     return summary('webhook.caches-of-10k-networks-and-5k-nodes', [ratio], { most: 1 });
   } finally {
     await Promise.all([empty.stop(), full.stop()]);

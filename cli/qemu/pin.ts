@@ -113,7 +113,7 @@ function pin(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
  * Number of times that the threads are listed. A thread that an unpinned thread started in between is found in the next
  * round; one that a pinned thread starts inherits its CPUs.
  */
-const MOST_ROUNDS = 8;
+const MAX_ROUNDS = 8;
 
 /**
  * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
@@ -124,7 +124,7 @@ function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words
   const before = new Map<number, Uint32Array>();
   const left: number[] = [];
   let threads = 0;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const found = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
     if (found.length === 0) break;
     for (const tid of found) before.set(tid, allowedOf(affinity, tid) ?? words);

@@ -60,7 +60,7 @@ function hugePagesOf({ spec: { domain } }: VmiShape): Map<string, number> {
 }
 
 const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
-const MOST = 100_000;
+const MAX_COUNT = 100_000;
 
 /**
  * Parses `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, its
@@ -77,7 +77,7 @@ export function parseShape(text: string): VmRequest {
   if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM needs at least one core with one thread');
   // KubeVirt and QEMU support no more for a guest.
   if (Number(threads) > 2) throw wrong('KubeVirt supports at most 2 threads for each core of a guest');
-  if (amount === 0 || (amount ?? 0) > MOST) throw wrong(`expected a count from 1 to ${MOST}`);
+  if (amount === 0 || (amount ?? 0) > MAX_COUNT) throw wrong(`expected a count from 1 to ${MAX_COUNT}`);
   return {
     name: text.replace(/:\d+$/, ''),
     count: amount,

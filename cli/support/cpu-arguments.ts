@@ -4,7 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
 /** Largest number of vCPUs of a QEMU machine. */
-const MOST_VCPUS = 4096;
+const MAX_VCPUS = 4096;
 
 /** Parsers of arguments and flags. @throws InvalidArgumentError with the wrong entry */
 
@@ -18,7 +18,7 @@ export function readCpus(text: string): CpuSet {
 
 export function readVcpus(text: string): number {
   const vcpus = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
-  if (vcpus < 1 || vcpus > MOST_VCPUS) throw new InvalidArgumentError(`expected 1 to ${MOST_VCPUS} vCPUs`);
+  if (vcpus < 1 || vcpus > MAX_VCPUS) throw new InvalidArgumentError(`expected 1 to ${MAX_VCPUS} vCPUs`);
   return vcpus;
 }
 

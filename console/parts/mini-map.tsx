@@ -10,7 +10,7 @@ const LINE_GAP = 0.35;
 /** Possible numbers of rows of a NUMA node's block, tallest first. */
 const LINES = [6, 5, 4, 3, 2];
 /** Largest height of a map, and largest size of a thread, in pixels. */
-const MOST = { height: 42, thread: 8, wideThread: 13 };
+const MAX_PIXELS = { height: 42, thread: 8, wideThread: 13 };
 /** Width of a map in pixels. */
 export const MapWidth = { usual: 330, wide: 820 } as const;
 
@@ -19,7 +19,7 @@ type Layout = ReturnType<typeof arranged>;
 function layoutOf(shape: Shape, most: number): Layout {
   const widest = shape.cells.reduce((most, { cores }) => Math.max(most, cores), 1);
   const all = LINES.map((lines) => arranged(shape, Math.ceil(widest / lines), most));
-  const fitting = all.filter(({ height, scale }) => height * scale <= MOST.height);
+  const fitting = all.filter(({ height, scale }) => height * scale <= MAX_PIXELS.height);
   const few = arranged(shape, widest, most);
   // The largest squares that fit the given space, else as few columns as fit.
   return most === MapWidth.wide
@@ -49,7 +49,8 @@ function arranged(shape: Shape, line: number, most: number) {
   }
   const width = Math.max(1, left - CELL_GAP);
   // A large map uses the available height; a small one was chosen by its height.
-  const tallest = most === MapWidth.wide ? Math.min(MOST.wideThread, MOST.height / height) : MOST.thread;
+  const tallest =
+    most === MapWidth.wide ? Math.min(MAX_PIXELS.wideThread, MAX_PIXELS.height / height) : MAX_PIXELS.thread;
   /** `scale` is the size of a thread in pixels. */
   return { width, height, scale: Math.min(tallest, most / width), x, y };
 }

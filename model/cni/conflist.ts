@@ -20,7 +20,7 @@ export const GATE_FILES = {
 export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
 /** Largest configuration that is read, in characters. The gate itself accepts 1 MiB. */
-export const MOST_CONF = 1024 * 1024;
+export const MAX_CONF_BYTES = 1024 * 1024;
 
 /** CNI versions that the gate supports, oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
@@ -92,7 +92,7 @@ function shown(value: unknown): string {
 }
 
 function parse(file: string, text: string): JsonObject {
-  if (text.length > MOST_CONF) throw new ConflistError(file, `longer than ${MOST_CONF} characters`);
+  if (text.length > MAX_CONF_BYTES) throw new ConflistError(file, `longer than ${MAX_CONF_BYTES} characters`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -5,9 +5,9 @@ export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
 
 /** Characters of an annotation, number of networks of a pod, and characters of a name or reason in the result. */
-const LONGEST = 64 * 1024;
+const MAX_CHARACTERS = 64 * 1024;
 const MAX_NETWORKS = 64;
-const LONGEST_TEXT = 120;
+const MAX_TEXT_CHARACTERS = 120;
 
 /** Progress of the DPU with one network of a pod; absent: the DPU has not responded. */
 export interface DpuConnection {
@@ -30,11 +30,11 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
   const requested = Object.keys(byNetwork(annotations[DPU_DETAILS_ANNOTATION], ['pfId', 'vfId', 'sandboxId']));
   return requested.slice(0, MAX_NETWORKS).map((name) => {
     const { Status, status = Status, Reason, reason = Reason } = statuses[name] ?? {};
-    const network = cut(name, LONGEST_TEXT);
+    const network = cut(name, MAX_TEXT_CHARACTERS);
     if (status === undefined) return { network, state: 'absent', reason: '' };
-    const text = typeof reason === 'string' ? cut(reason, LONGEST_TEXT) : '';
+    const text = typeof reason === 'string' ? cut(reason, MAX_TEXT_CHARACTERS) : '';
     if (status === 'Ready') return { network, state: 'Ready', reason: text };
-    const said = typeof status === 'string' ? cut(status, LONGEST_TEXT) : 'a status that is not text';
+    const said = typeof status === 'string' ? cut(status, MAX_TEXT_CHARACTERS) : 'a status that is not text';
     return { network, state: 'not ready', reason: text || said };
   });
 }
@@ -44,7 +44,7 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
  * @param fields the older form has at least one of these at its top level
  */
 function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, JsonObject> {
-  const value = text === undefined || text.length > LONGEST ? undefined : parseJson(text);
+  const value = text === undefined || text.length > MAX_CHARACTERS ? undefined : parseJson(text);
   if (!isObject(value)) return {};
   if (fields.some((field) => typeof value[field] === 'string')) return { default: value };
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, JsonObject] => isObject(entry[1])));

@@ -132,12 +132,12 @@ export interface ObservedLease {
 }
 
 /** Characters of a reason and of a renewTime: the shim reads files of less than 16 KiB. */
-const LONGEST_REASON = 512;
-const LONGEST_TIME = 64;
+const MAX_REASON_CHARACTERS = 512;
+const MAX_TIME_CHARACTERS = 64;
 
 /** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
 export function formatGateState({ lease, ...state }: GateState): string {
-  const plain = state.reason.slice(0, LONGEST_REASON).replaceAll(/["\\\p{Cc}]/gu, ' ');
-  const kept = lease !== undefined && lease.renewTime.length <= LONGEST_TIME ? { lease } : {};
+  const plain = state.reason.slice(0, MAX_REASON_CHARACTERS).replaceAll(/["\\\p{Cc}]/gu, ' ');
+  const kept = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};
   return `${JSON.stringify({ ...state, reason: plain, ...kept })}\n`;
 }

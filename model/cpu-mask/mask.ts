@@ -29,13 +29,13 @@ export const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as con
 
 const WHAT = 'CPU mask';
 /** Characters of a mask. The admission policies on the annotation enforce the same limit. */
-export const LONGEST_MASK = 16_384;
-const MOST_ENTRIES = 4096;
+export const MAX_MASK_CHARACTERS = 16_384;
+const MAX_ENTRIES = 4096;
 /**
  * Sum over the distinct entries of their highest CPU id, the memory that a mask needs. A thousand vCPUs on a host with
  * a thousand CPUs need that much.
  */
-const MOST_SPAN = 1_048_576;
+const MAX_SPAN_CPUS = 1_048_576;
 /** Characters of a mask in a message. */
 const BRIEF = 80;
 
@@ -45,9 +45,10 @@ const BRIEF = 80;
  */
 export function parseMask(text: string): CpuMask {
   if (text === '') return { entries: [] };
-  if (text.length > LONGEST_MASK) throw new ParseError(WHAT, text, `it is longer than ${LONGEST_MASK} characters`);
+  if (text.length > MAX_MASK_CHARACTERS)
+    throw new ParseError(WHAT, text, `it is longer than ${MAX_MASK_CHARACTERS} characters`);
   const parts = text.split(':');
-  if (parts.length > MOST_ENTRIES) throw new ParseError(WHAT, text, `it has more than ${MOST_ENTRIES} entries`);
+  if (parts.length > MAX_ENTRIES) throw new ParseError(WHAT, text, `it has more than ${MAX_ENTRIES} entries`);
   const known = new Map<string, MaskEntry>();
   let span = 0;
   const entries = parts.map((part, vcpu) => {
@@ -55,7 +56,7 @@ export function parseMask(text: string): CpuMask {
     if (found !== undefined) return found;
     const entry = parseEntry(part, vcpu, parts.length, text);
     span += entry === 'all' ? 0 : entry.span;
-    if (span > MOST_SPAN) throw new ParseError(WHAT, text, 'it has too many different entries with high CPU ids');
+    if (span > MAX_SPAN_CPUS) throw new ParseError(WHAT, text, 'it has too many different entries with high CPU ids');
     known.set(part, entry);
     return entry;
   });

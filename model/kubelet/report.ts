@@ -84,7 +84,7 @@ export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletStat
 /**
  * Characters of the CPU lists of all assignments: several times the length that the largest host needs without ranges.
  */
-const MOST_ASSIGNED = 65_536;
+const MAX_ASSIGNED_CHARACTERS = 65_536;
 
 /**
  * The CPUs of each assignment.
@@ -93,8 +93,10 @@ const MOST_ASSIGNED = 65_536;
  */
 export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
   const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
-  if (characters > MOST_ASSIGNED) {
-    throw new HostError(`its assignments are ${characters} characters of CPU lists; the limit is ${MOST_ASSIGNED}`);
+  if (characters > MAX_ASSIGNED_CHARACTERS) {
+    throw new HostError(
+      `its assignments are ${characters} characters of CPU lists; the limit is ${MAX_ASSIGNED_CHARACTERS}`,
+    );
   }
   return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
 }

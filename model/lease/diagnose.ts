@@ -1,7 +1,7 @@
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { few } from '../errors.ts';
 import { isReleased, type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
-import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS, parseMicroTime } from './timing.ts';
+import { leaseSeconds, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS, parseMicroTime } from './timing.ts';
 
 export interface LeaseLook extends WriterSample {
   /** Milliseconds since 1970 by the observer's clock. */
@@ -36,13 +36,13 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
   'foreign-owner': 'is owned by an object other than the present Node, so it may be deleted under a live node',
   'owner-fields': 'has an ownerReference that blocks the node’s deletion or lacks a field',
   holder: 'names another holder',
-  duration: `has no duration of ${LEAST_LEASE_SECONDS} to ${MOST_LEASE_SECONDS} s`,
+  duration: `has no duration of ${MIN_LEASE_SECONDS} to ${MAX_LEASE_SECONDS} s`,
 };
 /** Difference of two clocks, in seconds, that is worth a note. */
 const NOTABLE_SKEW = 60;
 /** Number of pods or writers that are named; the rest is counted. */
 const NAMED = 5;
-const LONGEST_WRITER = 80;
+const MAX_WRITER_CHARACTERS = 80;
 
 /**
  * Diagnoses a DPU's lease from observations over some time.
@@ -73,7 +73,7 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
   const released = isReleased(last.lease.spec);
   if (writers.length > 1) {
     problems.push(
-      `lease ${name} has ${writers.length} writers, ${few(writers, NAMED, LONGEST_WRITER).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
+      `lease ${name} has ${writers.length} writers, ${few(writers, NAMED, MAX_WRITER_CHARACTERS).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
         'start Plumbline with --dpu-lease observe, or turn OVN-Kubernetes’ lease off (--dpu-node-lease-renew-interval=0)',
     );
   }

@@ -13,8 +13,8 @@ export const DEFAULT_LEASE_SECONDS = 40;
  * Limits of the duration in a Lease, in seconds. Above the upper one, a dead DPU would count as alive for too long, and
  * a timer would overflow.
  */
-export const LEAST_LEASE_SECONDS = 1;
-export const MOST_LEASE_SECONDS = 600;
+export const MIN_LEASE_SECONDS = 1;
+export const MAX_LEASE_SECONDS = 600;
 
 /**
  * Seconds that one renewal of a Lease counts, within the limits whatever leaseDurationSeconds contains.
@@ -22,7 +22,7 @@ export const MOST_LEASE_SECONDS = 600;
  */
 export function leaseSeconds(value: number | null | undefined): number {
   if (typeof value !== 'number' || Number.isNaN(value)) return DEFAULT_LEASE_SECONDS;
-  return Math.min(MOST_LEASE_SECONDS, Math.max(LEAST_LEASE_SECONDS, value));
+  return Math.min(MAX_LEASE_SECONDS, Math.max(MIN_LEASE_SECONDS, value));
 }
 
 /** Flags that contradict each other; the message names both. */
@@ -46,9 +46,9 @@ export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void
   if (!Number.isFinite(duration) || duration <= 0) {
     throw new LeaseTimingError(`--dpu-node-lease-duration ${duration}: expected a number of seconds above 0`);
   }
-  if (duration > MOST_LEASE_SECONDS) {
+  if (duration > MAX_LEASE_SECONDS) {
     throw new LeaseTimingError(
-      `--dpu-node-lease-duration ${duration}: expected at most ${MOST_LEASE_SECONDS}, which is all that a lease counts`,
+      `--dpu-node-lease-duration ${duration}: expected at most ${MAX_LEASE_SECONDS}, which is all that a lease counts`,
     );
   }
   if (duration <= renewInterval) {
@@ -65,7 +65,7 @@ export function observationPeriod({ renewInterval, duration }: LeaseTiming): num
 
 const MICRO_TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
 /** Characters of the longest time: `2026-01-01T00:00:00.000000000+00:00`. */
-const LONGEST = 35;
+const MAX_CHARACTERS = 35;
 
 /**
  * The renewTime to write: the current time, or one microsecond after the previous renewTime if the clock is not later.
@@ -81,7 +81,7 @@ export function nextRenewTime(previous: string | null | undefined, nowMicros: bi
 
 /** Microseconds since 1970 of an RFC 3339 time; further digits are dropped. Undefined if the text is not a time. */
 export function parseMicroTime(text: string): bigint | undefined {
-  if (text.length > LONGEST) return undefined;
+  if (text.length > MAX_CHARACTERS) return undefined;
   const match = MICRO_TIME.exec(text);
   if (!match) return undefined;
   const [, seconds, fraction = '', zone] = match;

@@ -21,13 +21,13 @@ export interface Attachment extends NetworkRef {
  * Characters of an annotation, and number of attachments in it: tenants write it, and each attachment costs a lookup
  * and may appear in messages.
  */
-const LONGEST = 64 * 1024;
-export const MOST_ATTACHMENTS = 128;
+const MAX_CHARACTERS = 64 * 1024;
+export const MAX_ATTACHMENTS = 128;
 /** Characters of a name, as in the API server. */
-const LONGEST_NAME = 253;
-const LONGEST_NAMESPACE = 63;
+const MAX_NAME_CHARACTERS = 253;
+const MAX_NAMESPACE_CHARACTERS = 63;
 /** Linux's IFNAMSIZ without the terminating NUL. */
-const LONGEST_INTERFACE = 15;
+const MAX_INTERFACE_CHARACTERS = 15;
 const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 
@@ -42,8 +42,8 @@ const address = z.string().refine((text) => text === '' || MAC.test(text), 'it i
 /** As in Go, null and absence are the empty text. */
 const jsonForm = z.array(
   z.object({
-    name: z.string().max(LONGEST_NAME),
-    namespace: z.string().max(LONGEST_NAMESPACE).nullish(),
+    name: z.string().max(MAX_NAME_CHARACTERS),
+    namespace: z.string().max(MAX_NAMESPACE_CHARACTERS).nullish(),
     interface: z.string().nullish(),
     mac: address.nullish(),
     'infiniband-guid': address.nullish(),
@@ -62,11 +62,11 @@ const parseItems = goJsonParser(Object.keys(jsonForm.element.shape));
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
-  if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
+  if (text.length > MAX_CHARACTERS) throw new ParseError(WHAT, text, `it has more than ${MAX_CHARACTERS} characters`);
   if (text.trim() === '') return [];
   if (/[[{"]/.test(text)) return parseJson(text, namespace);
-  const items = text.split(',', MOST_ATTACHMENTS + 1);
-  if (items.length > MOST_ATTACHMENTS) throw tooMany(text);
+  const items = text.split(',', MAX_ATTACHMENTS + 1);
+  if (items.length > MAX_ATTACHMENTS) throw tooMany(text);
   return items.map((item) => parseItem(item, text, namespace));
 }
 
@@ -93,7 +93,7 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
       { cause },
     );
   }
-  if (Array.isArray(data) && data.length > MOST_ATTACHMENTS) throw tooMany(text);
+  if (Array.isArray(data) && data.length > MAX_ATTACHMENTS) throw tooMany(text);
   const parsed = jsonForm.safeParse(data);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -127,12 +127,16 @@ function parseItem(item: string, text: string, namespace: string): Attachment {
 }
 
 function tooMany(text: string): ParseError {
-  return new ParseError(WHAT, text, `it has more than ${MOST_ATTACHMENTS} items`);
+  return new ParseError(WHAT, text, `it has more than ${MAX_ATTACHMENTS} items`);
 }
 
 function checkInterface(name: string | undefined, text: string): void {
-  if (name !== undefined && name.length > LONGEST_INTERFACE) {
-    throw new ParseError(WHAT, text, `interface name ${quote(name)} is longer than ${LONGEST_INTERFACE} characters`);
+  if (name !== undefined && name.length > MAX_INTERFACE_CHARACTERS) {
+    throw new ParseError(
+      WHAT,
+      text,
+      `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`,
+    );
   }
 }
 

@@ -7,13 +7,13 @@ import { goJsonParser } from './go-json.ts';
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
 
 /** Characters of a configuration that is parsed; multus and the API server accept more. */
-const LONGEST = 256 * 1024;
+const MAX_CHARACTERS = 256 * 1024;
 /** Plugins of a list that is parsed; real lists have up to five. */
-const MOST_PLUGINS = 64;
+const MAX_PLUGINS = 64;
 /** Characters of a field; names of networks, bridges and interfaces are not longer. */
-const LONGEST_FIELD = 253;
+const MAX_FIELD_CHARACTERS = 253;
 
-const field = z.string().max(LONGEST_FIELD).optional().catch(undefined);
+const field = z.string().max(MAX_FIELD_CHARACTERS).optional().catch(undefined);
 const plugin = z.object({
   type: field,
   name: field,
@@ -61,10 +61,10 @@ const parseFields = goJsonParser([...Object.keys(config.shape), ...Object.keys(o
 
 /** An object in JSON; undefined if the text is none, or longer than what is parsed. */
 export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
-  if (json.length > LONGEST) return undefined;
+  if (json.length > MAX_CHARACTERS) return undefined;
   try {
     const data = parseFields(json);
-    return isObject(data) && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
+    return isObject(data) && pluginsIn(data) <= MAX_PLUGINS ? data : undefined;
   } catch {
     return undefined;
   }
@@ -75,7 +75,7 @@ export function parseCniJson(json: string): { readonly plugins?: unknown; readon
  * is none.
  */
 export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
-  if (json.length <= LONGEST && json.trim() === '') return 'no-config';
+  if (json.length <= MAX_CHARACTERS && json.trim() === '') return 'no-config';
   const parsed = config.safeParse(parseCniJson(json));
   if (!parsed.success) return 'invalid-json';
   const { plugins, ...single } = parsed.data;

@@ -5,7 +5,7 @@ import type { MetaShape, PodShape, VmiShape } from '../shapes.ts';
 import {
   type Attachment,
   DEFAULT_NETWORK_ANNOTATION,
-  MOST_ATTACHMENTS,
+  MAX_ATTACHMENTS,
   NETWORKS_ANNOTATION,
   type NetworkRef,
   parseAttachments,
@@ -64,8 +64,8 @@ export function interfacesOf(sources: InterfaceSources): readonly NetworkInterfa
   if (pod?.spec.hostNetwork === true) return [];
   const annotations = pod?.metadata.annotations ?? {};
   const networks = vmi?.spec.networks ?? [];
-  if (networks.length > MOST_ATTACHMENTS) {
-    throw new ParseError('networks of the VM', networks[0]?.name ?? '', `there are more than ${MOST_ATTACHMENTS}`);
+  if (networks.length > MAX_ATTACHMENTS) {
+    throw new ParseError('networks of the VM', networks[0]?.name ?? '', `there are more than ${MAX_ATTACHMENTS}`);
   }
   const secondary = networks.flatMap(({ name, multus }) =>
     multus && multus.default !== true ? [{ name, ref: parseRef(multus.networkName, namespace) }] : [],
@@ -126,7 +126,7 @@ export const PREFERRED_EFFECT =
 
 /** Characters of the annotation, and number of names in it: tenants write it, and messages may contain each name. */
 const MAX_ANNOTATION_CHARACTERS = 16 * 1024;
-const MOST_WISHES = 256;
+const MAX_REQUESTED_NETWORKS = 256;
 
 /** Affinity by interface or network name, in the order of the annotation. */
 export type AffinityByInterface = ReadonlyMap<string, Affinity>;
@@ -152,7 +152,8 @@ export function parseAffinities(text: string): AffinityByInterface {
   const parsed = preferences.safeParse(data);
   if (!parsed.success) throw new ParseError(WHAT, text, EXAMPLE);
   const entries = Object.entries(parsed.data);
-  if (entries.length > MOST_WISHES) throw new ParseError(WHAT, text, `it has more than ${MOST_WISHES} names`);
+  if (entries.length > MAX_REQUESTED_NETWORKS)
+    throw new ParseError(WHAT, text, `it has more than ${MAX_REQUESTED_NETWORKS} names`);
   return new Map(
     entries.map(([name, value]) => {
       const affinity = AFFINITIES.find((known) => known === value);

@@ -12,7 +12,7 @@ export interface NadShape {
 }
 
 /** Characters of an annotation's value, the same as of a qualified name. */
-const LONGEST_VALUE = 253 + 1 + 63;
+const MAX_VALUE_CHARACTERS = 253 + 1 + 63;
 export const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
 /** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
@@ -54,7 +54,7 @@ export function nadFacts(nad: NadShape): NadFacts {
 
 /** Undefined if the text is longer than any name. */
 function bounded(value: string | undefined): string | undefined {
-  return value === undefined || value.length > LONGEST_VALUE ? undefined : value;
+  return value === undefined || value.length > MAX_VALUE_CHARACTERS ? undefined : value;
 }
 
 /**

@@ -17,7 +17,7 @@ export type NetworkMap = readonly NetworkMapEntry[];
 export type NetworkMapEntry = z.infer<typeof entry>;
 
 /** Characters of a name or a path in a message. */
-const LONGEST = 200;
+const MAX_CHARACTERS = 200;
 
 /** A map that is invalid as a whole or on one node. */
 export class NetworkMapError extends PlumblineError {
@@ -65,7 +65,7 @@ export function networkMapFor(
   for (const one of chosen) {
     for (const [name, { numaNodes: ids }] of Object.entries(one.physnets ?? {})) {
       if (physnets.has(name))
-        throw new NetworkMapError(`network map: two entries for this node name physnet ${cut(name, LONGEST)}`);
+        throw new NetworkMapError(`network map: two entries for this node name physnet ${cut(name, MAX_CHARACTERS)}`);
       physnets.set(name, cellsOf(`physnet ${name}`, ids, numaNodes));
     }
     if (one.tunnel === undefined) continue;
@@ -112,7 +112,7 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
   const foreign = ids.find((id) => !host.has(id));
   if (foreign !== undefined) {
     throw new NetworkMapError(
-      `network map: NUMA node ${foreign} of ${cut(what, LONGEST)} is not on this host, which has ${host}`,
+      `network map: NUMA node ${foreign} of ${cut(what, MAX_CHARACTERS)} is not on this host, which has ${host}`,
     );
   }
   return CpuSet.of(ids);
@@ -121,5 +121,5 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
 /** The first problem of an administrator's configuration, with its path. */
 export function firstIssue({ issues: [issue] }: z.ZodError): string {
   const where = issue?.path.map(String).join('.') || 'the whole';
-  return `${cut(where, LONGEST)}: ${cut(issue?.message ?? 'malformed', LONGEST)}`;
+  return `${cut(where, MAX_CHARACTERS)}: ${cut(issue?.message ?? 'malformed', MAX_CHARACTERS)}`;
 }

@@ -115,7 +115,7 @@ export interface ReachFinding {
 
 /** Number of networks in a finding, and characters of each name. */
 const NAMED = 8;
-const LONGEST_NAME = 200;
+const MAX_NAME_CHARACTERS = 200;
 
 /**
  * Why none of the nodes could ever place a guest near all its required networks; undefined if one could. Without nodes
@@ -145,7 +145,7 @@ export function reachFinding(
     if (reason === undefined) return undefined;
     reasons.push(reason);
   }
-  const names = few(required.map(textOf), NAMED, LONGEST_NAME).join(', ');
+  const names = few(required.map(textOf), NAMED, MAX_NAME_CHARACTERS).join(', ');
   const isTooLarge = reasons.length > 0 && reasons.every(({ reason }) => reason === 'larger-than-cells');
   return { message: messageOf(nearest(reasons), names), isTooLarge };
 }
@@ -177,5 +177,5 @@ function isLocated(one: ResolvedNetwork): one is ResolvedNetwork & { readonly ki
 }
 
 function textOf(one: ResolvedNetwork): string {
-  return `${one.name.slice(0, LONGEST_NAME)} (${one.kind === 'physnet' ? `physnet ${one.physnet}` : 'the tunnel'})`;
+  return `${one.name.slice(0, MAX_NAME_CHARACTERS)} (${one.kind === 'physnet' ? `physnet ${one.physnet}` : 'the tunnel'})`;
 }

@@ -20,7 +20,7 @@ export type ResolvedNetwork = NetworkClass & {
 
 /** Number of names in one finding, number of unknown names with a separate finding, and characters of a name in it. */
 const NAMED = 8;
-const LONGEST_NAME = 100;
+const MAX_NAME_CHARACTERS = 100;
 
 /** The value of `network` for the cluster's pod network. */
 export const POD_NETWORK = 'pod';
@@ -95,7 +95,7 @@ function unknownAffinities(preferences: AffinityByInterface, interfaces: readonl
   const names = few(
     interfaces.map(({ name }) => name),
     NAMED,
-    LONGEST_NAME,
+    MAX_NAME_CHARACTERS,
   );
   const unknown = [...preferences.keys()].filter((name) => !known.has(name));
   const found = unknown.slice(0, NAMED).map((name): Finding => {
@@ -110,7 +110,7 @@ function unknownAffinities(preferences: AffinityByInterface, interfaces: readonl
 
 /** The network with shortened names for messages, because tenants choose them. */
 function shown<One extends ResolvedNetwork>(one: One): One {
-  return { ...one, name: cut(one.name, LONGEST_NAME), network: cut(one.network, LONGEST_NAME) };
+  return { ...one, name: cut(one.name, MAX_NAME_CHARACTERS), network: cut(one.network, MAX_NAME_CHARACTERS) };
 }
 
 function networkFindings(one: ResolvedNetwork, refusal: NadRefusal | undefined): Finding[] {

@@ -67,8 +67,8 @@ export function interfaceResources(
 }
 
 /** Characters of a name in a finding, and of the reason why it is invalid. */
-const LONGEST_NAME = 100;
-const LONGEST_WHY = 300;
+const MAX_NAME_CHARACTERS = 100;
+const MAX_REASON_CHARACTERS = 300;
 
 function isReported(one: ResolvedNetwork, reported: ReportedNetworks): boolean {
   if (one.kind === 'tunnel') return reported.tunnel;
@@ -76,9 +76,9 @@ function isReported(one: ResolvedNetwork, reported: ReportedNetworks): boolean {
 }
 
 function unreported(one: ResolvedNetwork): Finding {
-  const [name, network] = [cut(one.name, LONGEST_NAME), cut(one.network, LONGEST_NAME)];
+  const [name, network] = [cut(one.name, MAX_NAME_CHARACTERS), cut(one.network, MAX_NAME_CHARACTERS)];
   const physnet = one.kind === 'physnet' ? one.physnet : undefined;
-  const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, LONGEST_NAME)}`;
+  const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, MAX_NAME_CHARACTERS)}`;
   const then = one.explicit
     ? `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`
     : 'it gets no NUMA affinity';
@@ -90,12 +90,12 @@ function unreported(one: ResolvedNetwork): Finding {
 function resourceOf(one: ResolvedNetwork): string | Finding | undefined {
   if (one.kind === 'tunnel') return TUNNEL_RESOURCE;
   if (one.kind !== 'physnet') return undefined;
-  const name = cut(one.name, LONGEST_NAME);
+  const name = cut(one.name, MAX_NAME_CHARACTERS);
   try {
     return physnetResource(one.physnet);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const message = `interface ${name}: ${cut(error.message, LONGEST_WHY)}`;
+    const message = `interface ${name}: ${cut(error.message, MAX_REASON_CHARACTERS)}`;
     return networkWarning('physnet-name-too-long', message);
   }
 }

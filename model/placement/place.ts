@@ -153,7 +153,7 @@ function anyOrder(
  * Admissions to try before the search gives up, which take about a millisecond. Equal pods count once, so few searches
  * need as many.
  */
-const MOST_TRIES = 400;
+const MAX_TRIES = 400;
 
 interface EveryOrder<T, S> {
   readonly items: readonly T[];
@@ -191,7 +191,7 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
       const count = left[kind] ?? 0;
       const next = kinds[kind]?.[count - 1];
       if (next === undefined) continue;
-      if (++tries > MOST_TRIES) return false;
+      if (++tries > MAX_TRIES) return false;
       const after = admit(next, state);
       if (after === undefined || !search(left.with(kind, count - 1), after)) return false;
     }
@@ -235,9 +235,9 @@ const NONE: ReadonlySet<string> = new Set();
  * Number of pods to predict: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Further ones follow
  * when the report contains the first.
  */
-const MOST = 8;
+const MAX_PREDICTED_PODS = 8;
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
-const MOST_OF_MANY = 2;
+const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
 const FEW = 4;
 
 function refusedInOrder(
@@ -247,7 +247,7 @@ function refusedInOrder(
   pods: readonly PlacementNeeds[],
 ): ReadonlySet<string> {
   const refused = new Set<string>();
-  const most = node.host.cells.length > FEW ? MOST_OF_MANY : MOST;
+  const most = node.host.cells.length > FEW ? MAX_PREDICTED_PODS_OF_MANY_CELLS : MAX_PREDICTED_PODS;
   let state = start;
   for (const pod of pods.slice(0, most)) {
     if (start.assignments.has(pod.request.uid) || unpredictableFor(pod, node) !== undefined) continue;

@@ -24,7 +24,7 @@ export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [
 /** Number of networks, characters of a resource's name, and of the interface names of one network. */
 const MAX_PREFERENCES = 64;
 const MAX_RESOURCE_CHARACTERS = 317;
-const LONGEST_NAMES = 200;
+const MAX_NAMES_CHARACTERS = 200;
 
 const preferences = z.object({
   /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
@@ -32,7 +32,7 @@ const preferences = z.object({
   spansCells: z.boolean().catch(false),
   /** For each such resource, the interfaces on its network, for messages. */
   interfaces: z
-    .record(z.string(), z.string().max(LONGEST_NAMES))
+    .record(z.string(), z.string().max(MAX_NAMES_CHARACTERS))
     .refine((names) => Object.keys(names).length <= MAX_PREFERENCES)
     .catch({}),
 });
@@ -52,13 +52,14 @@ export function interfacesBy(
 ): Record<string, string> {
   const names = new Map<string, string[]>();
   for (const [resource, name] of resources) names.set(resource, [...(names.get(resource) ?? []), name]);
-  const some = (list: readonly string[]) => cut(few(list, NAMED, LONGEST_NAME).join(', '), LONGEST_NAMES - 1);
+  const some = (list: readonly string[]) =>
+    cut(few(list, NAMED, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
   return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
 }
 
 /** Number of interfaces of one network in a message, and characters of a name. */
 const NAMED = 4;
-const LONGEST_NAME = 63;
+const MAX_NAME_CHARACTERS = 63;
 
 /**
  * Parses the annotation. Malformed text has no preferences: a preference never prevents a placement. Each field is

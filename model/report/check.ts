@@ -28,22 +28,22 @@ export interface NodeFacts {
 }
 
 /** Largest number of hardware threads per core, by architecture. */
-const MOST_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
+const MAX_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
 /** Common number of threads per core. Larger numbers are compared among nodes if the architecture is unknown. */
 const COMMON_THREADS = 2;
-const LONGEST_MESSAGE = 256;
+const MAX_MESSAGE_CHARACTERS = 256;
 /** Number of nodes that must agree before another one counts as an outlier. */
-const LEAST_OTHERS = 2;
+const MIN_OTHER_CORES = 2;
 
 /** Why a report that cannot be parsed is in quarantine. @param error the error of the parser */
 export function faultOfError(error: unknown): ReportFault {
   const format = error instanceof z.ZodError ? error.issues.find(({ path }) => path[0] === 'format') : undefined;
   if (format !== undefined) {
     const message = `the report ${format.message}: upgrade webhook and extender, then the agents`;
-    return { code: 'unknown-format', message: message.slice(0, LONGEST_MESSAGE) };
+    return { code: 'unknown-format', message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
   }
   const said = error instanceof PlumblineError || error instanceof RangeError ? error.message : 'it cannot be read';
-  return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, LONGEST_MESSAGE) };
+  return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, MAX_MESSAGE_CHARACTERS) };
 }
 
 /**
@@ -70,9 +70,9 @@ export function checkReport(
     const limit = capacity?.get(resource) ?? 0;
     if (count <= limit || (limit === 0 && capacity?.has(resource))) continue;
     const message = `the report has ${count} devices of ${resource}, and the Node's capacity is ${limit}: check the agent`;
-    return { code: 'more-devices', message: message.slice(0, LONGEST_MESSAGE) };
+    return { code: 'more-devices', message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
   }
-  const most = arch === undefined ? undefined : MOST_THREADS[arch];
+  const most = arch === undefined ? undefined : MAX_THREADS[arch];
   if (most === undefined || threadsPerCore <= most) return undefined;
   return {
     code: 'threads-per-core',
@@ -88,17 +88,17 @@ export interface ComparedReport {
 
 /**
  * Reports that stand alone and whose architecture has no known limit: more than two threads per core, while all other
- * nodes, at least LEAST_OTHERS, agree on a smaller number.
+ * nodes, at least MIN_OTHER_CORES, agree on a smaller number.
  */
 export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, ReportFault> {
   const counts = new Map<number, number>();
   for (const { threadsPerCore } of reports.values()) counts.set(threadsPerCore, (counts.get(threadsPerCore) ?? 0) + 1);
   const found = new Map<K, ReportFault>();
   for (const [key, { threadsPerCore, arch = '' }] of reports) {
-    if (threadsPerCore <= COMMON_THREADS || MOST_THREADS[arch] !== undefined) continue;
+    if (threadsPerCore <= COMMON_THREADS || MAX_THREADS[arch] !== undefined) continue;
     const [other, ...more] = [...counts.keys()].filter((threads) => threads !== threadsPerCore);
     const agree = counts.get(threadsPerCore) === 1 && other !== undefined && more.length === 0;
-    if (!agree || other > threadsPerCore || reports.size < LEAST_OTHERS + 1) continue;
+    if (!agree || other > threadsPerCore || reports.size < MIN_OTHER_CORES + 1) continue;
     const message = `the report has ${threadsPerCore} threads per core, all ${reports.size - 1} other nodes have ${other}, and the Node has no label kubernetes.io/arch that explains it`;
     found.set(key, { code: 'threads-per-core', message });
   }

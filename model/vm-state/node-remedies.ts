@@ -129,14 +129,14 @@ function alignPod(metadata: MetaShape): Remedy {
 }
 
 /** Number of remedies: a user does not read a page of them. */
-const MOST = 3;
+const MAX_REMEDIES = 3;
 
 /** The remedies, most likely first. If no node was meant for the pod at all, a remedy says so. */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
   const found = groups.flatMap((group) => REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []);
   if (found.length > 0) {
     const texts = new Map(found.map((one) => [one.text, one]));
-    return [...texts.values()].slice(0, MOST);
+    return [...texts.values()].slice(0, MAX_REMEDIES);
   }
   if (groups.some(({ kind }) => kind === 'fits')) return [];
   const [network, unselected] = ['no-such-network', 'not-selected'].map((kind) =>

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
+import { CHECKPOINT_FILE, type Checkpoint, MAX_CHECKPOINT_BYTES, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
 /** Seconds between reads of the file in case an event was lost. */
@@ -43,7 +43,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     let text: string;
     try {
       lastStats = statSync(file);
-      text = readBounded(file, MOST_CHECKPOINT);
+      text = readBounded(file, MAX_CHECKPOINT_BYTES);
     } catch (error) {
       lastStats = undefined;
       lastText = undefined;

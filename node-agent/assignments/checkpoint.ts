@@ -8,12 +8,12 @@ import { isObject } from '../../model/json.ts';
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
 /** The largest file that is read, in bytes. A container with CPUs takes about a hundred. */
-export const MOST_CHECKPOINT = 1024 * 1024;
+export const MAX_CHECKPOINT_BYTES = 1024 * 1024;
 /** Maximum number of containers with exclusive CPUs: as many as a report can name. A node has a few hundred pods. */
-export const MOST_ENTRIES = 2048;
+export const MAX_ENTRIES = 2048;
 
 /** Maximum length of a location in messages, in characters. */
-const LONGEST_PLACE = 120;
+const MAX_PLACE_CHARACTERS = 120;
 
 /**
  * Version 2, and the addition of version 3: CPUs held by a pod as a whole. The checksum covers a dump of the kubelet's
@@ -55,8 +55,8 @@ export function parseCheckpoint(text: string) {
   const { policyName, defaultCpuSet, entries, podEntries } = result.data;
   // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.
   const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
-  if (written.length > MOST_ENTRIES) {
-    throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MOST_ENTRIES}`);
+  if (written.length > MAX_ENTRIES) {
+    throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MAX_ENTRIES}`);
   }
   const found = written.map(({ podUID, container, text, where }) => {
     return { podUID, container, cpus: parseCpus(text, where) };
@@ -121,7 +121,7 @@ function parseCpus(text: string, where: string): CpuSet {
 }
 
 /** A location consists of the file's own keys, which have any length. */
-const shown = (where: string) => cut(where, LONGEST_PLACE);
+const shown = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
   if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;

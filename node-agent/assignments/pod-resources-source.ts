@@ -7,7 +7,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { MOST_ENTRIES } from './checkpoint.ts';
+import { MAX_ENTRIES } from './checkpoint.ts';
 import {
   countDevices,
   devicesOfPods,
@@ -25,7 +25,7 @@ import {
 import { listedContainers, type PodResourcesAnswer, type Reading } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
-const LEAST_INTERVAL = 0.05;
+const MIN_INTERVAL_SECONDS = 0.05;
 /**
  * Seconds until the next round after a usable answer. Most changes come with a change of a file, which causes a round
  * at once. The others are found here: a pod on shared CPUs that returns its devices, a plugin that died.
@@ -40,7 +40,7 @@ const SETTLE_SECONDS = 0.5;
 const POLL = 1;
 const DEADLINE = 5;
 /** Maximum length of a kubelet error, in characters. */
-const LONGEST_PROBLEM = 300;
+const MAX_PROBLEM_CHARACTERS = 300;
 
 /**
  * What the agent does after an answer:
@@ -103,7 +103,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
       if (!signal.aborted) fail(error as Error);
     }
     running = false;
-    earliest = performance.now() + LEAST_INTERVAL * 1000;
+    earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
     if (verdict === 'soon') schedule(backoff.next());
     else schedule(verdict === 'poll' ? POLL : LATER);
     if (wanted) schedule(0);
@@ -116,7 +116,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
 
   const fail = (error: Error) => {
     deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
-    const problem = cut(error.message, LONGEST_PROBLEM);
+    const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
     if (problem === last.problem) return;
     if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
     log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
@@ -151,7 +151,7 @@ async function ask({ client, kubeletDir, podsWithCpus, signal }: PodResourcesSou
   const inUse = readDevices(kubeletDir, pods, podsWithCpus());
   return {
     allocatable: CpuSet.of(cpuIds),
-    listed: listedContainers(pods, MOST_ENTRIES),
+    listed: listedContainers(pods, MAX_ENTRIES),
     devices: inUse && countDevices(devices, inUse),
     memory: readMemory(kubeletDir, pods, podsWithCpus()),
   };

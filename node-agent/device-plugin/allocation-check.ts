@@ -7,7 +7,7 @@ import type { ListedContainer } from '../assignments/view.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */
 const NAMED = 8;
-const LONGEST_CORE = 64;
+const MAX_CORE_CHARACTERS = 64;
 
 /** The CPUs of a container with a network's device, and the rules they must satisfy. */
 export interface Allocation {
@@ -53,7 +53,7 @@ export function checkAllocation({
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
-  const cores = few(split.map(String), NAMED, LONGEST_CORE).join(' and ');
+  const cores = few(split.map(String), NAMED, MAX_CORE_CHARACTERS).join(' and ');
   const given = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
   return { reason: 'SplitCores', message: `it needs whole cores, but ${given} (device of ${networkText(resource)})` };
 }

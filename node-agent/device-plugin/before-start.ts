@@ -47,7 +47,7 @@ const ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
 /** Maximum number of devices in a log line, and of characters for each id. */
 const NAMED = 8;
-const LONGEST_ID = 80;
+const MAX_ID_CHARACTERS = 80;
 
 export interface BeforeStartDeps {
   readonly podResources: Pick<PodResourcesClient, 'list'>;
@@ -81,7 +81,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       } catch (err) {
         if (tries === ASK_TRIES || signal.aborted) {
           log.warn(
-            { err, resource, ids: few(ids, NAMED, LONGEST_ID) },
+            { err, resource, ids: few(ids, NAMED, MAX_ID_CHARACTERS) },
             'the kubelet does not list the owner of these devices; skipping the allocation check',
           );
           return undefined;
@@ -128,7 +128,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       const passed = answer === undefined ? 'unanswered' : 'passed';
       post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
       if (refusal === undefined) return;
-      log.warn({ resource, ids: few(deviceIds, NAMED, LONGEST_ID), refusal }, 'container start refused');
+      log.warn({ resource, ids: few(deviceIds, NAMED, MAX_ID_CHARACTERS), refusal }, 'container start refused');
       throw new Error(refusal);
     },
   };

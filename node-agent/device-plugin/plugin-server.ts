@@ -16,8 +16,8 @@ import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
 
 /** Maximum devices of one request, and concurrent watches: a kubelet requests a few devices and has one watch. */
-const MOST_DEVICES = 1024;
-const MOST_WATCHERS = 16;
+const MAX_DEVICES = 1024;
+const MAX_WATCHERS = 16;
 
 export interface PluginServerDeps {
   readonly socketPath: string;
@@ -46,8 +46,8 @@ export function createPluginServer(deps: PluginServerDeps) {
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
     listAndWatch(call) {
-      if (watchers.size >= MOST_WATCHERS) {
-        const details = `more than ${MOST_WATCHERS} connections watch this plugin`;
+      if (watchers.size >= MAX_WATCHERS) {
+        const details = `more than ${MAX_WATCHERS} connections watch this plugin`;
         call.emit('error', { code: status.RESOURCE_EXHAUSTED, details });
         return;
       }
@@ -109,8 +109,8 @@ export function optionsOf({ preStart }: AdvertisedResource) {
 const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
 
 function assertFew(ids: readonly string[]): void {
-  if (ids.length > MOST_DEVICES) {
-    throw new RpcError(status.INVALID_ARGUMENT, `${ids.length} devices in one request; the limit is ${MOST_DEVICES}`);
+  if (ids.length > MAX_DEVICES) {
+    throw new RpcError(status.INVALID_ARGUMENT, `${ids.length} devices in one request; the limit is ${MAX_DEVICES}`);
   }
 }
 

@@ -17,7 +17,7 @@ export function kubeletGeneration(directory: string): string {
  * Maximum slots of a resource, whatever number of pods a kubelet or a Node object reports: every list has one device
  * for each slot.
  */
-const MOST_SLOTS = 10_000;
+const MAX_SLOTS = 10_000;
 
 /** One resource that the agent advertises: a slot for each pod that may request it, all on the same NUMA nodes. */
 export interface AdvertisedResource {
@@ -58,7 +58,7 @@ export function advertisedResources(
 
 /** Slots of a resource for the given number of pods. */
 export function slotsOf(wanted: number): number {
-  return Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
+  return Math.min(MAX_SLOTS, Math.max(0, Math.floor(wanted) || 0));
 }
 
 /**
@@ -81,13 +81,13 @@ export function slotOf(resource: string, id: string): number | undefined {
 const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
 
 /** A socket address has at most 107 bytes, and the kubelet's directory takes part of them. */
-const LONGEST_SOCKET_PART = 40;
+const MAX_SOCKET_PART_CHARACTERS = 40;
 
 /**
  * The file name of a resource's socket, next to the kubelet's: the resource, or a hash of it where that is too long.
  */
 export function socketName(resource: string): string {
   const part = resource.replace('.plumbline.dev/', '-').replace('plumbline.dev/', '');
-  if (part.length <= LONGEST_SOCKET_PART) return `plumbline-${part}.sock`;
+  if (part.length <= MAX_SOCKET_PART_CHARACTERS) return `plumbline-${part}.sock`;
   return `plumbline-${createHash('sha256').update(part).digest('hex').slice(0, 16)}.sock`;
 }

@@ -50,7 +50,7 @@ const READ_TIMEOUT = 5;
  * waiting pods continue soon after the DPU returns.
  */
 const WAITING_SHARE = 20;
-const SHORTEST = 0.05;
+const MIN_CHECK_SECONDS = 0.05;
 
 /**
  * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. It reads
@@ -94,9 +94,9 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     const flipped = report.ready !== lastReady;
     lastReady = report.ready;
     listeners.notify(report, flipped);
-    if (report.state !== 'alive') return Math.max(SHORTEST, Math.min(1, duration / WAITING_SHARE));
+    if (report.state !== 'alive') return Math.max(MIN_CHECK_SECONDS, Math.min(1, duration / WAITING_SHARE));
     const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
-    return Math.max(SHORTEST, Math.min(observationPeriod(timing), untilDeath + SHORTEST));
+    return Math.max(MIN_CHECK_SECONDS, Math.min(observationPeriod(timing), untilDeath + MIN_CHECK_SECONDS));
   };
 
   return {

@@ -2,7 +2,7 @@ import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { cut, quote } from '../../model/errors.ts';
 
 /** The longest file that is read, in characters. Those of a node's administrator have a few thousand. */
-export const MOST_YAML = 64 * 1024;
+export const MAX_YAML_BYTES = 64 * 1024;
 /**
  * Maximum columns before the first word of a line, and maximum open brackets: together they bound the nesting. The
  * parser recurses, and a stack overflow within a regular expression ends the process.
@@ -10,9 +10,9 @@ export const MOST_YAML = 64 * 1024;
 const DEEPEST_COLUMN = 128;
 const DEEPEST_BRACKET = 64;
 /** Maximum number of aliases to resolve: each can expand to a whole tree. */
-const MOST_ALIASES = 100;
+const MAX_ALIASES = 100;
 /** Maximum length of an error, which may quote the text, in characters. */
-const LONGEST_WHY = 200;
+const MAX_REASON_CHARACTERS = 200;
 
 /** How the parsers of the kubelet read: YAML 1.1 (`yes` is true), and nothing after the first document. */
 export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
@@ -24,7 +24,7 @@ export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
  * @throws Error with a short message
  */
 export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {
-  if (text.length > MOST_YAML) throw new Error(`it has more than ${MOST_YAML} characters`);
+  if (text.length > MAX_YAML_BYTES) throw new Error(`it has more than ${MAX_YAML_BYTES} characters`);
   assertShallow(text);
   const lineCounter = new LineCounter();
   // `prettyErrors: false` avoids a search in the text for each error; there may be as many errors as characters.
@@ -51,15 +51,15 @@ export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | ob
     },
   });
   try {
-    return document.toJS({ maxAliasCount: MOST_ALIASES }) as unknown;
+    return document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown;
   } catch (error) {
-    throw new Error(cut((error as Error).message, LONGEST_WHY), { cause: error });
+    throw new Error(cut((error as Error).message, MAX_REASON_CHARACTERS), { cause: error });
   }
 }
 
 function place(lines: LineCounter, offset: number, why: string): string {
   const { line, col } = lines.linePos(offset);
-  return `${cut(why.split('\n', 1)[0] ?? '', LONGEST_WHY)} at line ${line}, column ${col}`;
+  return `${cut(why.split('\n', 1)[0] ?? '', MAX_REASON_CHARACTERS)} at line ${line}, column ${col}`;
 }
 
 /** Reads each character once. It also counts brackets within quotes and comments, which errs on the safe side. */

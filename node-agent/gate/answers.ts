@@ -16,7 +16,12 @@ import {
 } from '../../model/cni/decide.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isObject, parseJson, resultOrNone } from '../../model/json.ts';
-import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
+import {
+  CHECKPOINT_FILE,
+  type CheckpointEntry,
+  MAX_CHECKPOINT_BYTES,
+  parseCheckpoint,
+} from '../assignments/checkpoint.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
@@ -154,7 +159,7 @@ function deviceInConf(text: string): boolean {
 const KUBELET_DEADLINE = 0.4;
 
 /** Maximum concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
-const MOST_QUESTIONS = 16;
+const MAX_QUESTIONS = 16;
 
 /**
  * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
@@ -166,7 +171,7 @@ const MOST_QUESTIONS = 16;
 export function createPodCpus(kubeletDir: string, known: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
   return (uid) => {
-    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MOST_CHECKPOINT)).entries) ?? known();
+    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? known();
     return unionOf(entries.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
   };
 }
@@ -179,7 +184,7 @@ export function createPodCpus(kubeletDir: string, known: () => readonly Checkpoi
 export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
   let asking = 0;
   return async ({ namespace, name }: CniPod): Promise<boolean | undefined> => {
-    if (asking >= MOST_QUESTIONS) return undefined;
+    if (asking >= MAX_QUESTIONS) return undefined;
     asking++;
     try {
       const pods = await client.list({ deadlineSeconds: KUBELET_DEADLINE });

@@ -5,7 +5,7 @@ import {
   choosePrimary,
   GATE_FILES,
   GATE_PLUGIN,
-  MOST_CONF,
+  MAX_CONF_BYTES,
   planConflist,
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
@@ -23,7 +23,7 @@ const SAFETY = 5;
  */
 const PACE = 1;
 /** Bytes. The shim has 40 kB. */
-const MOST_SHIM = 16 * 1024 * 1024;
+const MAX_SHIM_BYTES = 16 * 1024 * 1024;
 
 export interface GatePlaces {
   /** Where the runtime looks for plugins and for configurations. */
@@ -55,7 +55,7 @@ export function createInstaller(deps: InstallerDeps) {
   let writtenAt = Number.NEGATIVE_INFINITY;
 
   const placeShim = () => {
-    const program = contentOf(shim, MOST_SHIM);
+    const program = contentOf(shim, MAX_SHIM_BYTES);
     if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no CNI plugin`);
     const path = join(binDir, GATE_PLUGIN);
     if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
@@ -128,7 +128,7 @@ function readConfFiles(directory: string): ConfFile[] {
   const own: readonly string[] = Object.values(GATE_FILES);
   return names
     .filter((name) => name === primary || own.includes(name))
-    .map((name) => ({ name, text: contentOf(join(directory, name), MOST_CONF)?.toString('utf8') }));
+    .map((name) => ({ name, text: contentOf(join(directory, name), MAX_CONF_BYTES)?.toString('utf8') }));
 }
 
 /** The CNI plugin's file: next to the agent's bundle; for the agent's source, in the folder of bundles. */

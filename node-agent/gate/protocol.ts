@@ -14,9 +14,9 @@ export interface Question {
 }
 
 /** Bytes. The shim itself refuses a longer environment. */
-const MOST_ENVIRONMENT = 64 * 1024;
-const MOST_CONF = 1024 * 1024;
-const LONGEST_HEAD = 128;
+const MAX_ENVIRONMENT_BYTES = 64 * 1024;
+const MAX_CONF_BYTES = 1024 * 1024;
+const MAX_HEAD_BYTES = 128;
 const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (\d{1,8}) (\d{1,8})$/;
 
 /** The bytes are not a request of this agent's shim. */
@@ -76,9 +76,9 @@ export function createQuestionReader() {
 
 /** @returns undefined until the first line is complete @throws ProtocolError */
 function readHead(bytes: Buffer): Head | undefined {
-  const newline = bytes.subarray(0, LONGEST_HEAD).indexOf(10);
+  const newline = bytes.subarray(0, MAX_HEAD_BYTES).indexOf(10);
   if (newline < 0) {
-    if (bytes.length >= LONGEST_HEAD) throw new ProtocolError('the first line is too long');
+    if (bytes.length >= MAX_HEAD_BYTES) throw new ProtocolError('the first line is too long');
     return undefined;
   }
   const line = bytes.toString('latin1', 0, newline);
@@ -86,7 +86,8 @@ function readHead(bytes: Buffer): Head | undefined {
   const verb = VERBS.find((known) => known === given);
   if (verb === undefined) throw new ProtocolError(`not a request in version 1: ${quote(line)}`);
   const [environmentBytes, confBytes] = [Number(environmentLength), Number(confLength)];
-  if (environmentBytes > MOST_ENVIRONMENT || confBytes > MOST_CONF) throw new ProtocolError('the request is too long');
+  if (environmentBytes > MAX_ENVIRONMENT_BYTES || confBytes > MAX_CONF_BYTES)
+    throw new ProtocolError('the request is too long');
   const start = newline + 1;
   const conf = start + environmentBytes;
   return { verb, places: [start, conf, conf + confBytes] };
@@ -107,13 +108,13 @@ export const ALLOW = 'allow\n';
 export const WAIT = 'wait\n';
 
 /** Bytes. The shim has a buffer of two kilobytes. */
-const LONGEST_MESSAGE = 1500;
+const MAX_MESSAGE_CHARACTERS = 1500;
 
 /** @returns a refusal in wire format; a message that is too long is cut at a character */
 export function denial({ code, message }: CniError): Buffer {
-  let text = Buffer.from(message.slice(0, LONGEST_MESSAGE));
-  if (text.length > LONGEST_MESSAGE) {
-    let end = LONGEST_MESSAGE;
+  let text = Buffer.from(message.slice(0, MAX_MESSAGE_CHARACTERS));
+  if (text.length > MAX_MESSAGE_CHARACTERS) {
+    let end = MAX_MESSAGE_CHARACTERS;
     while (((text[end] ?? 0) & 0xc0) === 0x80) end--;
     text = text.subarray(0, end);
   }

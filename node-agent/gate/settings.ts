@@ -86,7 +86,7 @@ export function writeGateState(path: string, state: GateState): void {
 }
 
 /** Bytes. The shim reads less than 16 KiB of it. */
-const MOST_STATE = 64 * 1024;
+const MAX_STATE_BYTES = 64 * 1024;
 
 const stored = z.object({
   lease: z.object({
@@ -109,7 +109,7 @@ export function readObservedLease(
   bootId: string | undefined,
   now = machineSeconds(),
 ): LeaseObservation | undefined {
-  const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease);
+  const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MAX_STATE_BYTES))).lease);
   if (lease === undefined || lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
   // A time in the future would keep a dead DPU alive until then.

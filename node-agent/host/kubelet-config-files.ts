@@ -3,11 +3,11 @@ import { isAbsolute, join, relative } from 'node:path';
 import { cut } from '../../model/errors.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { KUBELET_YAML, MOST_YAML, parseBoundedYaml } from '../files/bounded-yaml.ts';
+import { KUBELET_YAML, MAX_YAML_BYTES, parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 
 /** Maximum files and directories below the kubelet's --config-dir. */
-const MOST_ENTRIES = 256;
+const MAX_ENTRIES = 256;
 const MAX_MESSAGE_CHARACTERS = 300;
 const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 /** Not text: the kubelet's parser takes neither control characters nor bytes that are not UTF-8. */
@@ -69,7 +69,7 @@ async function told<Result>(path: string, read: () => Promise<Result>): Promise<
 async function readFile(root: string, file: string, readBefore = Number.POSITIVE_INFINITY): Promise<JsonObject> {
   const path = join(root, file);
   const before = await stat(path);
-  const text = readBounded(path, MOST_YAML);
+  const text = readBounded(path, MAX_YAML_BYTES);
   const after = await stat(path);
   if (before.ino !== after.ino || before.mtimeMs !== after.mtimeMs) throw new Error('it changed while it was read');
   if (after.mtimeMs > readBefore) throw new Error(CHANGED_SINCE_START);
@@ -99,7 +99,7 @@ async function dropInNames(path: string): Promise<string[]> {
   const names: string[] = [];
   let entries = 0;
   for await (const entry of await opendir(path, { recursive: true })) {
-    if (++entries > MOST_ENTRIES) throw new Error(`more than ${MOST_ENTRIES} drop-ins`);
+    if (++entries > MAX_ENTRIES) throw new Error(`more than ${MAX_ENTRIES} drop-ins`);
     if (entry.name.endsWith('.conf') && !entry.isDirectory()) {
       names.push(relative(path, join(entry.parentPath, entry.name)));
     }

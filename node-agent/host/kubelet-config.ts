@@ -5,23 +5,23 @@ import { UNPREDICTED_GATES } from '../../model/kubelet/kubelet.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 /** Characters of a name, a value or a quantity; limits of NUMA nodes, resources and options of a kubelet. */
-const LONGEST_TEXT = 120;
-const MOST_CELLS = 1024;
-const MOST_OPTIONS = 32;
+const MAX_TEXT_CHARACTERS = 120;
+const MAX_CELLS = 1024;
+const MAX_OPTIONS = 32;
 
-const text = z.string().max(LONGEST_TEXT);
+const text = z.string().max(MAX_TEXT_CHARACTERS);
 const few = (size: number) => `expected at most ${size}`;
 const options = z
   .record(text, text)
-  .refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS))
+  .refine((all) => Object.keys(all).length <= MAX_OPTIONS, few(MAX_OPTIONS))
   .nullish();
 const quantity = z.union([text, z.number().transform(String)]);
-const limits = z.record(text, quantity).refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS));
+const limits = z.record(text, quantity).refine((all) => Object.keys(all).length <= MAX_OPTIONS, few(MAX_OPTIONS));
 
 /** Maximum characters of a CPU list. */
-const LONGEST_LIST = 32 * 1024;
+const MAX_LIST_CHARACTERS = 32 * 1024;
 /** Maximum pods of a node; each network has a device for each of them. */
-const MOST_PODS = 10_000;
+const MAX_PODS = 10_000;
 
 /** The CPU and memory settings of a KubeletConfiguration, with the kubelet's own defaults for absent fields. */
 const kubeletConfiguration = z.object({
@@ -35,9 +35,9 @@ const kubeletConfiguration = z.object({
   featureGates: z.record(text, z.boolean()).nullish(),
   reservedMemory: z
     .array(z.object({ numaNode: z.number().int(), limits }))
-    .max(MOST_CELLS)
+    .max(MAX_CELLS)
     .nullish(),
-  reservedSystemCPUs: z.string().max(LONGEST_LIST).nullish(),
+  reservedSystemCPUs: z.string().max(MAX_LIST_CHARACTERS).nullish(),
   maxPods: z.number().int().nullish(),
 });
 
@@ -65,7 +65,7 @@ export function kubeletConfigOf(source: string, document: unknown) {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
-    const why = `${cut(issue?.path.join('.') ?? '', LONGEST_TEXT)}: ${cut(issue?.message ?? '', LONGEST_TEXT)}`;
+    const why = `${cut(issue?.path.join('.') ?? '', MAX_TEXT_CHARACTERS)}: ${cut(issue?.message ?? '', MAX_TEXT_CHARACTERS)}`;
     throw new KubeletConfigError(source, `not a usable KubeletConfiguration: ${why}`);
   }
   const config = result.data;
@@ -96,7 +96,7 @@ export function kubeletConfigOf(source: string, document: unknown) {
       : undefined,
     /** The feature gates that change admission, if they are set. */
     featureGates: gatesOf(config.featureGates ?? {}),
-    maxPods: Math.min(MOST_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
+    maxPods: Math.min(MAX_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };
 }
 

@@ -18,7 +18,7 @@ export class ConfigzError extends PlumblineError {
 /** Seconds. */
 const DEADLINE = 3;
 /** Maximum length of an error, in characters. */
-const LONGEST_WHY = 300;
+const MAX_REASON_CHARACTERS = 300;
 /** Maximum bytes of the answer, and of a file with a certificate. */
 const LARGEST = 256 * 1024;
 const LARGEST_PEM = 64 * 1024;
@@ -88,7 +88,7 @@ export async function readConfigz({ endpoint, certificates, token }: ConfigzOpti
     }
   } catch (error) {
     if (error instanceof PlumblineError) throw error;
-    throw new ConfigzError(endpoint, cut((error as Error).message, LONGEST_WHY), { cause: error });
+    throw new ConfigzError(endpoint, cut((error as Error).message, MAX_REASON_CHARACTERS), { cause: error });
   }
 }
 

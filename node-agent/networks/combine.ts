@@ -27,10 +27,10 @@ export interface NetworksView {
 }
 
 /** Physnets that a node can report: each is a resource of the kubelet with its own socket. */
-export const MOST_PHYSNETS = 256;
+export const MAX_PHYSNETS = 256;
 /** Maximum texts of one kind in a view, and characters of each: they contain names from the switch and the map. */
-const MOST_TEXTS = 32;
-const LONGEST_TEXT = 400;
+const MAX_TEXTS = 32;
+const MAX_TEXT_CHARACTERS = 400;
 
 export type NetworksProblem =
   | 'TooMany'
@@ -70,7 +70,7 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
   // Without the map it is unknown which of the discovered networks to override.
   if (fault !== undefined && !isKept) {
-    const problem = { reason: fault.reason, message: cut(fault.message, LONGEST_TEXT) };
+    const problem = { reason: fault.reason, message: cut(fault.message, MAX_TEXT_CHARACTERS) };
     return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
   }
   if (fault?.reason === 'NodeUnknown') {
@@ -93,26 +93,26 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
     pmdCpus,
     problems: fewProblems(problems),
     mapFault,
-    drift: found === undefined ? [] : few(drift.map(describeDrift), MOST_TEXTS, LONGEST_TEXT),
+    drift: found === undefined ? [] : few(drift.map(describeDrift), MAX_TEXTS, MAX_TEXT_CHARACTERS),
     unpolled:
       found === undefined || pmdCpus.isEmpty
         ? []
-        : few(unpolledNetworks(usable, found.polled, pmdCpus, host), MOST_TEXTS, LONGEST_TEXT),
+        : few(unpolledNetworks(usable, found.polled, pmdCpus, host), MAX_TEXTS, MAX_TEXT_CHARACTERS),
   };
 }
 
 function mapFaultText(message: string, isKept: boolean): string {
   const then = isKept ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
-  return `${cut(message, LONGEST_TEXT)}; ${then}`;
+  return `${cut(message, MAX_TEXT_CHARACTERS)}; ${then}`;
 }
 
 function fewProblems(problems: NetworksView['problems']): NetworksView['problems'] {
   const shown = problems
-    .slice(0, MOST_TEXTS)
-    .map(({ reason, message }) => ({ reason, message: cut(message, LONGEST_TEXT) }));
+    .slice(0, MAX_TEXTS)
+    .map(({ reason, message }) => ({ reason, message: cut(message, MAX_TEXT_CHARACTERS) }));
   const [first] = problems;
-  if (first === undefined || problems.length <= MOST_TEXTS) return shown;
-  return [...shown, { reason: first.reason, message: `and ${problems.length - MOST_TEXTS} more` }];
+  if (first === undefined || problems.length <= MAX_TEXTS) return shown;
+  return [...shown, { reason: first.reason, message: `and ${problems.length - MAX_TEXTS} more` }];
 }
 
 function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean {
@@ -126,7 +126,7 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
   for (const [name, cells] of networks.physnets) {
     try {
       physnetResource(name);
-      if (physnets.size < MOST_PHYSNETS) physnets.set(name, cells);
+      if (physnets.size < MAX_PHYSNETS) physnets.set(name, cells);
       else leftOut.push(name);
     } catch (error) {
       problems.push({ reason: 'InvalidName', message: (error as Error).message });
@@ -134,7 +134,7 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
   }
   if (leftOut.length > 0) {
     const names = few(leftOut, 3, 63).join(', ');
-    const message = `${leftOut.length} physnets exceed the ${MOST_PHYSNETS} of a report; ignored: ${names}`;
+    const message = `${leftOut.length} physnets exceed the ${MAX_PHYSNETS} of a report; ignored: ${names}`;
     problems.unshift({ reason: 'TooMany', message });
   }
   return { physnets, tunnel: networks.tunnel };

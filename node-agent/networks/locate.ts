@@ -9,7 +9,7 @@ export type NetworkName = string | undefined;
 
 /** Maximum number of devices in a doubt. */
 const NAMED = 8;
-const LONGEST_NAME = 63;
+const MAX_NAME_CHARACTERS = 63;
 
 export interface FoundNetworks {
   readonly networks: NodeNetworks;
@@ -55,12 +55,12 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
     const virtual = uplinks.filter(({ place }) => place.kind !== 'hardware').map(({ name }) => name);
     if (virtual.length > 0) {
-      const names = few(virtual, NAMED, LONGEST_NAME).join(', ');
+      const names = few(virtual, NAMED, MAX_NAME_CHARACTERS).join(', ');
       doubts.push({ network, text: `${what}: no NIC is behind ${names}, so the network map must state its NUMA node` });
     }
     const unknown = uplinks.flatMap(({ place }) => place.unknown);
     if (unknown.length > 0) {
-      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, LONGEST_NAME).join(', ')}`;
+      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, MAX_NAME_CHARACTERS).join(', ')}`;
       doubts.push({ network, text });
     }
     const found = unionOf(uplinks.map(({ place }) => place.cells));

@@ -82,9 +82,9 @@ export function createMapSource({ file, readLabels }: MapSourceDeps) {
 }
 
 /** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
-const MOST_MAP = 256 * 1024;
+const MAX_MAP_BYTES = 256 * 1024;
 /** Maximum length of an error, which may quote the file, in characters. */
-const LONGEST_WHY = 300;
+const MAX_REASON_CHARACTERS = 300;
 
 /**
  * Reads the operator's network map.
@@ -94,7 +94,7 @@ const LONGEST_WHY = 300;
 export function readNetworkMap(file: string): NetworkMap {
   let text: string;
   try {
-    text = readBounded(file, MOST_MAP);
+    text = readBounded(file, MAX_MAP_BYTES);
   } catch (cause) {
     throw new NetworkMapError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
   }
@@ -129,7 +129,7 @@ function named<Value>(file: string, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {
-    throw new NetworkMapError(`${file}: ${cut((cause as Error).message, LONGEST_WHY)}`, { cause });
+    throw new NetworkMapError(`${file}: ${cut((cause as Error).message, MAX_REASON_CHARACTERS)}`, { cause });
   }
 }
 
@@ -214,7 +214,7 @@ function lastMapText({ networks }: LastMap): string {
 export type LastMapFile = ReturnType<typeof createLastMapFile>;
 
 /** Bytes; a map has at most a MiB, and this is one node's part of it. */
-const MOST = 1024 * 1024;
+const MAX_SAVED_BYTES = 1024 * 1024;
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
 const kept = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
@@ -231,7 +231,7 @@ export function createLastMapFile(path: string, onUnread: (why: string) => void)
     load(cells: CpuSet): LastMap | undefined {
       let found: z.infer<typeof kept>;
       try {
-        found = parseSaved(readBounded(path, MOST), kept);
+        found = parseSaved(readBounded(path, MAX_SAVED_BYTES), kept);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onUnread((error as Error).message);
         return undefined;

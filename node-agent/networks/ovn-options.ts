@@ -3,11 +3,11 @@ import { parseBridgeMappings } from '../../model/networks/context.ts';
 
 /** Limits of the options that are read. The rest is skipped, and a problem reports that. */
 const MAX_CHASSIS = 16;
-const MOST_PHYSNETS = 256;
-const MOST_ADDRESSES = 16;
+const MAX_PHYSNETS = 256;
+const MAX_ADDRESSES = 16;
 /** Maximum characters of `ovn-bridge-mappings` and `ovn-encap-ip`, and of a name in a problem. */
-const LONGEST_LIST = 32 * 1024;
-const LONGEST_NAME = 63;
+const MAX_LIST_CHARACTERS = 32 * 1024;
+const MAX_NAME_CHARACTERS = 63;
 /** Maximum number of names or faulty pairs in a problem. */
 const NAMED = 4;
 
@@ -19,7 +19,7 @@ export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
   const endpoints = valuesOf('ovn-encap-ip', externalIds, chassis)
     .map((text) =>
       text
-        .slice(0, LONGEST_LIST)
+        .slice(0, MAX_LIST_CHARACTERS)
         .split(',')
         .flatMap((part) => part.trim() || []),
     )
@@ -31,7 +31,7 @@ export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
     /** Bridges by physnet, in the order written: several if OVN instances differ. */
     mappings: mergeMappings(valuesOf('ovn-bridge-mappings', externalIds, chassis), problems),
     /** Addresses of the tunnel's endpoints. */
-    encapIps: [...new Set(endpoints.flat())].slice(0, MOST_ADDRESSES),
+    encapIps: [...new Set(endpoints.flat())].slice(0, MAX_ADDRESSES),
     /** Whether OVN instances differ in these addresses. */
     hasSeveralEndpoints: endpoints.length > 1,
   };
@@ -53,7 +53,7 @@ function chassisOf(externalIds: ExternalIds, problems: string[]): readonly strin
   // Two instances share a switch only with an integration bridge for each.
   const unlikely = chassis.filter((name) => name !== systemId && !externalIds.has(`ovn-bridge-${name}`));
   if (systemId !== undefined && unlikely.length > 0) {
-    const names = few(unlikely, NAMED, LONGEST_NAME).join(', ');
+    const names = few(unlikely, NAMED, MAX_NAME_CHARACTERS).join(', ');
     const why = 'which is neither the system-id nor has an ovn-bridge-<chassis>; its networks count';
     problems.push(`external_ids configure chassis ${names}, ${why}`);
   }
@@ -82,23 +82,24 @@ function mergeMappings(texts: readonly string[], problems: string[]): ReadonlyMa
   }
   for (const [physnet, bridges] of mappings) {
     if (bridges.length === 1) continue;
-    const [name, ...names] = few([physnet, ...bridges], NAMED, LONGEST_NAME);
+    const [name, ...names] = few([physnet, ...bridges], NAMED, MAX_NAME_CHARACTERS);
     problems.push(`OVN instances map physnet ${name} to different bridges, which all count: ${names.join(', ')}`);
   }
-  if (mappings.size > MOST_PHYSNETS) {
-    problems.push(`ovn-bridge-mappings has ${mappings.size} physnets; only ${MOST_PHYSNETS} are read`);
+  if (mappings.size > MAX_PHYSNETS) {
+    problems.push(`ovn-bridge-mappings has ${mappings.size} physnets; only ${MAX_PHYSNETS} are read`);
   }
-  return new Map([...mappings].slice(0, MOST_PHYSNETS));
+  return new Map([...mappings].slice(0, MAX_PHYSNETS));
 }
 
 /** `physnet:bridge,…` */
 function parseMappings(text: string, problems: string[]): ReadonlyMap<string, string> {
   const faults: string[] = [];
-  const whole = text.length <= LONGEST_LIST ? text : text.slice(0, Math.max(0, text.lastIndexOf(',', LONGEST_LIST)));
+  const whole =
+    text.length <= MAX_LIST_CHARACTERS ? text : text.slice(0, Math.max(0, text.lastIndexOf(',', MAX_LIST_CHARACTERS)));
   if (whole.length < text.length) {
     problems.push(`ovn-bridge-mappings has ${text.length} characters; only ${whole.length} are read`);
   }
   const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
-  problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
+  problems.push(...few(faults, NAMED, MAX_NAME_CHARACTERS * 4));
   return new Map(mappings.map(({ physnet, bridge }) => [physnet, bridge]));
 }

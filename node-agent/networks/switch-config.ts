@@ -24,14 +24,14 @@ export interface SwitchBridge {
 }
 
 /** Limits of the configuration that is read. The rest is skipped, and a problem reports that. */
-const MOST_BRIDGES = 1024;
+const MAX_BRIDGES = 1024;
 /** Maximum ports of a bridge that may be uplinks: each needs a read of sysfs. */
-const MOST_PORTS = 256;
+const MAX_PORTS = 256;
 /** Maximum characters of a mask with the highest possible CPU. */
-const LONGEST_MASK = 20_000;
+const MAX_MASK_CHARACTERS = 20_000;
 /** Maximum characters of a name (DPDK ports have longer names than the kernel's) and of a device's arguments. */
-const LONGEST_NAME = 63;
-const LONGEST_DEVARGS = 1024;
+const MAX_NAME_CHARACTERS = 63;
+const MAX_DEVARGS_CHARACTERS = 1024;
 /** The highest id of a NUMA node that DPDK can report. */
 const HIGHEST_CELL = 1023;
 
@@ -56,8 +56,8 @@ export function switchConfig(tables: Tables): SwitchConfig {
   let userspace = false;
   for (const bridge of rowsOf(tables, 'Bridge').values()) {
     userspace ||= textOf(bridge['datapath_type']) === 'netdev';
-    if (bridges.size === MOST_BRIDGES) {
-      problems.push(`the switch has more than ${MOST_BRIDGES} bridges; the rest is ignored`);
+    if (bridges.size === MAX_BRIDGES) {
+      problems.push(`the switch has more than ${MAX_BRIDGES} bridges; the rest is ignored`);
       break;
     }
     bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, seen, problems));
@@ -83,16 +83,16 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   for (const row of interfaceRows(tables, bridge, seen)) {
     const type = textOf(row['type']);
     const name = textOf(row['name']);
-    if (name.length > LONGEST_NAME) continue;
+    if (name.length > MAX_NAME_CHARACTERS) continue;
     if (type === 'internal') internal.add(name);
     else if (type === 'patch') patches.set(name, mapOf(row['options']).get('peer') ?? '');
     const kind = UPLINK_KINDS.get(type);
     if (kind !== undefined) interfaces.push(interfaceOf(name, row, kind));
   }
-  if (interfaces.length <= MOST_PORTS) return { internal, patches, interfaces };
-  const name = cut(textOf(bridge['name']), LONGEST_NAME);
-  problems.push(`bridge ${name} has ${interfaces.length} ports; only ${MOST_PORTS} are checked for uplinks`);
-  return { internal, patches, interfaces: interfaces.slice(0, MOST_PORTS) };
+  if (interfaces.length <= MAX_PORTS) return { internal, patches, interfaces };
+  const name = cut(textOf(bridge['name']), MAX_NAME_CHARACTERS);
+  problems.push(`bridge ${name} has ${interfaces.length} ports; only ${MAX_PORTS} are checked for uplinks`);
+  return { internal, patches, interfaces: interfaces.slice(0, MAX_PORTS) };
 }
 
 const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
@@ -123,7 +123,7 @@ function interfaceOf(name: string, row: Row, kind: SwitchInterface['kind']): Swi
   return {
     name,
     kind,
-    devargs: devargs !== undefined && devargs.length <= LONGEST_DEVARGS ? devargs : undefined,
+    devargs: devargs !== undefined && devargs.length <= MAX_DEVARGS_CHARACTERS ? devargs : undefined,
     numaId: numaId >= 0 && numaId <= HIGHEST_CELL ? numaId : undefined,
     linkUp: link === '' ? undefined : link === 'up',
   };
@@ -132,7 +132,7 @@ function interfaceOf(name: string, row: Row, kind: SwitchInterface['kind']): Swi
 /** Hexadecimal digits of any length. As in Open vSwitch, an empty mask counts as not set. */
 export function parsePmdMask(text: string, problems: string[]): CpuSet {
   try {
-    if (text.length > LONGEST_MASK) throw new Error(`it has ${text.length} characters`);
+    if (text.length > MAX_MASK_CHARACTERS) throw new Error(`it has ${text.length} characters`);
     return CpuSet.fromMask(text);
   } catch (error) {
     problems.push(`other_config:pmd-cpu-mask: ${(error as Error).message}`);

@@ -130,7 +130,7 @@ function createLookup(file: string, name: OvsDaemonName, recorded: () => readonl
 }
 
 /** Maximum bytes of a pidfile. Open vSwitch's own user can write to its directory. */
-const MOST_PIDFILE = 64;
+const MAX_PIDFILE_BYTES = 64;
 
 /**
  * Reads the process id from a pidfile.
@@ -138,7 +138,7 @@ const MOST_PIDFILE = 64;
  * @throws Error if it contains none, or a system error
  */
 export function readPid(file: string): number {
-  const text = readBounded(file, MOST_PIDFILE).trim();
+  const text = readBounded(file, MAX_PIDFILE_BYTES).trim();
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} contains no process id`);
   return Number(text);
 }

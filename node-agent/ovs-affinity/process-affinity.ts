@@ -41,7 +41,7 @@ export interface ProcessAffinityDeps {
 }
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
-const MOST_ROUNDS = 5;
+const MAX_ROUNDS = 5;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
 const LOOKS_FOR_ALL = 4;
 
@@ -78,7 +78,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     const done = new Set<number>();
     let moved = 0;
     let now = snapshot;
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       if (round > 0) now = list();
       const fresh = ordinary(now).filter((tid) => !done.has(tid));
       for (const tid of fresh) {

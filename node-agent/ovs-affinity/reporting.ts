@@ -104,7 +104,7 @@ const SAME_WITHIN = 600;
 
 /** Maximum number of remembered Events, and characters of each. The oldest is forgotten first. */
 const REMEMBERED = 128;
-const LONGEST = 1024;
+const MAX_CHARACTERS = 1024;
 
 /** Reports the state of Open vSwitch's affinity in Events of the node. */
 export type AffinityEvents = ReturnType<typeof createAffinityEvents>;
@@ -121,7 +121,7 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
   const node = nodeTarget(nodeName);
 
   const warn = (reason: string, whole: string) => {
-    const message = cut(whole, LONGEST);
+    const message = cut(whole, MAX_CHARACTERS);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
     for (const [known, at] of announced) if (now() - at >= SAME_WITHIN) announced.delete(known);
     if (announced.has(key)) return;

@@ -117,7 +117,7 @@ function knownOf(
 }
 
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
-const MOST_MASKS = 4 * 1024 * 1024;
+const MAX_MASKS_BYTES = 4 * 1024 * 1024;
 
 /** Error codes of a missing file: no masks were lost. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
@@ -161,7 +161,7 @@ export function createMasksFile(path: string, bootId: string) {
     load(): SavedProcess[] {
       let text: string;
       try {
-        text = readBounded(path, MOST_MASKS);
+        text = readBounded(path, MAX_MASKS_BYTES);
       } catch (error) {
         if (ABSENT.has((error as NodeJS.ErrnoException).code ?? '')) return [];
         throw new MasksFileError(path, `cannot be read: ${(error as Error).message}`, { cause: error });

@@ -4,7 +4,7 @@ import { allowedCpus, type ConfirmationDeps, createConfirmation, type LeftOut, s
 import type { CpuTarget } from './process-affinity.ts';
 
 /** Maximum wait of a growth as a multiple of the delay, however often the set changes. */
-const MOST_DELAYS = 4;
+const MAX_DELAYS = 4;
 
 export interface GrowDebounceDeps {
   /** Seconds without a change after which `onDue` is called. */
@@ -37,7 +37,7 @@ export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps) {
       if (pending === undefined) since = now();
       clearTimeout(timer);
       pending = cpus;
-      const most = since + MOST_DELAYS * delay * 1000 - now();
+      const most = since + MAX_DELAYS * delay * 1000 - now();
       timer = setTimeout(
         () => {
           pending = undefined;

@@ -24,8 +24,8 @@ const HOUSEKEEPING = 'housekeeping';
 /** A level that crun adds below the container's cgroup. */
 const CRUN_LEVEL = 'container';
 /** Maximum bytes read of a cgroup file, and maximum processes of a container, which can start any number. */
-const MOST_BYTES = 32 * 1024;
-const MOST_PROCESSES = 256;
+const MAX_BYTES = 32 * 1024;
+const MAX_PROCESSES = 256;
 /** The cgroups of the other QoS classes; Guaranteed pods are next to these. */
 const CLASS = /(?:^|[-/])(?:burstable|besteffort)(?:\.slice)?$/;
 const POD = /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/;
@@ -65,7 +65,7 @@ export function createCgroupTree(root: string) {
       if (own === undefined) return undefined;
       // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
       const below = version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
-      return [...new Set([...own.slice(0, MOST_PROCESSES), ...below.slice(0, MOST_PROCESSES)])];
+      return [...new Set([...own.slice(0, MAX_PROCESSES), ...below.slice(0, MAX_PROCESSES)])];
     },
 
     /** The CPUs that a container may use now; undefined if it has ended. */
@@ -176,16 +176,16 @@ function directories(path: string): string[] {
 /** If the file exceeds the limit, the last id may be incomplete and is dropped. */
 function ids(file: string): number[] | undefined {
   const text = read(file);
-  const whole = text !== undefined && text.length >= MOST_BYTES ? text.slice(0, text.lastIndexOf('\n')) : text;
+  const whole = text !== undefined && text.length >= MAX_BYTES ? text.slice(0, text.lastIndexOf('\n')) : text;
   return whole?.split('\n').filter(Boolean).map(Number);
 }
 
 /** Undefined for a list that exceeds the limit. */
 function cpus(file: string): CpuSet | undefined {
   const text = read(file);
-  return text === undefined || text.length >= MOST_BYTES ? undefined : CpuSet.parse(text);
+  return text === undefined || text.length >= MAX_BYTES ? undefined : CpuSet.parse(text);
 }
 
 function read(file: string): string | undefined {
-  return resultOrNone(() => readHead(file, MOST_BYTES));
+  return resultOrNone(() => readHead(file, MAX_BYTES));
 }

@@ -6,7 +6,7 @@ import { isThreadOf } from '../../native/peer.ts';
 import { readHead } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a command line to read: a process can make it as long as it likes. */
-const LONGEST_COMMAND_LINE = 2048;
+const MAX_COMMAND_LINE_CHARACTERS = 2048;
 /** The kernel returns comm, stat and status as one record, which is shorter. */
 const MAX_RECORD_BYTES = 4096;
 
@@ -31,7 +31,7 @@ function nameIn(file: string): string | undefined {
 
 /** The beginning of the current command line, with the arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
-  return resultOrNone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
+  return resultOrNone(() => readHead(`/proc/${pid}/cmdline`, MAX_COMMAND_LINE_CHARACTERS))
     ?.replaceAll('\0', ' ')
     .trim();
 }
@@ -90,7 +90,7 @@ export function bootId(): string {
  * Maximum threads of a process to list, oldest first. A process can start any number, and each costs a few calls at
  * every check; QEMU has one for each vCPU and a few dozen more.
  */
-const MOST_THREADS = 4096;
+const MAX_THREADS = 4096;
 
 /** Link count of a directory without entries: its name and its own `.`. */
 const LINKS_OF_NONE = 2;
@@ -98,7 +98,7 @@ const LINKS_OF_NONE = 2;
 /** The properties of threads that the duties need. */
 export type Threads = ReturnType<typeof createProcThreads>;
 
-export const procThreads = createProcThreads(MOST_THREADS);
+export const procThreads = createProcThreads(MAX_THREADS);
 
 /** @param most maximum threads of a process to list */
 export function createProcThreads(most: number) {

@@ -105,11 +105,11 @@ export function createAgentMetrics(registry: Registry) {
 }
 
 /** Maximum values of one label; later ones become `other`. A series lives as long as the process. */
-const MOST_VALUES = 512;
+const MAX_VALUES = 512;
 const MAX_LABEL_CHARACTERS = 128;
 
 /** Bounds the values of a metric's label that others choose, such as the names of physnets. */
-export function createBoundedLabel(most = MOST_VALUES): (value: string) => string {
+export function createBoundedLabel(most = MAX_VALUES): (value: string) => string {
   const known = new Set<string>();
   return (value) => {
     if (known.has(value)) return value;
@@ -120,7 +120,7 @@ export function createBoundedLabel(most = MOST_VALUES): (value: string) => strin
 }
 
 /** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */
-const LONGEST = 500;
+const MAX_CHARACTERS = 500;
 
 /** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
 export function createProblemLog(log: Logger) {
@@ -128,7 +128,7 @@ export function createProblemLog(log: Logger) {
   return {
     /** Reports a failure; `text` describes what is not done and what happens next. */
     met(err: unknown, text: string) {
-      const problem = cut(err instanceof Error ? err.message : String(err), LONGEST);
+      const problem = cut(err instanceof Error ? err.message : String(err), MAX_CHARACTERS);
       if (problem === last) return;
       last = problem;
       log.warn({ problem }, text);

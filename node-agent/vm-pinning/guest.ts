@@ -24,7 +24,7 @@ export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
 const NAMED_AFTER = 1000;
 /** Maximum processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
-const MOST_GUESTS = 4;
+const MAX_GUESTS = 4;
 /** Milliseconds within which a name is not read again: a guest that was just found is read once more. */
 const JUST_NOW = 100;
 
@@ -61,7 +61,7 @@ export interface Guest {
 export function findGuest(pids: readonly number[], parts: GuestParts): Guest | undefined {
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)
-    .slice(0, MOST_GUESTS)
+    .slice(0, MAX_GUESTS)
     .map((pid) => createGuest(pid, parts))
     .filter((guest) => guest !== undefined);
   for (const guest of guests) {

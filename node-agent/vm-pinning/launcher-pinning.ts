@@ -145,7 +145,7 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
 const DEAR = 20;
 const REST = 50;
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
-const MOST_STARTING = 60_000;
+const MAX_STARTING_MILLISECONDS = 60_000;
 
 /** A launcher's last check, and until when it is reused (monotonic milliseconds). */
 interface CheckedLauncher {
@@ -176,7 +176,10 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   };
 
   const isStarting = ({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher) =>
-    maskRequest !== undefined && mask === undefined && since !== undefined && performance.now() - since < MOST_STARTING;
+    maskRequest !== undefined &&
+    mask === undefined &&
+    since !== undefined &&
+    performance.now() - since < MAX_STARTING_MILLISECONDS;
 
   const look = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
     const { uid } = launcher;

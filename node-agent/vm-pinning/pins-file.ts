@@ -10,7 +10,7 @@ import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-fi
 export type PinRecord = ReturnType<typeof createPinsFile>;
 
 /** Maximum bytes. A guest takes about a hundred. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /** A guest whose threads a mask has moved: its vCPUs, or all of them. */
 const pinnedGuest = z.object({
@@ -78,7 +78,7 @@ function load(path: string, bootId: string, log: Logger): readonly PinnedGuest[]
   };
   let text: string;
   try {
-    text = readBounded(path, MOST_BYTES);
+    text = readBounded(path, MAX_BYTES);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? [] : unread(error);
   }

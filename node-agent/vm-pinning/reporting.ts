@@ -20,7 +20,7 @@ export interface ReportingDeps {
 
 const STATES = ['pinned', 'unpinned', 'refused'] as const;
 /** Maximum characters of a message, which is stored, compared at each check, logged and sent. */
-const LONGEST = 1024;
+const MAX_CHARACTERS = 1024;
 /** Maximum overlaps in one Event. */
 const NAMED = 8;
 
@@ -56,10 +56,10 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
     const { launcher, mask } = view;
     if (mask === undefined) return;
     const { state, reason, message = '' } = mask;
-    const text = cut(state === 'pinned' ? pinsText(view) : message, LONGEST);
+    const text = cut(state === 'pinned' ? pinsText(view) : message, MAX_CHARACTERS);
     if (!isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
     const remark = state === 'pinned' ? REMARKS.get(reason ?? '') : undefined;
-    if (remark !== undefined) record(launcher, 'Warning', remark, cut(message, LONGEST));
+    if (remark !== undefined) record(launcher, 'Warning', remark, cut(message, MAX_CHARACTERS));
     else record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
   };
 
@@ -70,7 +70,7 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
       const { namespace, vmi } = launcher;
       log.info({ namespace, vmi: vmi.name, emulator }, 'moved emulator threads');
     }
-    const text = cut(problems.join('; '), LONGEST);
+    const text = cut(problems.join('; '), MAX_CHARACTERS);
     if (isNews(`${launcher.uid} housekeeping`, text) && text !== '') {
       record(launcher, 'Warning', 'HousekeepingIncomplete', text);
     }

@@ -9,7 +9,7 @@ const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
 /** Limit of the operations in one JSON patch, as in the API server. */
-const MOST_OPERATIONS = 10_000;
+const MAX_OPERATIONS = 10_000;
 
 /**
  * Applies a patch and returns the new object; does not change the current one.
@@ -38,8 +38,8 @@ export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isObject)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
   }
-  if (patch.length > MOST_OPERATIONS) {
-    const why = `The allowed maximum operations in a JSON patch is ${MOST_OPERATIONS}, got ${patch.length}`;
+  if (patch.length > MAX_OPERATIONS) {
+    const why = `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`;
     throw new ApiError(413, 'RequestEntityTooLarge', why);
   }
   try {

@@ -55,8 +55,8 @@ function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean
   return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
 }
 
-const SHORTEST_PAUSE = 10;
-const LONGEST_PAUSE = 300;
+const MIN_PAUSE_SECONDS = 10;
+const MAX_PAUSE_SECONDS = 300;
 
 /**
  * Seconds until a machine whose instances ended before they ran is started again: 10 n² and up to half as much at
@@ -65,8 +65,8 @@ const LONGEST_PAUSE = 300;
  * @param random from 0 to 1
  */
 export function startPause(failures: number, random: number): number {
-  const seconds = SHORTEST_PAUSE * failures ** 2;
-  return Math.min(LONGEST_PAUSE, seconds + Math.floor(random * (seconds / 2 + 1)));
+  const seconds = MIN_PAUSE_SECONDS * failures ** 2;
+  return Math.min(MAX_PAUSE_SECONDS, seconds + Math.floor(random * (seconds / 2 + 1)));
 }
 
 /** The part of a machine's status about instances that end before they run. */

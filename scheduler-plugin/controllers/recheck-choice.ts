@@ -28,7 +28,7 @@ export interface RecheckChoiceOptions {
  * covered all nodes. Even then it may have skipped a node, since each of its workers takes a run of nodes, and all end
  * once enough nodes were found.
  */
-const LONGEST = 300;
+const MAX_WAIT_SECONDS = 300;
 /** Maximum kinds of waiting pods to check for one improved node. */
 const MAX_KINDS = 200;
 /** Seconds of checks without a pause. */
@@ -48,7 +48,7 @@ function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
   const before = touched.get(node);
   if (before === undefined || before.times < free) return AT_ONCE;
   const wait = 2 ** (before.times - free - 1);
-  return wait <= LONGEST ? before.last + wait : NEVER;
+  return wait <= MAX_WAIT_SECONDS ? before.last + wait : NEVER;
 }
 
 /** When the first deferred touch of the node is due. */
@@ -213,7 +213,7 @@ export interface WaitingPod extends PodId {
 }
 
 /** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
-const MOST_WAITING = 5000;
+const MAX_WAITING = 5000;
 /**
  * Seconds after which a pod that the scheduler has not asked about is forgotten. kube-scheduler retries each pod within
  * 330 s (podMaxInUnschedulablePodsDuration, and a flush every 30 s) plus its backoff. So a pod that it no longer asks
@@ -257,7 +257,7 @@ export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => 
       forgetOld();
       const touched: WaitingPod['touched'] = pods.get(uid)?.touched ?? new Map();
       drop({ uid, namespace });
-      const oldest = pods.size >= MOST_WAITING ? queue.oldestOfLargest() : undefined;
+      const oldest = pods.size >= MAX_WAITING ? queue.oldestOfLargest() : undefined;
       if (oldest !== undefined) remove(oldest.uid);
       const pod = { uid, namespace, needs, asked, heard: now(), touched };
       pods.set(uid, pod);

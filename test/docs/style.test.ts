@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { faultsIn, faultsOfPage, faultsOfSource } from '../style/check.ts';
 import { faultsOfDocstrings } from '../style/docstrings.ts';
-import { LONGEST_SENTENCE, PATTERNS, WORDS } from '../style/words.ts';
+import { MAX_SENTENCE_WORDS, PATTERNS, WORDS } from '../style/words.ts';
 import { root } from '../support/bundles.ts';
 
 const texts = (faults: readonly { text: string }[]) => faults.map(({ text }) => text);
@@ -32,7 +32,7 @@ describe('the style check', () => {
   }
 
   it('finds a sentence that is too long in a paragraph, a list and a table, but not in code', () => {
-    const long = `The agent ${'really '.repeat(LONGEST_SENTENCE)}runs.`;
+    const long = `The agent ${'really '.repeat(MAX_SENTENCE_WORDS)}runs.`;
     for (const page of [long, `- ${long}`, `| a | ${long} |`]) {
       assert.match(texts(faultsOfPage('page.md', page)).join(), /^a sentence of/, page);
     }

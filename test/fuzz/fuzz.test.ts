@@ -21,7 +21,7 @@ const SEED = 20_231;
 /** Minimum shares of accepted and of refused inputs: with fewer, the inputs reach only a part of the parser. */
 const SHARE = 0.05;
 /** Characters of a failure message, because its input may have megabytes. */
-const LONGEST_SHOWN = 4000;
+const MAX_SHOWN_CHARACTERS = 4000;
 
 describe('fuzzing', function () {
   this.timeout(300_000);
@@ -38,7 +38,8 @@ describe('fuzzing', function () {
   for (const target of TARGETS) {
     it(`${target.name}: ${target.about}`, async () => {
       const { counts, failure, runs } = await target.play({ seed: SEED, runs: RUNS });
-      if (failure !== undefined) assert.fail(`${failure.why}: ${cut(JSON.stringify(failure.input), LONGEST_SHOWN)}`);
+      if (failure !== undefined)
+        assert.fail(`${failure.why}: ${cut(JSON.stringify(failure.input), MAX_SHOWN_CHARACTERS)}`);
       assert.equal(runs, RUNS);
       assert.ok(Math.min(counts.accepted, counts.refused) > RUNS * SHARE, JSON.stringify(counts));
     });

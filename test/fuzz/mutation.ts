@@ -49,9 +49,9 @@ const ODDER = [
   'null',
   'all',
 ];
-const MOST_REPEATS = 2000;
+const MAX_REPEATS = 2000;
 /** Longer texts show nothing new and take time. */
-const LONGEST = 200_000;
+const MAX_CHARACTERS = 200_000;
 
 const change: fc.Arbitrary<Change> = fc.record({
   how: fc.constantFrom('insert', 'replace', 'delete', 'double', 'repeat', 'cut'),
@@ -71,7 +71,7 @@ export function almost(...sources: readonly (fc.Arbitrary<string> | readonly str
 }
 
 function changed([text, changes]: [string, readonly Change[]]): string {
-  return changes.reduce(apply, text).slice(0, LONGEST);
+  return changes.reduce(apply, text).slice(0, MAX_CHARACTERS);
 }
 
 function apply(text: string, { how, at, length, text: other }: Change): string {
@@ -87,7 +87,7 @@ function apply(text: string, { how, at, length, text: other }: Change): string {
     case 'double':
       return head + piece + piece + tail;
     case 'repeat':
-      return head + piece.repeat(at % MOST_REPEATS) + tail;
+      return head + piece.repeat(at % MAX_REPEATS) + tail;
     case 'cut':
       return head;
   }

@@ -48,7 +48,7 @@ export const fedText =
   (text: string): Fed => ({ bytes: Buffer.byteLength(text), parse: () => parse(text) });
 
 /** Maximum characters of a message for any input: two quotations of 80, escaped, and the words. */
-const LONGEST_MESSAGE = 1500;
+const MAX_MESSAGE_CHARACTERS = 1500;
 
 /**
  * Calls the parser. An exception must be its own error, with a useful message of limited length.
@@ -68,7 +68,7 @@ export function parsedOrRefused<T>(
       assert.fail(`${String(error)} is no ${names}`);
     }
     assert.ok(error.message.length > 0, 'a refusal without a word');
-    assert.ok(error.message.length <= LONGEST_MESSAGE, `a message of ${error.message.length} characters`);
+    assert.ok(error.message.length <= MAX_MESSAGE_CHARACTERS, `a message of ${error.message.length} characters`);
     return undefined;
   }
 }

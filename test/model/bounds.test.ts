@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { briefMask, formatMask, LONGEST_MASK, parseMask } from '../../model/cpu-mask/mask.ts';
-import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
+import { briefMask, formatMask, MAX_MASK_CHARACTERS, parseMask } from '../../model/cpu-mask/mask.ts';
+import { CpuSet, MAX_LIST_CHARACTERS } from '../../model/cpu-set.ts';
 import { ParseError, PlumblineError } from '../../model/errors.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
 import { maskRefusals, maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
@@ -13,7 +13,7 @@ import { leastProcessorTime } from '../support/processor-time.ts';
 /** Milliseconds of CPU time within which invalid input is refused. */
 const REFUSED_WITHIN = 100;
 /** Maximum characters of a message. */
-const LONGEST_MESSAGE = 600;
+const MAX_MESSAGE_CHARACTERS = 600;
 
 function refusalOf(work: () => unknown, type: new (...args: never[]) => Error): string {
   let message = '';
@@ -25,7 +25,7 @@ function refusalOf(work: () => unknown, type: new (...args: never[]) => Error): 
     });
   }, 2);
   assert.ok(spent < REFUSED_WITHIN, `${spent} ms`);
-  assert.ok(message.length < LONGEST_MESSAGE, `a message of ${message.length} characters`);
+  assert.ok(message.length < MAX_MESSAGE_CHARACTERS, `a message of ${message.length} characters`);
   return message;
 }
 
@@ -52,7 +52,7 @@ describe('bounds: CPU masks', () => {
   it('a mask that needs ten megabytes as sets is refused', () => {
     const text = Array.from({ length: 1300 }, (_, first) => `${first}-65535`)
       .join(':')
-      .slice(0, LONGEST_MASK)
+      .slice(0, MAX_MASK_CHARACTERS)
       .replace(/:[^:]*$/, '');
     assert.match(
       refusalOf(() => parseMask(text), ParseError),
@@ -75,7 +75,7 @@ describe('bounds: CPU masks', () => {
     });
     assert.ok(spent < REFUSED_WITHIN, `${spent} ms`);
     assert.match(text, /^the CPU mask 0-1023:.* entries\) names CPU 8-1023, which is not online/);
-    assert.ok(text.length < LONGEST_MESSAGE, `a text of ${text.length} characters`);
+    assert.ok(text.length < MAX_MESSAGE_CHARACTERS, `a text of ${text.length} characters`);
   });
 
   it('a mask that does not match its VM is not printed in full', () => {
@@ -86,7 +86,7 @@ describe('bounds: CPU masks', () => {
         spec: { domain: { cpu: { cores: 2, dedicatedCpuPlacement } } },
         vcpusUnknown: false,
       } as never);
-      assert.ok(refusal.length > 0 && refusal.length < LONGEST_MESSAGE, `${refusal.length} characters`);
+      assert.ok(refusal.length > 0 && refusal.length < MAX_MESSAGE_CHARACTERS, `${refusal.length} characters`);
     }
   });
 
@@ -123,7 +123,7 @@ describe('bounds: CPU masks', () => {
 describe('bounds: CPU lists', () => {
   it('a list beyond the maximum length is refused unread', () => {
     assert.match(
-      refusalOf(() => CpuSet.parse('0,'.repeat(LONGEST_LIST)), ParseError),
+      refusalOf(() => CpuSet.parse('0,'.repeat(MAX_LIST_CHARACTERS)), ParseError),
       /is longer than/,
     );
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { MAX_CPUS } from '../../model/cpu-ranges.ts';
-import { CpuSet, LONGEST_LIST, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, MAX_LIST_CHARACTERS, unionOf } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
 const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });
@@ -118,11 +118,11 @@ describe('CpuSet', () => {
   });
 
   it('reads a text of the greatest length, and none that is longer', () => {
-    const list = `${'7,'.repeat(LONGEST_LIST / 2 - 1)}7\n`;
-    assert.equal(list.length, LONGEST_LIST);
+    const list = `${'7,'.repeat(MAX_LIST_CHARACTERS / 2 - 1)}7\n`;
+    assert.equal(list.length, MAX_LIST_CHARACTERS);
     assert.equal(CpuSet.parse(list).toString(), '7');
     assert.throws(() => CpuSet.parse(`${list}\n`), { message: /: it is longer than 524288 characters$/ });
-    const mask = '1'.padStart(LONGEST_LIST, '0');
+    const mask = '1'.padStart(MAX_LIST_CHARACTERS, '0');
     assert.equal(CpuSet.fromMask(mask).toString(), '0');
     assert.throws(() => CpuSet.fromMask(`0${mask}`), { message: /: it is longer than 524288 characters$/ });
   });

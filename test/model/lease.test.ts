@@ -15,7 +15,7 @@ import {
   DEFAULT_LEASE_SECONDS,
   LeaseTimingError,
   leaseSeconds,
-  MOST_LEASE_SECONDS,
+  MAX_LEASE_SECONDS,
   nextRenewTime,
   observationPeriod,
   parseMicroTime,
@@ -400,7 +400,7 @@ describe('the lease flags', () => {
     [20, 10],
     [Number.NaN, 40],
     [10, Number.NaN],
-    [10, MOST_LEASE_SECONDS + 1],
+    [10, MAX_LEASE_SECONDS + 1],
     [10, 2_147_483_647],
   ] as const) {
     it(`D2: ${renewInterval}/${duration} is an error`, () => {

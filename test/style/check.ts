@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { faultsOfFolders } from './docstrings.ts';
 import { type Prose, proseOfHashComments, proseOfMarkdown, proseOfSource, sentencesOfMarkdown } from './prose.ts';
-import { LONGEST_SENTENCE, PATTERNS, type StyleRule, WORDS } from './words.ts';
+import { MAX_SENTENCE_WORDS, PATTERNS, type StyleRule, WORDS } from './words.ts';
 
 /** A place where the style is not kept. */
 export interface StyleFault {
@@ -36,14 +36,14 @@ function broken(file: string, pieces: readonly Prose[], rules: readonly StyleRul
 
 /** What is wrong with a page of the documentation. */
 export function faultsOfPage(file: string, page: string): StyleFault[] {
-  const long = sentencesOfMarkdown(page).filter(({ text }) => text.trim().split(/\s+/).length > LONGEST_SENTENCE);
+  const long = sentencesOfMarkdown(page).filter(({ text }) => text.trim().split(/\s+/).length > MAX_SENTENCE_WORDS);
   return [
     ...broken(file, proseOfMarkdown(page), [...WORDS, ...PATTERNS]),
     ...long.map(({ line, text }) => ({
       file,
       line,
       text: `a sentence of ${text.trim().split(/\s+/).length} words: ${text.trim().slice(0, 60)}…`,
-      use: `at most ${LONGEST_SENTENCE}: make it two`,
+      use: `at most ${MAX_SENTENCE_WORDS}: make it two`,
     })),
   ];
 }

@@ -60,4 +60,4 @@ export const PATTERNS: readonly StyleRule[] = [
 ];
 
 /** Words that a sentence of a page may have. */
-export const LONGEST_SENTENCE = 45;
+export const MAX_SENTENCE_WORDS = 45;

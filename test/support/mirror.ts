@@ -28,7 +28,7 @@ export interface Mirror {
 
 const anyObject = z.looseObject({ metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }) });
 /** Number of deleted objects that are remembered, so that a late response does not add them again. */
-const MOST_GONE = 20_000;
+const MAX_GONE = 20_000;
 
 export function createMirror(client: KubeClient, type: ResourceType, log: Logger): Mirror {
   const items = new Map<string, KubeObject>();
@@ -40,7 +40,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
 
   const remove = (key: string, uid: string | undefined) => {
     if (uid !== undefined) gone.add(uid);
-    if (gone.size > MOST_GONE) for (const old of gone) if (gone.delete(old)) break;
+    if (gone.size > MAX_GONE) for (const old of gone) if (gone.delete(old)) break;
     const before = items.get(key);
     if (before === undefined || before.metadata.uid !== uid) return;
     items.delete(key);

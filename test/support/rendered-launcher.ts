@@ -4,7 +4,7 @@ import type { Container, Pod } from '../../sandbox/objects.ts';
 export function placedBy({ metadata, spec }: Pod): object {
   const { nodeSelector, affinity = {}, containers, initContainers = [], readinessGates } = spec;
   return {
-    generateName: metadata.generateName?.slice(0, LONGEST_PREFIX),
+    generateName: metadata.generateName?.slice(0, MAX_PREFIX_CHARACTERS),
     nodeSelector,
     affinity,
     containers: containers.map(partOf),
@@ -15,7 +15,7 @@ export function placedBy({ metadata, spec }: Pod): object {
 }
 
 /** The API server cuts generated names to this length. */
-const LONGEST_PREFIX = 58;
+const MAX_PREFIX_CHARACTERS = 58;
 
 /** CPUs and devices only: the overhead of memory and storage depends on the release. */
 function partOf({ name, restartPolicy, resources = {} }: Container): object {

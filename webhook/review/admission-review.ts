@@ -61,12 +61,14 @@ export function decodeReview(body: unknown): AdmissionRequest {
 }
 
 /** The API server cuts warnings to 256 characters if they exceed 4,096 in total, so each is limited to that. */
-const LONGEST_WARNING = 256;
-const MOST_WARNINGS = 16;
+const MAX_WARNING_CHARACTERS = 256;
+const MAX_WARNINGS = 16;
 
 /** The response, ready to be sent as JSON, with both `patch` and `patchType` or neither. */
 export function encodeReview(uid: string, answer: AdmissionAnswer): object {
-  const warnings = [...new Set(answer.warnings)].slice(0, MOST_WARNINGS).map((text) => cut(text, LONGEST_WARNING));
+  const warnings = [...new Set(answer.warnings)]
+    .slice(0, MAX_WARNINGS)
+    .map((text) => cut(text, MAX_WARNING_CHARACTERS));
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',

@@ -109,14 +109,14 @@ export class OvsdbError extends PlumblineError {
 }
 
 /** Maximum bytes of an echo to answer, and of unsent answers: a server that sends requests must also read. */
-const LONGEST_ECHO = 4096;
-const MOST_UNSENT = 1024 * 1024;
+const MAX_ECHO_BYTES = 4096;
+const MAX_UNSENT_BYTES = 1024 * 1024;
 
 /** Seconds in which a working server answers a request. */
 const DEADLINE = 5;
 
 /** Maximum length of a reason, in characters. */
-const LONGEST_WHY = 300;
+const MAX_REASON_CHARACTERS = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
 /** A request has a method, a notification has one and no id, a reply has neither. */
@@ -158,8 +158,9 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
   const answerEcho = (number: unknown, params: readonly unknown[]) => {
     const answer = { id: number ?? null, result: params, error: null };
     // Measure before sending: the server's own data must not fill the memory.
-    if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
-    if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
+    if (JSON.stringify(answer).length > MAX_ECHO_BYTES) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
+    if (socket.writableLength > MAX_UNSENT_BYTES)
+      throw new OvsdbError(socketPath, 'the server does not read its answers');
     send(answer);
   };
 
@@ -180,7 +181,9 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
     socket.destroy();
     signal.removeEventListener('abort', abort);
     const error =
-      cause instanceof PlumblineError ? cause : new OvsdbError(socketPath, cut(cause.message, LONGEST_WHY), { cause });
+      cause instanceof PlumblineError
+        ? cause
+        : new OvsdbError(socketPath, cut(cause.message, MAX_REASON_CHARACTERS), { cause });
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
     end(error);

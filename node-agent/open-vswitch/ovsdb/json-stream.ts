@@ -24,7 +24,7 @@ const DEEPEST = 64;
 const KEPT = 64 * 1024;
 
 /** Maximum length of the parser's error, which quotes the text, in characters. */
-const LONGEST_WHY = 120;
+const MAX_REASON_CHARACTERS = 120;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -97,7 +97,7 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw new JsonStreamError(NOT_JSON + cut((cause as Error).message, LONGEST_WHY), { cause });
+      throw new JsonStreamError(NOT_JSON + cut((cause as Error).message, MAX_REASON_CHARACTERS), { cause });
     }
   };
 

@@ -4,7 +4,7 @@ import type { FaultContext, Scenario } from './scenario.ts';
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 /** Longer than any deadline of a daemon. */
-const LONGEST_FAULT = 240 * SECOND;
+const MAX_FAULT_MILLISECONDS = 240 * SECOND;
 
 /** In steps, since the clocks may begin to go fast meanwhile. */
 async function delay(milliseconds: number): Promise<void> {
@@ -71,8 +71,8 @@ async function day(context: FaultContext): Promise<void> {
   while (performance.now() < ends) {
     const name = random.oneOf(Object.keys(FAULTS));
     times.set(name, (times.get(name) ?? 0) + 1);
-    await FAULTS[name]?.(context, random.below(LONGEST_FAULT));
-    await delay(random.below(LONGEST_FAULT));
+    await FAULTS[name]?.(context, random.below(MAX_FAULT_MILLISECONDS));
+    await delay(random.below(MAX_FAULT_MILLISECONDS));
   }
   note(`${hours} h: ${[...times].map(([name, count]) => `${count} × ${name}`).join(', ')}; ${load.placed} VMs ran`);
 }

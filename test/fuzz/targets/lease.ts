@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ZodError } from 'zod';
 import { lease as leaseSchema } from '../../../kube/resources.ts';
-import { leaseSeconds, MOST_LEASE_SECONDS, nextRenewTime, parseMicroTime } from '../../../model/lease/timing.ts';
+import { leaseSeconds, MAX_LEASE_SECONDS, nextRenewTime, parseMicroTime } from '../../../model/lease/timing.ts';
 import { almost, withLong } from '../mutation.ts';
 import type { Target } from '../target.ts';
 
@@ -62,7 +62,7 @@ export const lease: Target<string> = {
   judge(json) {
     try {
       const { seconds, renewTime } = read(json);
-      assert.ok(seconds >= 1 && seconds <= MOST_LEASE_SECONDS, `${seconds} s`);
+      assert.ok(seconds >= 1 && seconds <= MAX_LEASE_SECONDS, `${seconds} s`);
       const before = parseMicroTime(renewTime ?? '');
       if (before !== undefined && before < 4_102_444_800_000_000n) {
         const next = parseMicroTime(nextRenewTime(renewTime, NOW));

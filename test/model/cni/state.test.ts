@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CNI_VERSIONS, gateConflist, MOST_CONF } from '../../../model/cni/conflist.ts';
+import { CNI_VERSIONS, gateConflist, MAX_CONF_BYTES } from '../../../model/cni/conflist.ts';
 import { formatGateState, type GateState, type ObservedLease } from '../../../model/cni/decide.ts';
 
 const LEASE: ObservedLease = {
@@ -46,7 +46,7 @@ describe('the gate’s configuration of a large or unusual primary', () => {
   const gated = (text: string) => gateConflist('10-p', text);
 
   it('is made from a text of the greatest length, and none that is longer', () => {
-    const longest = JSON.stringify(primary).padEnd(MOST_CONF);
+    const longest = JSON.stringify(primary).padEnd(MAX_CONF_BYTES);
     assert.equal(gated(longest).text, gated(JSON.stringify(primary)).text);
     assert.throws(() => gated(`${longest} `), { message: /^10-p: longer than 1048576 characters$/ });
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { MOST_YAML, parseBoundedYaml } from '../../../node-agent/files/bounded-yaml.ts';
+import { MAX_YAML_BYTES, parseBoundedYaml } from '../../../node-agent/files/bounded-yaml.ts';
 
 const refused = (text: string, message: RegExp | string) =>
   assert.throws(
@@ -24,9 +24,9 @@ describe('YAML from other programs', () => {
   });
 
   it('is read up to the character limit and refused beyond it', () => {
-    const most = `a: ${'x'.repeat(MOST_YAML - 3)}`;
+    const most = `a: ${'x'.repeat(MAX_YAML_BYTES - 3)}`;
     assert.equal(most.length, 65_536);
-    assert.equal((parseBoundedYaml(most) as { a: string }).a.length, MOST_YAML - 3);
+    assert.equal((parseBoundedYaml(most) as { a: string }).a.length, MAX_YAML_BYTES - 3);
     refused(`${most}x`, 'it has more than 65536 characters');
   });
 

@@ -9,7 +9,7 @@ const MASK = 'plumbline.dev/cpu-mask';
 const AFFINITY = 'plumbline.dev/numa-affinity';
 const MERGE = 'application/merge-patch+json';
 const GROUP = 'rbac.authorization.k8s.io';
-const MOST = 16_384;
+const MAX_MASK_CHARACTERS = 16_384;
 const TENANT = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } };
 
 /** The permissions of KubeVirt's own role `edit` for these groups, and of a careless role for ControllerRevisions. */
@@ -133,7 +133,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
   let count = 0;
 
   before(async () => {
-    const long = { ...vmWith({ [MASK]: '0'.repeat(MOST + 1) }) };
+    const long = { ...vmWith({ [MASK]: '0'.repeat(MAX_MASK_CHARACTERS + 1) }) };
     installed = await installPolicies({
       users: ['guest', 'owner', 'architect'],
       before: [
@@ -213,11 +213,11 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       it('is limited in length for every writer', async () => {
         for (const name of [MASK, AFFINITY]) {
           const { message } = await refused(
-            create(whoever(), source, { [name]: '7'.repeat(MOST + 1) }),
+            create(whoever(), source, { [name]: '7'.repeat(MAX_MASK_CHARACTERS + 1) }),
             new RegExp(`annotation ${name} is longer than 16384 characters`),
           );
           assert.ok(message.length < 500, message);
-          await create(whoever(), source, { [name]: '7'.repeat(MOST) });
+          await create(whoever(), source, { [name]: '7'.repeat(MAX_MASK_CHARACTERS) });
         }
       });
     });
@@ -312,9 +312,9 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
             const metadata = { ...object.metadata, name: `o-${++count}` };
             return owner.create(path, { apiVersion, kind, ...object, metadata });
           };
-          await write('7'.repeat(MOST));
+          await write('7'.repeat(MAX_MASK_CHARACTERS));
           const { message } = await refused(
-            write('7'.repeat(MOST + 1)),
+            write('7'.repeat(MAX_MASK_CHARACTERS + 1)),
             new RegExp(`annotation ${name} is longer than 16384 characters`),
           );
           assert.doesNotMatch(message, /777/);
