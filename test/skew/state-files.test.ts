@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { readObservedLease } from '../../node-agent/gate/settings.ts';
+import { readObservedLease } from '../../node-agent/gate/state-file.ts';
 import { createLastMapFile } from '../../node-agent/networks/map-source.ts';
 import { createMasksFile, createSavedMasks } from '../../node-agent/ovs-affinity/saved-masks.ts';
 import { createPinsFile } from '../../node-agent/vm-pinning/pins-file.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
-import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/settings.ts';
+import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
 import { tempDirectories } from '../support.ts';
 
 const STATE = {

@@ -1,0 +1,54 @@
+import * as z from 'zod';
+import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/decide.ts';
+import { resultOrNone } from '../../model/json.ts';
+import type { LeaseObservation } from '../../model/lease/observer.ts';
+import { readBounded, saveFile } from '../files/bounded-file.ts';
+import { machineSeconds } from '../processes/proc.ts';
+
+/** Replaces the state file in one step: see saveFile. @throws a system error */
+export function writeGateState(path: string, state: GateState): void {
+  saveFile(path, formatGateState(state), 0o644);
+}
+
+/** Bytes. The shim reads less than 16 KiB of it. */
+const MAX_STATE_BYTES = 64 * 1024;
+
+const stored = z.object({
+  lease: z.object({
+    bootId: z.string(),
+    renewTime: z.string().max(64),
+    changedAt: z.number().nonnegative(),
+    readAt: z.number().nonnegative(),
+    changes: z.number().int().nonnegative(),
+  }),
+});
+
+/**
+ * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
+ * Without it, a restarted agent would report a live DPU as never seen alive.
+ *
+ * @param now seconds of CLOCK_MONOTONIC
+ */
+export function readObservedLease(
+  path: string,
+  bootId: string | undefined,
+  now = machineSeconds(),
+): LeaseObservation | undefined {
+  const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MAX_STATE_BYTES))).lease);
+  if (lease === undefined || lease.bootId !== bootId) return undefined;
+  const { renewTime, changedAt, readAt, changes } = lease;
+  // A time in the future would keep a dead DPU alive until then.
+  if (changedAt > now * 1000 || readAt > now * 1000) return undefined;
+  return { since: changedAt / 1000, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
+}
+
+/** The part of an observation that is worth saving; undefined until a renewal was seen. */
+export function observedLease(
+  { renewTime, changedAt, answeredAt, changes }: LeaseObservation,
+  bootId: string | undefined,
+): ObservedLease | undefined {
+  if (renewTime === undefined || changedAt === undefined || answeredAt === undefined) return undefined;
+  if (bootId === undefined) return undefined;
+  const millis = (seconds: number) => Math.floor(seconds * 1000);
+  return { bootId, renewTime, changedAt: millis(changedAt), readAt: millis(answeredAt), changes };
+}
