@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Adapter, collect, type Outcome, Skip } from './outcome.ts';
 
 /** Files that hold no cases of their own: topologies and recorded objects that other files and tests refer to. */
-const SUPPORT_FILES = /^(?:kubelet-topologies|ovsdb-.*|vmi|launcher-patches|.*\.admission)$/;
+const SUPPORT_FILES = /^(?:kubelet-topologies|kubelet-discovery|ovsdb-.*|vmi|launcher-patches|.*\.admission)$/;
 
 /** How one vector file came out, by its name without `.json`. */
 export interface FileOutcome extends Outcome {
