@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 
 /**
  * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's
@@ -10,12 +10,23 @@ export function monotonicSeconds(): number {
 }
 
 /** Resolves after `seconds`; rejects with the signal's reason when it is aborted first. */
-export async function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
-  try {
-    await delay(seconds * 1000, undefined, { signal });
-  } catch {
-    throw signal?.reason as Error;
-  }
+export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason as Error);
+      return;
+    }
+    // The global timer, which tests with virtual time replace.
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, seconds * 1000);
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
 }
 
 interface BackoffOptions {
