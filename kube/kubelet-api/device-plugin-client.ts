@@ -1,5 +1,4 @@
 import { credentials } from '@grpc/grpc-js';
-import * as z from 'zod';
 import {
   type Device,
   type DevicePluginOptions,
@@ -77,17 +76,3 @@ export function createDevicePluginClient(socketPath: string) {
     close: () => client.close(),
   };
 }
-
-/** The state of the kubelet's device manager, a file in its directory of device plugins. */
-export const DEVICE_CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
-
-const entry = z.object({
-  PodUID: z.string(),
-  ContainerName: z.string(),
-  ResourceName: z.string(),
-  /** Device ids by NUMA node; -1 if the plugin reported none. */
-  DeviceIDs: z.record(z.string(), z.array(z.string())),
-});
-
-/** The content of the file. Source: pkg/kubelet/cm/devicemanager/checkpoint. */
-export const deviceCheckpoint = z.object({ Data: z.object({ PodDeviceEntries: z.array(entry).nullish() }) });

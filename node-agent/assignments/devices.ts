@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { DEVICE_CHECKPOINT_FILE, deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
 import type { ContainerDevices } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
-import { DEVICE_CHECKPOINT_FILE, PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
+import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';

@@ -3,7 +3,7 @@ import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kub
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createProblemLog } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 

@@ -11,7 +11,7 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
-import { createProblemLog } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 
 export interface LeaseReleaseDeps {
   readonly client: KubeClient;

@@ -5,7 +5,8 @@ import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import { type AgentMetrics, createProblemLog } from '../telemetry/metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME = 86_400;

@@ -6,7 +6,7 @@ import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
-import { createProblemLog } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */

@@ -4,7 +4,8 @@ import { NAMESPACE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
-import { type AgentMetrics, createProblemLog } from '../telemetry/metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds between renewals, and seconds for which a renewal is valid. */
 const INTERVAL = 10;

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
+import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
-  DEVICE_CHECKPOINT_FILE,
   DEVICE_PLUGIN_VERSION,
   type DevicePluginClient,
   HEALTHY,

@@ -1,6 +1,6 @@
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import * as z from 'zod';
-import { deviceCheckpoint } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createProblemLog } from '../../../node-agent/telemetry/metrics.ts';
+import { createProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
 import { recordingLogger } from '../support.ts';
 
 describe('the log of a recurring problem', () => {
