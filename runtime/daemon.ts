@@ -96,7 +96,7 @@ export interface DrainTimes {
 }
 const DRAIN: DrainTimes = { quiet: 2, most: 8 };
 /** Seconds between two checks for arrivals. */
-const LOOK = 0.05;
+const CHECK_SECONDS = 0.05;
 
 /**
  * Creates a daemon that answers requests. It starts the probes, then the server, then the work that runs with it. It
@@ -138,7 +138,7 @@ async function untilForgotten(server: HttpServer, { quiet, most }: DrainTimes): 
   for (;;) {
     const now = monotonicSeconds();
     if (now - Math.max(begun, server.lastArrival ?? begun) >= quiet || now - begun >= most) return;
-    await sleep(LOOK);
+    await sleep(CHECK_SECONDS);
   }
 }
 

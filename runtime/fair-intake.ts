@@ -2,7 +2,7 @@
 const BURST = 250;
 const SHARE = 0.02;
 /** Milliseconds between two checks of the waiting senders. */
-const LOOK = 100;
+const CHECK_MILLISECONDS = 100;
 
 interface Account {
   /** Milliseconds of work, as of `at`. */
@@ -55,7 +55,7 @@ export function createFairIntake<R>(
   };
 
   function schedule(): void {
-    if (waiting.size > 0) timer ??= setTimeout(look, LOOK).unref();
+    if (waiting.size > 0) timer ??= setTimeout(look, CHECK_MILLISECONDS).unref();
   }
 
   return {

@@ -12,7 +12,7 @@ import type { FromPluginThread, PluginThreadData, ToPluginThread } from './befor
 const STOP_DEADLINE = 3;
 
 /** Seconds between reads of values without notifications: the kubelet's maxPods and its options. */
-const LOOK = 60;
+const CHECK_SECONDS = 60;
 
 /** MiB. The thread holds devices and the pods of one List. Without a limit, its heap would grow before a collection. */
 const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
@@ -100,7 +100,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
       });
 
       const unsubscribe = deps.subscribe(advertise);
-      const timer = setInterval(advertise, LOOK * 1000);
+      const timer = setInterval(advertise, CHECK_SECONDS * 1000);
       advertise();
       try {
         await Promise.race([ended, untilAborted(signal)]);

@@ -11,7 +11,7 @@ import { createProblemLog } from '../telemetry/problem-log.ts';
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME = 86_400;
 /** Maximum seconds between two reads of the file: an administrator may set the clock or replace the token. */
-const LOOK = 60;
+const CHECK_SECONDS = 60;
 /** Seconds by which two clocks may differ. */
 const CLOCK_SLACK = 300;
 /** Seconds before a failed renewal is retried: initially and at most. */
@@ -81,10 +81,10 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const claims = readTokenClaims(token);
     const { left, least } = validity(token, claims);
     metrics.dpuTokenExpiry.set(left);
-    if (left > least) return Math.min(LOOK, Math.max(1, left - least));
+    if (left > least) return Math.min(CHECK_SECONDS, Math.max(1, left - least));
     await renew(claims, signal);
     metrics.dpuTokenExpiry.set(obtained?.lifetime ?? 0);
-    return LOOK;
+    return CHECK_SECONDS;
   };
 
   return {

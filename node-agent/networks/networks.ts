@@ -26,7 +26,7 @@ const REST = 10;
  * Seconds between searches for changes without notifications: drivers, addresses, and members of bonds outside the
  * switch. A search makes dozens of system calls for each uplink.
  */
-const LOOK = 30;
+const CHECK_SECONDS = 30;
 
 export type Networks = ReturnType<typeof createNetworks>;
 
@@ -124,7 +124,7 @@ export function createNetworks(deps: NetworksDeps) {
         });
         void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
       }
-      const timer = setInterval(looks.now, LOOK * 1000);
+      const timer = setInterval(looks.now, CHECK_SECONDS * 1000);
       looks.now();
       try {
         await Promise.race([untilAborted(signal), guard.failed]);

@@ -8,7 +8,7 @@ import type { Verdict } from './compare.ts';
 export const NAMESPACE = 'plumbline-lab';
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 /** Seconds between two checks of a pod. */
-const LOOK = 0.1;
+const CHECK_SECONDS = 0.1;
 
 const nodeList = z.object({
   items: z.array(
@@ -92,7 +92,7 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
       const found = await look();
       if (found !== undefined) return found;
       if (monotonicSeconds() > end) throw new Error(`${what}: not within ${seconds} s`);
-      await sleep(LOOK, signal);
+      await sleep(CHECK_SECONDS, signal);
     }
   };
   const remove = async (name: string, seconds: number) => {

@@ -14,7 +14,7 @@ const DIRECTORY = '/var/lib/kubelet/device-plugins';
 const KUBELET = join(DIRECTORY, KUBELET_SOCKET);
 const OPTIONS = { preStartRequired: false, getPreferredAllocationAvailable: false };
 /** Seconds between two checks of the kubelet's socket. */
-const LOOK = 0.2;
+const CHECK_SECONDS = 0.2;
 
 void main();
 
@@ -34,7 +34,7 @@ async function main(): Promise<void> {
         console.error(`registering again: ${(error as Error).message}`);
       }
     }
-    await sleep(LOOK);
+    await sleep(CHECK_SECONDS);
   }
 }
 

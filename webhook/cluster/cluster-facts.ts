@@ -107,7 +107,7 @@ export interface VmiLookupOptions {
 }
 
 /** Seconds between two checks of the watched copy during a request, and before a request is retried. */
-const LOOK = 0.05;
+const CHECK_SECONDS = 0.05;
 const AGAIN = 0.2;
 
 /**
@@ -130,7 +130,7 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
     return underSignals([], undefined, async (signal) => {
       const arrived = (async (): Promise<VmiLookup> => {
         for (;;) {
-          await sleep(LOOK, signal);
+          await sleep(CHECK_SECONDS, signal);
           const vmi = fitting();
           if (vmi !== undefined) return { kind: 'found', vmi };
         }

@@ -11,7 +11,7 @@ export interface Forwarder {
 }
 
 /** Milliseconds between checks of the targets. */
-const LOOK = 10;
+const CHECK_MILLISECONDS = 10;
 
 /** @param targets the ports on loopback, used in turn for new connections */
 export async function startForwarder(targets: () => readonly number[]): Promise<Forwarder> {
@@ -25,7 +25,7 @@ export async function startForwarder(targets: () => readonly number[]): Promise<
     thread.postMessage(ports);
   };
   look();
-  const timer = setInterval(look, LOOK);
+  const timer = setInterval(look, CHECK_MILLISECONDS);
   return {
     port,
     get refused() {

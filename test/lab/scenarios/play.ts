@@ -10,7 +10,7 @@ import { createScenePods } from './scene-pods.ts';
 
 /** Seconds, because this machine may have other work. */
 const HOLDS_WITHIN = 900;
-const LOOK = 0.5;
+const CHECK_SECONDS = 0.5;
 /** If standard output is not a terminal, a line names the current wait after this many checks. */
 const LOOKS_A_LINE = 60;
 const READY = 600;
@@ -101,6 +101,6 @@ async function hold(
       }
     }
     progress.status(`…   ${(monotonicSeconds() - begun).toFixed(1).padStart(5)} s  ${what}`);
-    await sleep(LOOK, signal);
+    await sleep(CHECK_SECONDS, signal);
   }
 }
