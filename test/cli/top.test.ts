@@ -241,7 +241,8 @@ describe('plumbline top', () => {
       if (!existsSync('/usr/bin/script')) skipFor({ name: 'script', install: 'apt-get install bsdutils' }, this);
       const { NO_COLOR: _, COLUMNS: __, ...rest } = process.env;
       const env = { ...rest, KUBECONFIG: cluster.kubeconfig, TERM: 'xterm' };
-      const command = `stty rows 8 cols 60; '${process.execPath}' '${PROGRAM}' top`;
+      // Without exec, Ctrl-C would also end the shell, whose status would then be the result.
+      const command = `stty rows 8 cols 60; exec '${process.execPath}' '${PROGRAM}' top`;
       const terminal = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], { env });
       let seen = '';
       terminal.stdout.setEncoding('utf8').on('data', (text: string) => {

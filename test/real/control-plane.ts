@@ -11,6 +11,7 @@ import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import { assetDirectories } from '../support/parts.ts';
+import { until } from '../support/until.ts';
 import { freePort, type Program, startProgram } from './processes.ts';
 
 /**
@@ -301,6 +302,21 @@ async function createObjects(client: KubeClient, objects: readonly KubernetesObj
     } catch (error) {
       if (!(error instanceof Error && 'reason' in error && error.reason === 'AlreadyExists')) throw error;
     }
+  }
+  await Promise.all(objects.map(async (object) => served(client, object)));
+}
+
+/** Waits until a new CustomResourceDefinition is served: until then, requests for its objects get 404. */
+async function served(client: KubeClient, { kind, spec }: KubernetesObject): Promise<void> {
+  if (kind !== 'CustomResourceDefinition') return;
+  const { group, names, versions } = spec as {
+    group: string;
+    names: { plural: string };
+    versions: { name: string; served: boolean }[];
+  };
+  for (const version of versions.filter((one) => one.served)) {
+    const path = `/apis/${group}/${version.name}/${names.plural}?limit=1`;
+    await until(`${path} to be served`, () => client.get(path));
   }
 }
 
