@@ -27,7 +27,7 @@ export interface ClusterNode {
   readonly exists: boolean;
   readonly dpuHost: boolean;
   readonly dpuDead: boolean;
-  /** The dra.cpu driver assigns its CPUs, as the kubelet does. */
+  /** The dra.cpu driver gives its CPUs to claims. */
   readonly draCpu: boolean;
   /** Its agent has been silent for too long. */
   readonly stale: boolean;
