@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
@@ -132,7 +132,8 @@ export class Fleet {
 
   /** @throws HostError, ParseError if the report is inconsistent; the node then keeps its last report */
   setReport(name: string, status: NodeTopologyStatus): void {
-    const owned = unionOf(assignedCpus(status.assignments));
+    const owners = cpuOwners(status);
+    const owned = unionOf(assignedCpus(owners));
     const usage = usageOf(status);
     const shape = this.#shapes.take(status);
     const node = this.#add(name);
@@ -142,7 +143,7 @@ export class Fleet {
     node.usage = usage;
     node.load = loadOf(shape, owned, usage);
     node.free = freeCpusOf(shape.empty, owned);
-    node.assignments = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
+    node.assignments = owners.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
 
   removeReport(name: string): void {
