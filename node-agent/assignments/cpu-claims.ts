@@ -32,8 +32,6 @@ const CDI_KIND = 'dra.k8s.io/cpu';
 const DEVICE = /^claim-([0-9a-f-]{1,64})$/;
 
 const MAX_FILE_BYTES = 1024 * 1024;
-/** Seconds between reads of the directory in case an event was lost. */
-const SAFETY_SECONDS = 5;
 
 const cdiSpec = z.object({
   kind: z.string(),
@@ -132,8 +130,6 @@ export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, si
   };
   watchDirectory({ path: directory, signal, onChange });
   read();
-  const timer = setInterval(read, SAFETY_SECONDS * 1000);
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
 const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();
