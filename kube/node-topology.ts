@@ -81,6 +81,9 @@ export const refusedStart = z.object({
   message: text(MAX_REFUSAL_MESSAGE),
 });
 
+/** Largest number of claims with CPUs in a report, as in the CRD. */
+export const MAX_CPU_CLAIMS = 1024;
+
 /** Largest number of physnets in a report, as in the CRD. */
 export const MAX_PHYSNETS = 256;
 
@@ -146,6 +149,11 @@ export const nodeTopologyStatus = z.object({
     z.object({ podUID: uid, namespace: word.optional(), podName: name.optional(), container: word, cpus: cpuList }),
     2048,
   ),
+  /** CPUs of ResourceClaims, which dra-driver-cpu gives; namespace and name are set if PodResources named the claim. */
+  claims: list(
+    z.object({ uid, namespace: word.optional(), name: name.optional(), cpus: cpuList }),
+    MAX_CPU_CLAIMS,
+  ).optional(),
   physnets: list(physnet, MAX_PHYSNETS).optional(),
   tunnel: z.object({ cells: cellList }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
@@ -209,4 +217,12 @@ export interface NodeTopology {
   readonly status?: NodeTopologyStatus | undefined;
   /** Why the status could not be parsed. */
   readonly unread?: string;
+}
+
+/** Every owner of CPUs in a report. A claim owns its CPUs as a pod of its name with one container does. */
+export function cpuOwners({ assignments, claims = [] }: Pick<NodeTopologyStatus, 'assignments' | 'claims'>) {
+  const ofClaims = claims.map(({ uid: podUID, namespace, name: podName, cpus }) => {
+    return { podUID, namespace, podName, container: 'claim', cpus };
+  });
+  return [...assignments, ...ofClaims];
 }

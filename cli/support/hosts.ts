@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { type NodeTopology, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
+import { cpuOwners, type NodeTopology, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { assignmentsOf } from '../../model/kubelet/report.ts';
@@ -37,7 +37,7 @@ export function hostsOf(topologies: readonly NodeTopology[]) {
       const key = JSON.stringify(withoutPods);
       const make = makes.get(key) ?? { id: makes.size, empty: preparedHost(withoutPods) };
       makes.set(key, make);
-      const owners = assignmentsOf(status.assignments);
+      const owners = assignmentsOf(cpuOwners(status));
       const usage = usageOf(status);
       const host = () => (owners.size === 0 && usage === '' ? make.empty : withOwners(make.empty, owners, usage));
       hosts.push(

@@ -1,3 +1,4 @@
+import { cpuOwners } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
@@ -11,7 +12,7 @@ import { groupBy } from '../support/lists.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {
-  /** `namespace/name` of the VM, or of the pod if it is not a launcher. */
+  /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
   readonly name: string;
   readonly cpus: CpuSet;
   /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
@@ -44,7 +45,7 @@ export function viewOf(
   remarks: readonly Remark[],
 ) {
   const { host, reserved, polled, networks } = placement;
-  const owners = ownersOf(status.assignments, launched, host);
+  const owners = ownersOf(cpuOwners(status), launched, host);
   const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {

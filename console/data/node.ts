@@ -65,7 +65,7 @@ export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; re
     long: 'Its report contradicts its Node object or cannot be read, so Plumbline ignores it: see its Events.',
   },
   'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are unknown.' },
-  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver assigns its CPUs, and so may the kubelet.' },
+  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver gives its exclusive CPUs to claims only.' },
   'no-node': { short: 'no Node', long: 'A report exists, but the API server has no Node with this name.' },
 };
 

@@ -69,7 +69,7 @@ export function Banner() {
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'the page cannot show silent agents and a missing scheduler',
   virtualmachineinstances: 'the page shows paused guests as running',
-  resourceslices: 'the page cannot show nodes whose CPUs dra.cpu also assigns',
+  resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
 };
 
 const AFTER = 1500;

@@ -1,4 +1,5 @@
 import {
+  cpuOwners,
   type NodeTopologyStatus,
   nodeTopologyStatus,
   type PinningState,
@@ -60,12 +61,13 @@ export function createReports(changed: (node: string) => void) {
   const read = (raw: unknown): Report => {
     try {
       const status = nodeTopologyStatus.parse(raw);
-      assignedCpus(status.assignments);
+      const owners = cpuOwners(status);
+      assignedCpus(owners);
       return {
         shape: shapeOf(status),
         usage: usageOf(status),
         resources: freeResources(status),
-        assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
+        assignments: owners.map(({ podUID, namespace, podName, container, cpus }) => ({
           podUID,
           pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,
           container,

@@ -52,6 +52,7 @@ export function reportWithoutPods<R extends HostReport>(report: R): R {
   return {
     ...report,
     assignments: [],
+    claims: undefined,
     devices: devices?.map((entry) => ({
       ...entry,
       groups: entry.groups.map((group) => ({ ...group, free: group.total })),

@@ -116,7 +116,12 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     remedy('other-node', `use a node whose cores have the same number of threads: those of ${node} differ`, top(node)),
   'no-exclusive-cpus': (node) =>
     remedy('set-cpu-manager', `set cpuManagerPolicy: static on ${node}`, plumbline('doctor', 'kubelet')),
-  'dra-cpu': (node) => remedy('remove-dra-driver', `remove dra-driver-cpu from ${node}, or keep such pods off it`),
+  'dra-cpu': (node, _, { kind }) => {
+    const [what, claims] = kind === 'pod' ? ['pod', 'its containers claim'] : ['VM', 'it claims'];
+    const how = kind === 'pod' ? '' : ' (domain.cpu.dra of KubeVirt 1.10, alpha)';
+    const other = 'use a node whose kubelet has cpuManagerPolicy: static and that has no dra.cpu driver';
+    return remedy('other-node', `${other}; ${node} suits the ${what} if ${claims} CPUs${how}`);
+  },
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
 };
 

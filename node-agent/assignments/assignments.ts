@@ -4,6 +4,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
+import { followCpuClaims } from './cpu-claims.ts';
 import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 
@@ -11,6 +12,8 @@ export type Assignments = ReturnType<typeof createAssignments>;
 
 export interface AssignmentsDeps {
   readonly kubeletDir: string;
+  /** The directory of CDI. */
+  readonly cdiDir: string;
   readonly online: () => CpuSet;
   readonly log: Logger;
   readonly onFailure: (code: string) => void;
@@ -27,13 +30,14 @@ const CHECKPOINT_GRACE = 30;
 
 /** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
 export function createAssignments(deps: AssignmentsDeps) {
-  const { kubeletDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
+  const { kubeletDir, cdiDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
   const listeners = new Listeners<[view: AssignmentsView, at: number]>();
   let view = UNKNOWN_VIEW;
   let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
     checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
     podResources: { value: undefined, problem: 'the kubelet was not queried yet' },
+    claims: { value: undefined, problem: 'the claims were not read yet' },
     alone: false,
     configuredPolicy: undefined,
   };
@@ -90,6 +94,11 @@ export function createAssignments(deps: AssignmentsDeps) {
           source.refresh();
         };
         signal.addEventListener('abort', () => clearTimeout(grace), { once: true });
+        const onClaims = (claims: Inputs['claims'], at: number) => {
+          update({ claims }, at);
+          source.refresh();
+        };
+        followCpuClaims({ directory: cdiDir, log, onReading: guard(onClaims) }, signal);
         followCheckpoint({ directory: kubeletDir, log, onReading: guard(onCheckpoint) }, signal);
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {

@@ -9,6 +9,7 @@ import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { MAX_ENTRIES } from './checkpoint.ts';
+import { claimNames } from './cpu-claims.ts';
 import {
   countDevices,
   devicesOfPods,
@@ -153,6 +154,7 @@ async function ask({ client, kubeletDir, podsWithCpus, signal }: PodResourcesSou
   return {
     allocatable: CpuSet.of(cpuIds),
     listed: listedContainers(pods, MAX_ENTRIES),
+    claimNames: claimNames(pods),
     devices: inUse && countDevices(devices, inUse),
     memory: readMemory(kubeletDir, pods, podsWithCpus()),
   };

@@ -1,6 +1,7 @@
 import type { ContainerResources, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
+import type { ClaimName, CpuClaim } from './cpu-claims.ts';
 import type { DeviceResource } from './devices.ts';
 import type { MemoryReading } from './memory-checkpoint.ts';
 
@@ -19,6 +20,8 @@ export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
+  /** By the uid of the claim. */
+  readonly claimNames: ReadonlyMap<string, ClaimName>;
   /** Undefined if the kubelet's file about devices in use cannot be read. */
   readonly devices: readonly DeviceResource[] | undefined;
   readonly memory: MemoryReading;
@@ -28,6 +31,7 @@ export interface Inputs {
   readonly online: CpuSet;
   readonly checkpoint: Reading<Checkpoint>;
   readonly podResources: Reading<PodResourcesAnswer>;
+  readonly claims: Reading<readonly CpuClaim[]>;
   /**
    * Whether the kubelet answered after the checkpoint was read. Only then the view accepts a checkpoint that frees
    * CPUs: the kubelet may have stopped in between.
@@ -50,6 +54,8 @@ export interface AssignmentsView {
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
   readonly assignments: readonly (CheckpointEntry & { readonly name: PodName | undefined })[];
+  /** ResourceClaims with CPUs, ascending by uid. */
+  readonly claims: readonly (CpuClaim & { readonly name: ClaimName | undefined })[];
   /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
   /**
@@ -62,7 +68,7 @@ export interface AssignmentsView {
   /** What keeps `free` from growing; empty when nothing does. */
   readonly holds: readonly string[];
   /** The problem of each source; undefined where it has none. */
-  readonly sources: { readonly checkpoint: string | undefined; readonly podResources: string | undefined };
+  readonly sources: { readonly [Source in 'checkpoint' | 'podResources' | 'claims']: string | undefined };
   /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
   readonly names: ReadonlyMap<string, PodName>;
@@ -77,11 +83,12 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   policy: undefined,
   reserved: undefined,
   assignments: [],
+  claims: [],
   owned: CpuSet.EMPTY,
   free: undefined,
   pool: undefined,
   holds: ['no assignments were read yet'],
-  sources: { checkpoint: 'not read yet', podResources: 'not queried yet' },
+  sources: { checkpoint: 'not read yet', podResources: 'not queried yet', claims: undefined },
   problems: ['no assignments were read yet'],
   names: new Map(),
   isAnswerPending: false,
@@ -91,20 +98,22 @@ export const UNKNOWN_VIEW: AssignmentsView = {
 
 export function nextView(
   previous: AssignmentsView,
-  { online, checkpoint, podResources, confirmed, alone, configuredPolicy }: Inputs,
+  { online, checkpoint, podResources, claims, confirmed, alone, configuredPolicy }: Inputs,
 ): AssignmentsView {
   const policy = checkpoint.value?.policy ?? previous.policy;
   const answer = podResources.value;
   const isNone = (policy ?? (alone ? configuredPolicy : undefined)) === 'none';
   const ofKubelet = problemsOf(podResources, !isNone && (alone || policy !== undefined));
-  const problems = [checkpoint.problem, ...ofKubelet].filter((problem) => problem !== undefined);
-  const holds = alone ? ofKubelet : problems;
+  const others = [...ofKubelet, ...problemOf(claims)];
+  const problems = [...problemOf(checkpoint), ...others];
+  const holds = alone ? others : problems;
 
   const reserved = reservedCpus(previous, online, policy, answer);
   const entries = checkpoint.value?.entries ?? [];
   const listed = answer?.listed ?? [];
   const state = alone ? undefined : checkpoint.value;
-  const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
+  const claimed = claims.value ?? [];
+  const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...[...listed, ...claimed].map(({ cpus }) => cpus)]);
   // An answer older than the checkpoint may name the previous pod with these CPUs, and a name is permanent.
   const isAnswered = confirmed && podResources.problem === undefined;
   const names = joinNames(entries, isAnswered ? listed : [], previous.names);
@@ -117,11 +126,12 @@ export function nextView(
     isAnswerPending: !confirmed && podResources.problem === undefined,
     ...devicesAndMemory(previous, state, podResources, confirmed),
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
+    claims: claimed.map((claim) => ({ ...claim, name: answer?.claimNames.get(claim.uid) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),
     pool: state?.defaultCpus,
     holds,
-    sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0] },
+    sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0], claims: claims.problem },
     problems,
     names,
   };
@@ -143,6 +153,8 @@ function devicesAndMemory(
   const { devices, memory } = answer ?? previous;
   return { devices, memory };
 }
+
+const problemOf = ({ problem }: Reading<unknown>): string[] => (problem === undefined ? [] : [problem]);
 
 /** @param givesCpus whether a started kubelet reports allocatable CPUs: not under policy none */
 function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: boolean): string[] {

@@ -172,6 +172,7 @@ export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources,
     sources: [
       { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
       { name: 'PodResources', problem: sources.podResources ?? null },
+      ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
       {
         name: 'cgroups',
         problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',

@@ -57,7 +57,7 @@ export interface TargetsDeps extends ConfirmationDeps {
   readonly growthDelay: number;
   /** CPUs to leave out because they are isolated. */
   readonly isolated: () => CpuSet;
-  /** CPUs that the switch's configuration gives to poll mode drivers. */
+  /** CPUs that the configuration of the switch or of the node gives to poll mode drivers. */
   readonly pmdMask: () => CpuSet;
   readonly machine: () => CpuSet;
 }

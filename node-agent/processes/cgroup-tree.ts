@@ -19,6 +19,11 @@ export interface ContainerCpus {
   readonly others: readonly CpuSet[];
 }
 
+/**
+ * The Node Tuning Operator of OpenShift writes the CPUs of OVS-DPDK there (spec.cpu.ovsDpdk of a PerformanceProfile;
+ * assets/performanceprofile/scripts/ovs-dpdk-cpus-configure.sh).
+ */
+const DPDK_CPUS = 'ovs.slice/cpuset.cpus.exclusive';
 /** virt-handler creates it if the emulator has its own CPU; threaded on version 2. */
 const HOUSEKEEPING = 'housekeeping';
 /** A level that crun adds below the container's cgroup. */
@@ -80,6 +85,9 @@ export function createCgroupTree(root: string) {
       }
       return undefined;
     },
+
+    /** CPUs that a PerformanceProfile dedicates to OVS-DPDK. */
+    dedicatedToDpdk: (): CpuSet => cpus(join(root, DPDK_CPUS)) ?? CpuSet.EMPTY,
 
     /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */
     containers() {

@@ -14,7 +14,7 @@ import { type Condition, withTimes } from './status.ts';
 const { shape } = nodeTopologyStatus;
 
 /** Without these a report would be false. */
-const required = nodeTopologyStatus.pick({ cells: true, cores: true, reserved: true, assignments: true });
+const required = nodeTopologyStatus.pick({ cells: true, cores: true, reserved: true, assignments: true, claims: true });
 
 /** Parts that are complete or absent. Without one of its resources, `devices` would say that there are none. */
 const OPTIONAL = {

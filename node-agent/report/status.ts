@@ -74,6 +74,7 @@ export function buildStatus(
       container,
       cpus: cpus.toString(),
     })),
+    ...claimsPart(view),
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
@@ -154,6 +155,11 @@ function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs
 
 export function healthyDevices({ groups }: DeviceResource): number {
   return groups.reduce((sum, { total }) => sum + total, 0);
+}
+
+function claimsPart({ claims }: AssignmentsView) {
+  if (claims.length === 0) return {};
+  return { claims: claims.map(({ uid, cpus, name }) => ({ uid, ...name, cpus: cpus.toString() })) };
 }
 
 function memoryCells(

@@ -26,6 +26,7 @@ const schema = z.object({
     .string()
     .regex(/^$|^[^\s/]+:\d{1,5}$/, 'expected an address and a port, or nothing')
     .optional(),
+  cdiDir: directory('/var/run/cdi'),
   networkMap: z.string().optional(),
   allocationCheck: z.enum(ALLOCATION_CHECK_POLICIES).default('enforce'),
   ovsRundir: directory('/var/run/openvswitch'),
@@ -74,6 +75,10 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     kubeletEndpoint: {
       flag: '--kubelet-endpoint <address>',
       help: 'address of the kubelet’s /configz, instead of the configured one; empty: read files and flags only',
+    },
+    cdiDir: {
+      flag: '--cdi-dir <path>',
+      help: 'directory where dra-driver-cpu writes the CPUs of claims, where the agent sees it elsewhere',
     },
     networkMap: {
       flag: '--network-map <path>',

@@ -51,6 +51,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const assignments = createAssignments({
     kubeletDir,
+    cdiDir: config.cdiDir,
     online: () => facts.known()?.host.online ?? CpuSet.EMPTY,
     log,
     onFailure: (code) => metrics.podResourcesFailures.inc({ code }),

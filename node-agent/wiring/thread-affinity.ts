@@ -33,6 +33,7 @@ export function createOvsDuty(
 ): OvsAffinity {
   const { ovsRundir: rundir, kubeletDir, nodeName } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
+  const cgroups = createCgroupTree(config.cgroupRoot);
   const ovs = createOvsAffinity({
     affinity: createAffinity(),
     threads: procThreads,
@@ -44,9 +45,9 @@ export function createOvsDuty(
     enablerFile: config.ovsEnabler,
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: OVS_CHECK_INTERVAL_SECONDS,
-    containers: createCgroupTree(config.cgroupRoot).containers,
+    containers: cgroups.containers,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
-    pmdMask: () => networks.view().pmdCpus,
+    pmdMask: () => networks.view().pmdCpus.union(cgroups.dedicatedToDpdk()),
     onPmdMask: networks.subscribe,
     assignments,
     assignedAt: () => statSync(checkpoint, { throwIfNoEntry: false })?.mtimeMs,

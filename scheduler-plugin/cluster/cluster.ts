@@ -58,7 +58,7 @@ export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
-/** https://github.com/kubernetes-sigs/dra-driver-cpu: CPUs assigned by it and by the static CPU manager collide. */
+/** https://github.com/kubernetes-sigs/dra-driver-cpu: it gives CPUs to claims. */
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;

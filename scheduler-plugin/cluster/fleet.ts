@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
@@ -27,7 +27,7 @@ export interface ClusterNode {
   readonly exists: boolean;
   readonly dpuHost: boolean;
   readonly dpuDead: boolean;
-  /** The dra.cpu driver assigns its CPUs, as the kubelet does. */
+  /** The dra.cpu driver gives its CPUs to claims. */
   readonly draCpu: boolean;
   /** Its agent has been silent for too long. */
   readonly stale: boolean;
@@ -132,7 +132,8 @@ export class Fleet {
 
   /** @throws HostError, ParseError if the report is inconsistent; the node then keeps its last report */
   setReport(name: string, status: NodeTopologyStatus): void {
-    const owned = unionOf(assignedCpus(status.assignments));
+    const owners = cpuOwners(status);
+    const owned = unionOf(assignedCpus(owners));
     const usage = usageOf(status);
     const shape = this.#shapes.take(status);
     const node = this.#add(name);
@@ -142,7 +143,7 @@ export class Fleet {
     node.usage = usage;
     node.load = loadOf(shape, owned, usage);
     node.free = freeCpusOf(shape.empty, owned);
-    node.assignments = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
+    node.assignments = owners.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
 
   removeReport(name: string): void {

@@ -31,7 +31,11 @@ export interface NodeKnowledge {
 }
 
 export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
-const DRA_CPU = refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
+/**
+ * dra-driver-cpu confines every container without a claim to its shared CPUs, whatever CPUs the kubelet gives it
+ * (pkg/driver/nri_hooks.go), and its documentation requires cpuManagerPolicy: none.
+ */
+const DRA_CPU = refuse('dra-cpu', 'dra.cpu gives exclusive CPUs to claims only');
 const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
 const NOT_CHECKED = refuse('other', 'not checked in time; will be tried again');
 

@@ -52,6 +52,17 @@ function view(report: Partial<NodeTopologyStatus> = {}) {
 
 describe('plumbline top', () => {
   describe('a picture', () => {
+    it('shows the CPUs of a claim under its name, not as free', () => {
+      const claims = [{ uid: 'c', namespace: 'tenants', name: 'db-cpus', cpus: '6-7,22-23' }];
+      const lines = topLines({ nodes: [view({ pmdCPUs: '', claims })], notes: [] }, plain());
+      assert.deepEqual(lines.slice(0, 4), [
+        'worker-1  16 of 32 CPUs free, 8 whole cores  (cordoned)',
+        '  NUMA 0 physnet0  RR AA AA AA AA A/ BB BB',
+        '  NUMA 1           ·· ·· ·· ·· ·· ·· ·· ··',
+        '  A default/firewall (10)   B tenants/db-cpus (4)',
+      ]);
+    });
+
     it('shows threads of a core side by side, and the padding CPU', () => {
       assert.deepEqual(topLines({ nodes: [view({ pmdCPUs: '' })], notes: [] }, plain()), [
         'worker-1  20 of 32 CPUs free, 10 whole cores  (cordoned)',

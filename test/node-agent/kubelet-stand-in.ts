@@ -13,6 +13,7 @@ import {
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import {
   type ContainerDevices,
+  type DynamicResource,
   type PodResourcesListerServer,
   PodResourcesListerService,
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
@@ -24,12 +25,16 @@ import { replaceFile } from './support.ts';
 /** The kubelet's sockets and files, controlled by the test. */
 export interface FakeKubelet {
   readonly directory: string;
+  /** The directory of CDI; missing until the first claim. */
+  readonly cdiDir: string;
   /** The answer of GetAllocatableResources, as a CPU list. */
   allocatable: string;
   /** The answer of List: `{'namespace/pod': {container: cpus}}`. */
   pods: Record<string, Record<string, string>>;
   /** Devices in the answer of List: `{'namespace/pod': {resource: ids}}`. */
   devices: Record<string, Record<string, string[]>>;
+  /** Claims of the first container in the answer of List: `{'namespace/pod': {'namespace/claim': uid}}`. */
+  claims: Record<string, Record<string, string>>;
   /** Devices in the answer of GetAllocatableResources. */
   allocatableDevices: ContainerDevices[];
   /** From now on, answers every PodResources call in this way. */
@@ -41,6 +46,8 @@ export interface FakeKubelet {
   /** Stops both services and removes their sockets. */
   stop(): Promise<void>;
   writeCheckpoint(defaultCpus: string, entries?: Record<string, Record<string, string>>, policy?: string): void;
+  /** What dra-driver-cpu writes when it prepares a claim, and removes with undefined. */
+  writeClaim(uid: string, cpus: string | undefined): void;
   plugin(endpoint: string): DevicePluginClient;
 }
 
@@ -48,6 +55,7 @@ export function createFakeKubelet(directory: string): FakeKubelet {
   const podSocket = join(directory, 'pod-resources/kubelet.sock');
   const registrationSocket = join(directory, 'device-plugins', KUBELET_SOCKET);
   for (const name of ['pod-resources', 'device-plugins']) mkdirSync(join(directory, name), { recursive: true });
+  const cdiDir = join(directory, 'cdi');
   let servers: Server[] = [];
 
   const answer = async <Response>(make: () => Response): Promise<Response> => {
@@ -61,13 +69,14 @@ export function createFakeKubelet(directory: string): FakeKubelet {
       return podResourcesOf({
         name,
         namespace,
-        containers: Object.entries(containers).map(([container, cpus]) => ({
+        containers: Object.entries(containers).map(([container, cpus], i) => ({
           name: container,
           cpuIds: CpuSet.parse(cpus).toArray().reverse(),
           devices: Object.entries(kubelet.devices[key] ?? {}).map(([resourceName, deviceIds]) => ({
             resourceName,
             deviceIds,
           })),
+          dynamicResources: i > 0 ? [] : Object.entries(kubelet.claims[key] ?? {}).map(claimOf),
         })),
       });
     });
@@ -95,9 +104,11 @@ export function createFakeKubelet(directory: string): FakeKubelet {
 
   const kubelet: FakeKubelet = {
     directory,
+    cdiDir,
     allocatable: '',
     pods: {},
     devices: {},
+    claims: {},
     allocatableDevices: [],
     behaviour: () => {},
     calls: 0,
@@ -121,7 +132,23 @@ export function createFakeKubelet(directory: string): FakeKubelet {
       const state = { policyName: policy, defaultCpuSet: defaultCpus, entries, checksum: 1 };
       replaceFile(join(directory, 'cpu_manager_state'), JSON.stringify(state));
     },
+    writeClaim(uid, cpus) {
+      mkdirSync(cdiDir, { recursive: true });
+      const file = join(cdiDir, `dra.k8s.io-cpu_claim-${uid}.json`);
+      if (cpus === undefined) return rmSync(file);
+      const env = [`DRA_CPUSET_${uid}=${cpus}`, `DRA_CPUSET_ASSIGNED=${cpus}`];
+      const devices = [{ name: `claim-${uid}`, containerEdits: { env } }];
+      replaceFile(file, JSON.stringify({ cdiVersion: '0.8.0', kind: 'dra.k8s.io/cpu', devices }));
+    },
     plugin: (endpoint) => createDevicePluginClient(join(directory, 'device-plugins', endpoint)),
   };
   return kubelet;
+}
+
+/** A claim on the grouped CPUs of a NUMA node, as the kubelet lists it. */
+function claimOf([key, uid]: [string, string]): DynamicResource {
+  const [claimNamespace = '', claimName = ''] = key.split('/');
+  const cdiDevices = [{ name: `dra.k8s.io/cpu=claim-${uid}` }];
+  const claim = { cdiDevices, driverName: 'dra.cpu', poolName: 'n', deviceName: 'cpudevnuma000' };
+  return { claimNamespace, claimName, claimResources: [claim] };
 }

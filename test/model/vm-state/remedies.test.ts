@@ -121,12 +121,21 @@ describe('remedies for a pod that needs a node', () => {
       'other-node: use a node whose cores have the same number of threads: those of n1 differ: plumbline top n1',
     ],
     ['no-exclusive-cpus', 'set-cpu-manager: set cpuManagerPolicy: static on n1: plumbline doctor kubelet'],
-    ['dra-cpu', 'remove-dra-driver: remove dra-driver-cpu from n1, or keep such pods off it'],
+    [
+      'dra-cpu',
+      'other-node: use a node whose kubelet has cpuManagerPolicy: static and that has no dra.cpu driver; ' +
+        'n1 suits the VM if it claims CPUs (domain.cpu.dra of KubeVirt 1.10, alpha)',
+    ],
     ['tainted', 'tolerate: tolerate the taint of n1, or remove it: kubectl describe node n1'],
   ];
   for (const [kind, expected, more] of cases) {
     it(`${kind}: ${expected}`, () => assert.deepEqual(advice([group(kind, more)]), [expected]));
   }
+
+  it('dra-cpu, an ordinary pod: claims of its containers', () => {
+    const [text] = advice([group('dra-cpu')], { kind: 'pod', pod: launcher() });
+    assert.match(text!, /n1 suits the pod if its containers claim CPUs$/);
+  });
 
   it('misaligned: the annotation, unless the pod already has it', () => {
     const found = advice([group('misaligned')], { pod: launcher({ metadata: { annotations: {} } }) });

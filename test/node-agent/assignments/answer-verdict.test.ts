@@ -6,6 +6,7 @@ import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 const set = (text: string) => CpuSet.parse(text);
 const listing = (listed: readonly string[], allocatable = '0-7') => ({
   devices: [],
+  claimNames: new Map(),
   memory: { cells: new Map() },
   allocatable: set(allocatable),
   listed: listed.map((cpus) => ({ namespace: 'n', podName: 'p', container: 'c', cpus: set(cpus), devices: [] })),

@@ -6,9 +6,10 @@ import { status } from '@grpc/grpc-js';
 import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
 import { listedContainers } from '../../../node-agent/assignments/view.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
 let kubelet: FakeKubelet;
 let assignments: Assignments;
@@ -28,6 +29,7 @@ function setUp(): void {
     stop = new AbortController();
     assignments = createAssignments({
       kubeletDir: kubelet.directory,
+      cdiDir: kubelet.cdiDir,
       online: () => CpuSet.parse('0-7'),
       log: logged.log,
       onFailure: (code) => codes.push(code),
@@ -311,4 +313,85 @@ describe('the state of the memory manager in the kubelet’s directory', () => {
     writeFileSync(file, '{"policyName":"Sta');
     await eventually(() => /torn/.test(problem() ?? ''), 'torn');
   });
+});
+
+describe('CPUs that dra-driver-cpu gives to claims', () => {
+  const UID = '0f6f1d9c-52c1-4c0e-9d5b-3d9a2c7f0001';
+  setUp();
+
+  for (const policy of ['none', 'static']) {
+    it(`are owned from the driver’s file on, under policy ${policy}, with the name from PodResources`, async () => {
+      if (policy === 'none') kubelet.allocatable = '';
+      kubelet.writeCheckpoint(policy === 'none' ? '' : '0-7', {}, policy);
+      await kubelet.start();
+      run();
+      await becomes('0-7');
+      kubelet.pods = { 'ns/vm': { compute: '' } };
+      kubelet.claims = { 'ns/vm': { 'ns/vm-cpus': UID } };
+      kubelet.writeClaim(UID, '4-5');
+      await becomes('0-3,6-7');
+      assert.equal(assignments.view().owned.toString(), '4-5');
+      await eventually(() => assignments.view().claims[0]?.name !== undefined, 'the name');
+      const [claim] = assignments.view().claims;
+      assert.deepEqual([claim?.uid, claim?.cpus.toString()], [UID, '4-5']);
+      assert.deepEqual(claim?.name, { namespace: 'ns', name: 'vm-cpus' });
+      kubelet.writeClaim(UID, undefined);
+      await becomes('0-7');
+    });
+  }
+
+  it('stay owned while a file is torn, and no CPU becomes free then', async () => {
+    kubelet.writeClaim(UID, '4-5');
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await kubelet.start();
+    run();
+    await becomes('0-1,6-7');
+    const file = join(kubelet.cdiDir, `dra.k8s.io-cpu_claim-${UID}.json`);
+    for (const torn of [
+      '',
+      '{"kind":"dra.k8s.io/cpu","dev',
+      '{"kind":"dra.k8s.io/cpu","devices":[{"name":"claim-1"}]}',
+    ]) {
+      writeFileSync(file, torn);
+      await eventually(() => assignments.view().sources.claims !== undefined, 'the problem');
+      kubelet.pods = {};
+      kubelet.writeCheckpoint('0-7');
+      await eventually(() => assignments.view().assignments.length === 0, 'the pod has ended');
+      assert.equal(free(), '0-1,6-7');
+      assert.match(assignments.view().problems.join(), /dra\.k8s\.io-cpu_claim/);
+    }
+    kubelet.writeClaim(UID, '4-5');
+    await becomes('0-3,6-7');
+  });
+});
+
+describe('the CDI files of dra-driver-cpu', () => {
+  const temp = tempDirectories();
+  const spec = (kind: string, ...devices: readonly (readonly [name: string, env: string])[]) =>
+    JSON.stringify({ kind, devices: devices.map(([name, env]) => ({ name, containerEdits: { env: [env] } })) });
+  const CPU = 'dra.k8s.io/cpu';
+
+  for (const [what, files, expected] of [
+    ['no directory', undefined, []],
+    ['other vendors’ files', { 'nvidia.yaml': 'x', 'nvidia.json': '{' }, []],
+    ['a file of another kind', { 'dra.cpu.json': spec('x/y', ['claim-a', 'DRA_CPUSET_a=1']) }, []],
+    [
+      'one file for all claims',
+      { 'dra.cpu.json': spec(CPU, ['claim-b', 'DRA_CPUSET_b=3'], ['claim-a', 'DRA_CPUSET_a=1-2']) },
+      ['a 1-2', 'b 3'],
+    ],
+    ['no claims', { 'dra.cpu.json': spec(CPU) }, []],
+    ['a claim without CPUs', { 'dra.cpu.json': spec(CPU, ['claim-a', 'PATH=/']) }, /device claim-a has no CPUs/],
+    ['CPUs of another claim', { 'dra.cpu.json': spec(CPU, ['claim-a', 'DRA_CPUSET_b=1']) }, /device claim-a has no/],
+    ['no CPU list', { 'dra.cpu.json': spec(CPU, ['claim-a', 'DRA_CPUSET_a=dynamic']) }, /dynamic/],
+  ] as const) {
+    it(`${what}: ${expected instanceof RegExp ? 'a problem' : expected.join(', ') || 'none'}`, () => {
+      const directory = join(temp(), 'cdi');
+      if (files !== undefined) writeTree(directory, files);
+      const read = () => readCpuClaims(directory).map(({ uid, cpus }) => `${uid} ${cpus}`);
+      if (expected instanceof RegExp) assert.throws(read, expected);
+      else assert.deepEqual(read(), expected);
+    });
+  }
 });

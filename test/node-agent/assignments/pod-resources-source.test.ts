@@ -66,7 +66,11 @@ describe('queries of the kubelet, in virtual time', () => {
       list: async (options: unknown) => {
         limits.push(options);
         return [
-          { namespace: 'ns', name: 'vm', containers: [{ name: 'compute', cpuIds: [2], devices: [], memory: [] }] },
+          {
+            namespace: 'ns',
+            name: 'vm',
+            containers: [{ name: 'compute', cpuIds: [2], devices: [], memory: [], dynamicResources: [] }],
+          },
         ];
       },
     } as unknown as PodResourcesClient;

@@ -25,6 +25,7 @@ function answer(allocatable: string, listed: Record<string, string> = {}): PodRe
   return {
     allocatable: set(allocatable),
     devices: [],
+    claimNames: new Map(),
     memory: { cells: new Map() },
     listed: Object.entries(listed).map(([podName, cpus]) => ({
       namespace: 'ns',
@@ -40,9 +41,9 @@ const view = (
   podResources: Reading<PodResourcesAnswer>,
   previous: AssignmentsView = UNKNOWN_VIEW,
   confirmed = true,
-  without: Partial<Pick<Inputs, 'alone' | 'configuredPolicy'>> = {},
+  without: Partial<Pick<Inputs, 'alone' | 'configuredPolicy' | 'claims'>> = {},
 ) => {
-  const base = { online: set(online), checkpoint: checkpointReading, podResources, confirmed };
+  const base = { online: set(online), checkpoint: checkpointReading, podResources, claims: good([]), confirmed };
   return nextView(previous, { ...base, alone: false, configuredPolicy: undefined, ...without });
 };
 

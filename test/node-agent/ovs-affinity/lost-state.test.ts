@@ -46,7 +46,14 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
     const log = createLogger('test', 'silent');
     const grace = checkpointGrace === undefined ? {} : { checkpointGrace };
     const kubeletDir = kubelet.directory;
-    const assignments = createAssignments({ kubeletDir, online: machine, log, onFailure: () => {}, ...grace });
+    const assignments = createAssignments({
+      kubeletDir,
+      cdiDir: join(directory, 'cdi'),
+      online: machine,
+      log,
+      onFailure: () => {},
+      ...grace,
+    });
     const containers = createCgroupTree(root).containers;
     const now = () => performance.now() + later * 1000;
     ovs = createOvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));

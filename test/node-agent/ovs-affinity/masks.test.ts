@@ -25,6 +25,7 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
     confirmed: true,
     alone: false,
     configuredPolicy: undefined,
+    claims: { value: [], problem: undefined },
     checkpoint: {
       value: { policy, defaultCpus: cpus(shared), entries: held, owned: unionOf(held.map((entry) => entry.cpus)) },
       problem: undefined,
@@ -33,6 +34,7 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
       value: {
         allocatable: cpus(allocatable),
         devices: [],
+        claimNames: new Map(),
         memory: { cells: new Map() },
         listed: listed.map((list, i) => ({ namespace: 'n', podName: `p${i}`, container: 'c', cpus: cpus(list) })),
       },

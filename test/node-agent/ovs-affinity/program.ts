@@ -18,6 +18,7 @@ process.on('SIGTERM', () => stop.abort());
 const log = createLogger('node-agent', 'info');
 const assignments = createAssignments({
   kubeletDir: join(directory, 'kubelet'),
+  cdiDir: join(directory, 'cdi'),
   online: machine,
   log,
   onFailure: () => {},

@@ -65,7 +65,13 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
     failures = [];
     const { log } = logged;
     const onFailure = (code: string) => void failures.push(code);
-    const assignments = createAssignments({ kubeletDir: kubelet.directory, online: machine, log, onFailure });
+    const assignments = createAssignments({
+      kubeletDir: kubelet.directory,
+      cdiDir: kubelet.cdiDir,
+      online: machine,
+      log,
+      onFailure,
+    });
     const events = createAffinityEvents({
       recorder: recorded.recorder,
       nodeName: 'n',

@@ -100,7 +100,7 @@ function setUp(suite: Mocha.Suite): void {
       });
     }
     flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
-    flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
+    flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
     flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
     flags.push(
       '--state-dir',
@@ -165,6 +165,27 @@ describe('the node agent as a process', function () {
     assert.deepEqual(masks(), [first], 'the container still owns its CPUs');
     assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
     assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
+  });
+
+  it('keeps Open vSwitch off the CPUs of a claim, and reports the claim', async function () {
+    skipWithout('twoCpus', this);
+    const first = String(machine().first);
+    for (const name of ['ovs-vswitchd', 'ovsdb-server'])
+      standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));
+    writeFileSync(join(root, 'etc/enable'), '1');
+    kubelet.writeCheckpoint('', {}, 'none');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    const uid = '0f6f1d9c-52c1-4c0e-9d5b-3d9a2c7f0001';
+    const taken = machine().minus(CpuSet.parse(first)).toString();
+    kubelet.pods = { 'ns/vm': { compute: '' } };
+    kubelet.claims = { 'ns/vm': { 'ns/vm-cpus': uid } };
+    kubelet.writeClaim(uid, taken);
+    await eventually(() => masks().join() === first, `all threads on ${first}; ${masks()}`);
+    await eventually(() => status()?.claims?.[0]?.name === 'vm-cpus', 'the report names the claim');
+    assert.deepEqual(status()?.claims, [{ uid, namespace: 'ns', name: 'vm-cpus', cpus: taken }]);
+    assert.equal(await agent.stop(), 0);
   });
 
   it('runs without kubelet, Open vSwitch or a usable network map, logs what is missing, and publishes nothing', async () => {

@@ -28,6 +28,7 @@ describe('settings of the node agent', () => {
       ovsIsolated: 'use',
       stateDir: '/var/lib/plumbline',
       vmPinning: 'on',
+      cdiDir: '/var/run/cdi',
       cgroupRoot: '/sys/fs/cgroup',
       dpuLease: 'own',
       dpuLeaseNamespace: 'ovn-kubernetes',

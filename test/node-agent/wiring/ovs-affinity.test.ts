@@ -3,40 +3,68 @@ import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { createOvsDuty } from '../../../node-agent/wiring/thread-affinity.ts';
-import { needs } from '../../support/parts.ts';
-import { settableView } from '../ovs-affinity/stage.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics, writeTree } from '../support.ts';
 
 const FAILED = 'Failed to get reservedSystemCPUs from kubelet config file';
+
+/** The parts that the duty uses, with every path below the directory. */
+function partsIn(directory: string, assignments: ReturnType<typeof settableView>) {
+  const config = {
+    ovsRundir: join(directory, 'run'),
+    ovsEnabler: join(directory, 'enable'),
+    ovsIsolated: 'use',
+    kubeletDir: directory,
+    stateDir: directory,
+    cgroupRoot: directory,
+    nodeName: 'n',
+  };
+  const { log } = recordingLogger();
+  return {
+    parts: { config, events: { record: () => undefined }, metrics: testMetrics(), log },
+    host: {
+      facts: { known: () => undefined },
+      assignments,
+      networks: { view: () => ({ pmdCpus: CpuSet.EMPTY }), subscribe: () => () => {} },
+      kubeletConfig: async () => ({ config: {}, problems: [] }),
+    },
+  };
+}
 
 describe('the duty that keeps Open vSwitch off owned CPUs', () => {
   needs('linux');
   const temp = tempDirectories();
+
+  it('gives ordinary threads no CPUs that a PerformanceProfile dedicates to OVS-DPDK', async function () {
+    skipWithout('twoCpus', this);
+    const directory = temp();
+    writeTree(directory, { enable: '1', 'ovs.slice/cpuset.cpus.exclusive': `${machine().first}\n` });
+    const { parts, host } = partsIn(directory, settableView({ free: machine() }));
+    const ovs = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+    const stop = new AbortController();
+    const done = ovs.run(stop.signal);
+    try {
+      await eventually(() => ovs.status().wanted === rest(), `not ${machine().first}`);
+      assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
+    } finally {
+      stop.abort();
+      await done;
+    }
+  });
 
   for (const found of [true, false]) {
     it(`logs ${found ? 'nothing about a readable' : 'why it cannot read the'} configuration of the kubelet`, async () => {
       const directory = temp();
       const logged = recordingLogger();
       let read = 0;
-      const config = {
-        ovsRundir: join(directory, 'run'),
-        ovsEnabler: join(directory, 'enable'),
-        ovsIsolated: 'use',
-        kubeletDir: directory,
-        stateDir: directory,
-        cgroupRoot: directory,
-        nodeName: 'n',
+      const { parts, host } = partsIn(directory, settableView());
+      const kubeletConfig = async () => {
+        read++;
+        return { config: found ? {} : undefined, problems: found ? [] : ['config.yaml does not exist'] };
       };
-      const parts = { config, events: { record: () => undefined }, metrics: testMetrics(), log: logged.log };
-      const host = {
-        facts: { known: () => undefined },
-        assignments: settableView(),
-        networks: { view: () => ({ pmdCpus: CpuSet.EMPTY }), subscribe: () => () => {} },
-        kubeletConfig: async () => {
-          read++;
-          return { config: found ? {} : undefined, problems: found ? [] : ['config.yaml does not exist'] };
-        },
-      };
+      Object.assign(parts, { log: logged.log });
+      Object.assign(host, { kubeletConfig });
       const ovs = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
       const stop = new AbortController();
       const done = ovs.run(stop.signal);

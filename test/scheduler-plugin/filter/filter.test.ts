@@ -210,10 +210,10 @@ const CASES: readonly Case[] = [
     refused: /too few free whole cores/,
   },
   {
-    name: 'a node where dra.cpu assigns CPUs',
+    name: 'a node where dra.cpu gives CPUs to claims',
     pod: podOf('4'),
     fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },
-    refused: /dra\.cpu assigns/,
+    refused: /dra\.cpu gives exclusive CPUs to claims only/,
   },
   {
     name: 'reserved CPUs that split a core, of which the kubelet distributes single threads',

@@ -1,0 +1,135 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { MAX_CPU_CLAIMS } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { MAX_CPU_ID } from '../../model/host.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
+import type { Reading } from './view.ts';
+
+/** The CPUs that dra-driver-cpu gave to a prepared ResourceClaim. */
+export interface CpuClaim {
+  readonly uid: string;
+  readonly cpus: CpuSet;
+}
+
+/** A ResourceClaim as PodResources names it. */
+export interface ClaimName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * dra-driver-cpu tells the container runtime the CPUs of a claim in the directory of CDI: in one file for each claim
+ * (main of September 2026, pkg/driver/cdi.go) or in one file for all (0.1). No object of the API has them.
+ */
+const FILE = /^dra\.(?:cpu|k8s\.io-cpu_.+)\.json$/;
+const CDI_KIND = 'dra.k8s.io/cpu';
+const DEVICE = /^claim-([0-9a-f-]{1,64})$/;
+
+const MAX_FILE_BYTES = 1024 * 1024;
+
+const cdiSpec = z.object({
+  kind: z.string(),
+  devices: z
+    .array(z.object({ name: z.string(), containerEdits: z.object({ env: z.array(z.string()).nullish() }) }))
+    .nullish(),
+});
+
+/** The CPUs of a claim cannot be read. */
+class CpuClaimError extends PlumblineError {
+  constructor(why: string, options?: ErrorOptions) {
+    super('cpu-claims', why, options);
+  }
+}
+
+/** The claims with CPUs, ascending by uid. @throws CpuClaimError */
+export function readCpuClaims(directory: string): CpuClaim[] {
+  const claims = new Map<string, CpuClaim>();
+  for (const file of filesIn(directory)) {
+    const path = join(directory, file);
+    try {
+      for (const claim of claimsIn(readBounded(path, MAX_FILE_BYTES))) claims.set(claim.uid, claim);
+    } catch (error) {
+      if (isAbsent(error)) continue;
+      throw new CpuClaimError(`${path}: ${(error as Error).message}`, { cause: error });
+    }
+    if (claims.size > MAX_CPU_CLAIMS) throw new CpuClaimError(`${directory}: more than ${MAX_CPU_CLAIMS} claims`);
+  }
+  return [...claims.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1));
+}
+
+function filesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).filter((name) => FILE.test(name));
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw new CpuClaimError(`cannot list ${directory}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const isAbsent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+/** @throws an error for a file that is incomplete or in an unknown format */
+function claimsIn(text: string): CpuClaim[] {
+  const { kind, devices } = cdiSpec.parse(JSON.parse(text));
+  if (kind !== CDI_KIND) return [];
+  return (devices ?? []).map(({ name, containerEdits: { env } }) => {
+    const uid = DEVICE.exec(name)?.[1];
+    const variable = `DRA_CPUSET_${uid}=`;
+    const value = env?.find((entry) => entry.startsWith(variable))?.slice(variable.length);
+    if (uid === undefined || !value) throw new Error(`device ${name.slice(0, 128)} has no CPUs`);
+    return { uid, cpus: CpuSet.parse(value, MAX_CPU_ID) };
+  });
+}
+
+/** The names of the claims with CPUs, by uid. The kubelet lists them from 1.36, or with a feature gate. */
+export function claimNames(pods: readonly Pick<PodResources, 'containers'>[]): Map<string, ClaimName> {
+  const names = new Map<string, ClaimName>();
+  const resources = pods.flatMap(({ containers }) => containers.flatMap((container) => container.dynamicResources));
+  for (const { claimNamespace: namespace, claimName: name, claimResources } of resources) {
+    for (const { name: device } of claimResources.flatMap(({ cdiDevices }) => cdiDevices)) {
+      const uid = device.startsWith(`${CDI_KIND}=`) ? DEVICE.exec(device.slice(CDI_KIND.length + 1))?.[1] : undefined;
+      if (uid !== undefined) names.set(uid, { namespace, name });
+    }
+  }
+  return names;
+}
+
+export interface CpuClaimsDeps {
+  /** The directory of CDI. A host without it has no claims. */
+  readonly directory: string;
+  readonly log: Logger;
+  /** `at`: when this process learned of the change, in monotonic milliseconds. */
+  readonly onReading: (reading: Reading<readonly CpuClaim[]>, at: number) => void;
+}
+
+/** Follows the claims until the signal aborts. The driver writes a claim's CPUs before its container is created. */
+export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, signal: AbortSignal): void {
+  let last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
+  const read = () => {
+    const at = performance.now();
+    let reading: typeof last;
+    try {
+      reading = { value: readCpuClaims(directory), problem: undefined };
+    } catch (error) {
+      reading = { value: last.value, problem: (error as Error).message };
+    }
+    if (reading.problem === last.problem && textOf(reading.value) === textOf(last.value)) return;
+    last = reading;
+    if (reading.problem !== undefined)
+      log.warn({ problem: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
+    onReading(reading, at);
+  };
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || FILE.test(name)) read();
+  };
+  watchDirectory({ path: directory, signal, onChange });
+  read();
+}
+
+const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();
