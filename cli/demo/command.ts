@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { bundleDirectory } from '../support/program-files.ts';
 
@@ -6,7 +6,7 @@ interface DemoFlags {
   readonly json?: true;
   readonly keep?: true;
   readonly console?: true;
-  readonly kubeconfig?: string;
+  readonly writeKubeconfig?: string;
 }
 
 export function createCommand(): Command {
@@ -18,10 +18,15 @@ export function createCommand(): Command {
     .option('--json', 'print the steps as one JSON document')
     .option('--keep', 'keep everything running afterwards and print how to reach it; Ctrl-C stops it')
     .option('--console', 'like --keep, with more VMs to see in the web console; prints its address')
-    .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig to this file when everything is up')
-    .action(async ({ json, keep, console: page, kubeconfig }: DemoFlags) => {
+    .option(
+      '--write-kubeconfig <file>',
+      'with --keep or --console: create this file with the kubeconfig, and remove it at the end',
+    )
+    .action(async ({ json, keep, console: page, writeKubeconfig }: DemoFlags) => {
       const { runDemo } = await import('./demo.ts');
+      const { createNewFile } = await import('./new-file.ts');
       const { createPrinter } = await import('./printer.ts');
+      const kubeconfig = writeKubeconfig === undefined ? undefined : await createNewFile(resolve(writeKubeconfig));
       const dist = bundleDirectory();
       const printer = createPrinter(json === true);
       const held = await runDemo({
@@ -30,8 +35,15 @@ export function createCommand(): Command {
         printer,
         keep: keep === true || page === true,
         console: page === true,
-        kubeconfig: kubeconfig && resolve(kubeconfig),
+        kubeconfig,
+        command: commandLine(),
       });
       process.exitCode = held ? 0 : 1;
     });
+}
+
+/** How the user can call this program again: by the name on the PATH, or by the path of the call. */
+function commandLine(): string {
+  const program = process.argv[1] ?? '';
+  return program.endsWith('.mjs') ? `node ${relative('.', program)}` : basename(program);
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
@@ -7,6 +7,7 @@ import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { startDaemon } from './daemons.ts';
+import type { NewFile } from './new-file.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { openVswitch } from './open-vswitch.ts';
 import { type DemoContext, type Installed, install, OVS_NODE } from './plumbline.ts';
@@ -25,8 +26,10 @@ export interface DemoOptions {
   readonly keep: boolean;
   /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
-  /** A file for the administrator's kubeconfig. */
-  readonly kubeconfig?: string | undefined;
+  /** A new file for the administrator's kubeconfig. */
+  readonly kubeconfig?: NewFile | undefined;
+  /** The command line's first words, for hints. */
+  readonly command: string;
   /** Default: the embedded cluster. */
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }
@@ -73,6 +76,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await installed?.stop();
     await cluster.stop();
     await ovs.stop();
+    await options.kubeconfig?.remove();
     // The logs stay if a step fails.
     if (held) await rm(directory, { recursive: true, force: true });
   }
@@ -100,7 +104,7 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   return true;
 }
 
-type Kept = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig'>;
+type Kept = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig' | 'command'>;
 
 async function waitUntilInterrupted(context: DemoContext, options: Kept, interrupted: Promise<void>) {
   const { cluster, printer, directory } = context;
@@ -108,12 +112,12 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   if (options.console) await createSceneForConsole(context);
   const page = options.console ? await startConsole(context, options.dist, kubeconfig) : undefined;
   // Written last: when the file exists, everything else does.
-  if (options.kubeconfig !== undefined) await copyFile(kubeconfig, options.kubeconfig);
+  await options.kubeconfig?.write(await readFile(kubeconfig));
   printer.title('Everything is still running');
   printer.lines([
     ...(page === undefined ? [] : [`console: ${page.url}`, '']),
-    `export KUBECONFIG=${options.kubeconfig ?? kubeconfig}`,
-    'npx plumbline top',
+    `export KUBECONFIG=${options.kubeconfig?.path ?? kubeconfig}`,
+    `${options.command} top`,
     'kubectl get nodes,ntopo,vms,vmis -A',
     'kubectl describe pod -n demo',
     `logs: ${directory}/*.log`,
@@ -121,7 +125,6 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   ]);
   await interrupted;
   await page?.stop();
-  if (options.kubeconfig !== undefined) await rm(options.kubeconfig, { force: true });
 }
 
 /** Resolves at SIGINT or SIGTERM, which then no longer end the process, so that it can stop all child processes. */

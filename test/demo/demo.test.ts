@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -7,12 +7,15 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
+import { createNewFile } from '../../cli/demo/new-file.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
@@ -112,6 +115,42 @@ describe('the demo', function () {
     assert.deepEqual([pinned, node, vcpus.map(({ cpus }) => cpus).join(':')], [true, 'smt-off', mask]);
     assert.match(String(steps[5]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
     assert.deepEqual(leftovers(), []);
+  });
+
+  it('--write-kubeconfig: neither overwrites nor removes a file that exists, or a link', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'plumbline-config-'));
+    try {
+      const config = join(folder, 'config');
+      writeFileSync(config, 'mine');
+      symlinkSync(config, join(folder, 'link'));
+      symlinkSync(join(folder, 'nothing'), join(folder, 'dangling'));
+      for (const name of ['config', 'link', 'dangling']) {
+        const args = ['demo', '--keep', '--write-kubeconfig', join(folder, name)];
+        const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist/plumbline.mjs'), ...args]);
+        assert.deepEqual([status, String(stderr).includes(`${name} exists, and is not overwritten`)], [2, true], name);
+      }
+      assert.equal(readFileSync(config, 'utf8'), 'mine');
+      assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('--write-kubeconfig: at the end it removes its own file, and not one that replaced it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'plumbline-config-'));
+    try {
+      const own = await createNewFile(join(folder, 'own'));
+      await own.write(Buffer.from('demo'));
+      assert.equal(readFileSync(own.path, 'utf8'), 'demo');
+      await own.remove();
+      const replaced = await createNewFile(join(folder, 'replaced'));
+      writeFileSync(join(folder, 'mine'), 'mine');
+      renameSync(join(folder, 'mine'), replaced.path);
+      await replaced.remove();
+      assert.deepEqual(readdirSync(folder), ['replaced']);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 
   it('--keep: leaves a cluster in which doctor finds no problem', async () => {

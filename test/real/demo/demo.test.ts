@@ -34,6 +34,7 @@ describe('the demo on a real control plane', function () {
       packageRoot: root,
       printer,
       keep: false,
+      command: 'plumbline',
       createCluster: createRealCluster,
     });
     const { reports } = printer;
