@@ -1,5 +1,6 @@
-import { basename, relative, resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { Command } from 'commander';
+import { usageError } from '../support/exit-status.ts';
 import { bundleDirectory } from '../support/program-files.ts';
 
 interface DemoFlags {
@@ -22,11 +23,14 @@ export function createCommand(): Command {
       '--write-kubeconfig <file>',
       'with --keep or --console: create this file with the kubeconfig, and remove it at the end',
     )
-    .action(async ({ json, keep, console: page, writeKubeconfig }: DemoFlags) => {
+    .action(async ({ json, keep, console: page, writeKubeconfig }: DemoFlags, command: Command) => {
+      if (writeKubeconfig !== undefined && !keep && !page) {
+        throw usageError(
+          '--write-kubeconfig needs --keep or --console: without them the cluster ends with the last step',
+        );
+      }
       const { runDemo } = await import('./demo.ts');
-      const { createNewFile } = await import('./new-file.ts');
       const { createPrinter } = await import('./printer.ts');
-      const kubeconfig = writeKubeconfig === undefined ? undefined : await createNewFile(resolve(writeKubeconfig));
       const dist = bundleDirectory();
       const printer = createPrinter(json === true);
       const held = await runDemo({
@@ -35,15 +39,15 @@ export function createCommand(): Command {
         printer,
         keep: keep === true || page === true,
         console: page === true,
-        kubeconfig,
-        command: commandLine(),
+        kubeconfig: writeKubeconfig && resolve(writeKubeconfig),
+        command: callOf(command),
       });
       process.exitCode = held ? 0 : 1;
     });
 }
 
-/** How the user can call this program again: by the name on the PATH, or by the path of the call. */
-function commandLine(): string {
-  const program = process.argv[1] ?? '';
-  return program.endsWith('.mjs') ? `node ${relative('.', program)}` : basename(program);
+/** How the user can call this program again: by the path of the bundle, or as `plumbline` or `kubectl plumbline`. */
+function callOf(command: Command): string {
+  const path = process.argv[1] ?? '';
+  return path.endsWith('.mjs') ? `node ${relative('.', path)}` : (command.parent?.name() ?? 'plumbline');
 }

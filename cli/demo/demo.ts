@@ -7,7 +7,7 @@ import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { startDaemon } from './daemons.ts';
-import type { NewFile } from './new-file.ts';
+import { createNewFile, requireNew } from './new-file.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { openVswitch } from './open-vswitch.ts';
 import { type DemoContext, type Installed, install, OVS_NODE } from './plumbline.ts';
@@ -26,17 +26,21 @@ export interface DemoOptions {
   readonly keep: boolean;
   /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
-  /** A new file for the administrator's kubeconfig. */
-  readonly kubeconfig?: NewFile | undefined;
+  /** A file to create for the administrator's kubeconfig when everything is up. */
+  readonly kubeconfig?: string | undefined;
   /** The command line's first words, for hints. */
   readonly command: string;
   /** Default: the embedded cluster. */
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }
 
-/** Runs the steps until one fails. Returns whether all succeeded. Always stops every process that it started. */
+/**
+ * Runs the steps until one fails. Returns whether all succeeded. Always stops every process that it started.
+ * @throws CliError if the file for the kubeconfig exists
+ */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const { dist, packageRoot, printer, keep, createCluster = createEmbeddedCluster } = options;
+  if (options.kubeconfig !== undefined) await requireNew(options.kubeconfig);
   const began = performance.now();
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-'));
   const interrupted = interruption();
@@ -76,7 +80,6 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await installed?.stop();
     await cluster.stop();
     await ovs.stop();
-    await options.kubeconfig?.remove();
     // The logs stay if a step fails.
     if (held) await rm(directory, { recursive: true, force: true });
   }
@@ -112,11 +115,12 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   if (options.console) await createSceneForConsole(context);
   const page = options.console ? await startConsole(context, options.dist, kubeconfig) : undefined;
   // Written last: when the file exists, everything else does.
-  await options.kubeconfig?.write(await readFile(kubeconfig));
+  const path = options.kubeconfig;
+  const remove = path === undefined ? undefined : await createNewFile(path, await readFile(kubeconfig));
   printer.title('Everything is still running');
   printer.lines([
     ...(page === undefined ? [] : [`console: ${page.url}`, '']),
-    `export KUBECONFIG=${options.kubeconfig?.path ?? kubeconfig}`,
+    `export KUBECONFIG=${path ?? kubeconfig}`,
     `${options.command} top`,
     'kubectl get nodes,ntopo,vms,vmis -A',
     'kubectl describe pod -n demo',
@@ -125,6 +129,7 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   ]);
   await interrupted;
   await page?.stop();
+  await remove?.();
 }
 
 /** Resolves at SIGINT or SIGTERM, which then no longer end the process, so that it can stop all child processes. */

@@ -1,35 +1,36 @@
-import { type FileHandle, lstat, open, rm } from 'node:fs/promises';
+import { access, constants, lstat, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { usageError } from '../support/exit-status.ts';
 
-/** A file that did not exist before: nothing else is overwritten or removed. */
-export interface NewFile {
-  readonly path: string;
-  write(content: Uint8Array): Promise<void>;
-  /** Removes the file, unless another one has taken its place. */
-  remove(): Promise<void>;
+/**
+ * Checks before any work that a file can be created.
+ * @throws CliError if the path exists (a link counts, wherever it leads), or the directory is missing or not writable
+ */
+export async function requireNew(path: string): Promise<void> {
+  const existing = await lstat(path).catch(() => undefined);
+  if (existing !== undefined) throw existsError(path);
+  await access(dirname(path), constants.W_OK).catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`cannot create ${path}: ${error.message}`);
+  });
 }
 
 /**
- * Creates an empty file that only its owner can read.
- * @throws CliError if the path exists (a link included) or cannot be created
+ * Creates a file that only its owner can read.
+ * @returns removes the file, unless another one has taken its place
+ * @throws CliError if the path exists or cannot be created
  */
-export async function createNewFile(path: string): Promise<NewFile> {
-  let file: FileHandle;
-  try {
-    file = await open(path, 'wx', 0o600);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const problem = code === 'EEXIST' ? `${path} exists, and is not overwritten: name a new file` : message;
-    throw usageError(problem);
-  }
+export async function createNewFile(path: string, content: Uint8Array): Promise<() => Promise<void>> {
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EEXIST' ? existsError(path) : usageError(`cannot create ${path}: ${error.message}`);
+  });
+  await file.writeFile(content);
   const { dev, ino } = await file.stat();
-  return {
-    path,
-    write: (content) => file.writeFile(content),
-    async remove() {
-      const current = await lstat(path).catch(() => undefined);
-      if (current?.ino === ino && current.dev === dev) await rm(path);
-      await file.close();
-    },
+  return async () => {
+    const current = await lstat(path).catch(() => undefined);
+    if (current?.ino === ino && current.dev === dev) await rm(path);
+    // Open until here, so that no other file gets its inode.
+    await file.close();
   };
 }
+
+const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);

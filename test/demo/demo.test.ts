@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -124,10 +125,17 @@ describe('the demo', function () {
       writeFileSync(config, 'mine');
       symlinkSync(config, join(folder, 'link'));
       symlinkSync(join(folder, 'nothing'), join(folder, 'dangling'));
-      for (const name of ['config', 'link', 'dangling']) {
-        const args = ['demo', '--keep', '--write-kubeconfig', join(folder, name)];
-        const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist/plumbline.mjs'), ...args]);
-        assert.deepEqual([status, String(stderr).includes(`${name} exists, and is not overwritten`)], [2, true], name);
+      for (const [flag, name, message] of [
+        ['--keep', 'config', /config exists, and is not overwritten/],
+        ['--keep', 'link', /link exists, and is not overwritten/],
+        ['--keep', 'dangling', /dangling exists, and is not overwritten/],
+        ['--keep', 'missing/config', /cannot create .*missing\/config: ENOENT/],
+        ['--json', 'new', /--write-kubeconfig needs --keep or --console/],
+      ] as const) {
+        const args = [join(root, 'dist/plumbline.mjs'), 'demo', flag, '--write-kubeconfig', join(folder, name)];
+        const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+        assert.equal(status, 2, name);
+        assert.match(stderr, message);
       }
       assert.equal(readFileSync(config, 'utf8'), 'mine');
       assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
@@ -139,14 +147,16 @@ describe('the demo', function () {
   it('--write-kubeconfig: at the end it removes its own file, and not one that replaced it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'plumbline-config-'));
     try {
-      const own = await createNewFile(join(folder, 'own'));
-      await own.write(Buffer.from('demo'));
-      assert.equal(readFileSync(own.path, 'utf8'), 'demo');
-      await own.remove();
-      const replaced = await createNewFile(join(folder, 'replaced'));
+      const own = join(folder, 'own');
+      const removeOwn = await createNewFile(own, Buffer.from('demo'));
+      assert.deepEqual([readFileSync(own, 'utf8'), statSync(own).mode & 0o777], ['demo', 0o600]);
+      await assert.rejects(createNewFile(own, Buffer.from('other')), /own exists, and is not overwritten/);
+      await removeOwn();
+      const replaced = join(folder, 'replaced');
+      const removeReplaced = await createNewFile(replaced, Buffer.from('demo'));
       writeFileSync(join(folder, 'mine'), 'mine');
-      renameSync(join(folder, 'mine'), replaced.path);
-      await replaced.remove();
+      renameSync(join(folder, 'mine'), replaced);
+      await removeReplaced();
       assert.deepEqual(readdirSync(folder), ['replaced']);
     } finally {
       rmSync(folder, { recursive: true, force: true });
