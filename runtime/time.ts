@@ -25,8 +25,6 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
       clearTimeout(timer);
       reject(signal?.reason as Error);
     };
-    // One listener for each sleep that is running; this is not a leak.
-    if (signal) setMaxListeners(0, signal);
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }

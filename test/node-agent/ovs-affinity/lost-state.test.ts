@@ -6,6 +6,7 @@ import { createAssignments } from '../../../node-agent/assignments/assignments.t
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { createLogger } from '../../../runtime/log.ts';
+import { underSignals } from '../../../runtime/time.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
@@ -57,7 +58,7 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
     const containers = createCgroupTree(root).containers;
     const now = () => performance.now() + later * 1000;
     ovs = createOvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
-    running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
+    running = Promise.all([assignments, ovs].map((duty) => underSignals([stop.signal], undefined, duty.run)));
   };
   /** Makes a pod own every CPU except the first. */
   const own = () => {

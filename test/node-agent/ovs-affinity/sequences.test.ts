@@ -6,6 +6,7 @@ import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { underSignals } from '../../../runtime/time.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, recordingLogger, type StandIn, startStandIn, tempDirectories } from '../support.ts';
@@ -79,8 +80,8 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
     });
     const parts = { affinity: counted, assignments, events, log, checkInterval: 0.1 };
     running = Promise.all([
-      assignments.run(stop.signal),
-      createOvsAffinity(ovsParts(directory, parts)).run(stop.signal),
+      underSignals([stop.signal], undefined, assignments.run),
+      underSignals([stop.signal], undefined, createOvsAffinity(ovsParts(directory, parts)).run),
     ]);
     await eventually(() => assignments.view().free !== undefined, 'everything is known');
   });
