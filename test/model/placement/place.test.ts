@@ -189,6 +189,22 @@ describe('model/placement: CPUs', () => {
       'split-reservation',
     ],
     [
+      'reserved CPUs that split a core are refused as a hang where the pod would cause one',
+      place(
+        needs('a', 22),
+        node({
+          cells: Array.from({ length: 4 }, (_, id) => ({ id, cpus: `${id * 8}-${id * 8 + 7}` })),
+          cores: Array.from({ length: 16 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
+          reserved: '0,8,16,24',
+          cpuManager: {
+            policy: 'static',
+            options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
+          },
+        }),
+      ),
+      'hangs-kubelet',
+    ],
+    [
       'a host with an offline thread is refused, with the CPU',
       place(needs('a', 2), node(ONE_OFFLINE)),
       'offline-threads',
@@ -201,7 +217,7 @@ describe('model/placement: CPUs', () => {
     [
       'an unpredictable kubelet is reported',
       place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
-      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.36`,
+      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.38-alpha`,
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
