@@ -5,6 +5,14 @@ import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import type { Refusal } from '../../../model/placement/refusal.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
 
+/** Half of a core of each of four NUMA nodes is reserved, and whole cores are distributed. */
+const HANGING: Partial<HostReport> = {
+  cells: Array.from({ length: 4 }, (_, id) => ({ id, cpus: `${id * 8}-${id * 8 + 7}` })),
+  cores: Array.from({ length: 16 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
+  reserved: '0,8,16,24',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
+};
+
 function given(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;
   if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
@@ -190,19 +198,14 @@ describe('model/placement: CPUs', () => {
     ],
     [
       'reserved CPUs that split a core are refused as a hang where the pod would cause one',
-      place(
-        needs('a', 22),
-        node({
-          cells: Array.from({ length: 4 }, (_, id) => ({ id, cpus: `${id * 8}-${id * 8 + 7}` })),
-          cores: Array.from({ length: 16 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
-          reserved: '0,8,16,24',
-          cpuManager: {
-            policy: 'static',
-            options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
-          },
-        }),
-      ),
+      place(needs('a', 22), node(HANGING)),
       'hangs-kubelet',
+    ],
+    ['the same in the prediction of the kubelet', placeOnFit(needs('a', 22), node(HANGING), []), 'hangs-kubelet'],
+    [
+      'a kubelet that does not hang has another reason',
+      place(needs('a', 22), node({ ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' })),
+      'split-reservation',
     ],
     [
       'a host with an offline thread is refused, with the CPU',
