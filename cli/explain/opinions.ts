@@ -102,6 +102,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'unpredictable',
   'not-ready',
   'cordoned',
+  'hangs-kubelet',
   'split-reservation',
   'offline-threads',
   'uneven-cores',

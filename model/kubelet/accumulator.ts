@@ -1,8 +1,11 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { type CpuTopology, cpusAt, flagsOf, type Level } from './topology.ts';
 
-/** Whether single threads are taken core by core (`packed`) or by ascending id within a socket (`spread`). */
-export type Sorting = 'packed' | 'spread';
+/**
+ * Whether single threads are taken core by core (`packed`), by ascending id within a socket (`spread`), or one of each
+ * core of a socket in turn (`spread-by-core`).
+ */
+export type Sorting = 'packed' | 'spread' | 'spread-by-core';
 
 /**
  * Groups and counts are below this value, so that `count * RANK + group` fits 31 bits and sorts by count, then by
@@ -101,10 +104,21 @@ export class Accumulator {
 
   /** Positions of the free CPUs, in the order in which single threads are taken. */
   sortedCpus(): number[] {
+    if (this.#sorting === 'spread-by-core') return this.sortedSockets().flatMap((socket) => this.#cpusInTurn(socket));
     const packed = this.#sorting === 'packed';
     const level = packed ? this.#topology.cores : this.#topology.sockets;
     const groups = packed ? this.sortedCores() : this.sortedSockets();
     return groups.flatMap((group) => this.#freePositions(level, group));
+  }
+
+  /** The free CPUs of a socket: the first of each core, then the second of each. */
+  #cpusInTurn(socket: number): number[] {
+    const { sockets, cores } = this.#topology;
+    const inSocket = new Set(this.#freePositions(sockets, socket));
+    const sorted = this.#within([socket], sockets, cores);
+    const ofCores = sorted.map((core) => this.#freePositions(cores, core).filter((position) => inSocket.has(position)));
+    const turns = Math.max(0, ...ofCores.map(({ length }) => length));
+    return Array.from({ length: turns }, (_, turn) => ofCores.flatMap((cpus) => cpus[turn] ?? [])).flat();
   }
 
   freeCells(): number[] {

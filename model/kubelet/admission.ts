@@ -3,12 +3,12 @@ import { CpuManager } from './cpu-manager.ts';
 import { DeviceManager } from './device-manager.ts';
 import { MemoryManager, withoutMemory } from './memory-manager.ts';
 import { mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
-import type { Behaviour } from './options.ts';
 import type { ContainerKind, PodRequest } from './pod-request.ts';
 import { type Hint, NO_LOCALITY_TEXT, type Provider, Rejection, type RejectionReason } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import { releaseCpus, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';
+import type { Behaviour } from './versions.ts';
 
 export interface ContainerPlacement {
   readonly name: string;
@@ -67,7 +67,7 @@ export interface AdmissionRules {
 export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodRequest): Admission {
   const devices = new DeviceManager(rules.topology, rules.behaviour, state, pod);
   const cpus = rules.cpu && new CpuManager(rules.cpu, state, pod);
-  const memory = state.memory && new MemoryManager(state.memory, pod);
+  const memory = state.memory && new MemoryManager(state.memory, pod, rules.behaviour);
   const providers = [devices, cpus, memory].filter((provider) => provider !== undefined);
   try {
     const hints = admitContainers(rules, providers, pod);

@@ -6,11 +6,11 @@ import {
   indexPool,
   isArbitrary,
 } from './devices.ts';
-import type { Behaviour } from './options.ts';
 import { type ContainerRequest, type PodRequest, podDevices } from './pod-request.ts';
 import { type Provider, type ProviderHints, type ResourceHints, unexpected } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import type { CpuTopology } from './topology.ts';
+import type { Behaviour } from './versions.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 

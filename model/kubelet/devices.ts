@@ -1,6 +1,6 @@
-import type { Behaviour } from './options.ts';
 import { bitCount, type Hint, type ResourceHints, subMasks } from './provider.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
+import type { Behaviour } from './versions.ts';
 
 export interface Device {
   readonly id: string;

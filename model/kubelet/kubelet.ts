@@ -4,20 +4,20 @@ import { type Admission, type AdmissionRules, admitPod, removePod } from './admi
 import type { DevicePools } from './devices.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { TopologyPolicy } from './merge.ts';
-import {
-  type Behaviour,
-  behaviourOf,
-  type CpuOptions,
-  OptionError,
-  PREDICTED_VERSIONS,
-  readCpuOptions,
-  readTopologyOptions,
-} from './options.ts';
+import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { MAX_DISTRIBUTED_CELLS } from './take.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
+import {
+  type Behaviour,
+  behaviourOf,
+  nearestBehaviour,
+  PREDICTED_VERSIONS,
+  UNPREDICTED_GATES,
+  unpredictedGates,
+} from './versions.ts';
 
 /** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -46,6 +46,8 @@ export interface KubeletConfig {
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
   /** Configured feature gates; only those that affect admission matter. */
   readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
+  /** Whether a version that is not predicted counts as the nearest one that is. Default: false. */
+  readonly nearest?: boolean | undefined;
 }
 
 /** A kubelet whose decisions can be predicted. Its functions are pure: they take a state and return a new one. */
@@ -53,6 +55,8 @@ export interface Kubelet {
   readonly topology: CpuTopology;
   /** The rules of the static CPU manager; absent under policy none. */
   readonly cpu: StaticPolicy | undefined;
+  /** Which version's rules predict a kubelet that is not predicted itself, as a sentence; undefined for the others. */
+  readonly approximation: string | undefined;
   /** The state of a kubelet without pods, or with these CPUs assigned. */
   initialState(pools?: DevicePools, assignments?: CpuAssignments): KubeletState;
   /** Predicts whether the kubelet admits this pod, and with which resources. It does not change `state`. */
@@ -69,12 +73,6 @@ export interface Unpredictable {
 class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-/** Feature gates with effects that are not predicted. All are alpha and off by default. */
-export const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
-  PodLevelResourceManagers: 'pod-level managers are',
-  InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
-  InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
-};
 /** NUMA nodes of which the sets are tried: the kubelet's own default limit. */
 const MAX_CELLS = 8;
 
@@ -89,11 +87,13 @@ export function createKubelet(config: KubeletConfig): Kubelet | Unpredictable {
 }
 
 function predictor(config: KubeletConfig): Kubelet {
-  const rules = rulesOf(config);
+  const { behaviour, approximation } = behaviourFor(config);
+  const rules = rulesOf(config, behaviour);
   const memory = initialMemoryOf(config, rules.topology);
   return Object.freeze({
     topology: rules.topology,
     cpu: rules.cpu,
+    approximation,
     initialState: (pools: DevicePools = new Map(), assignments: CpuAssignments = new Map()): KubeletState => {
       const pool = rules.cpu ? initialPool(rules.cpu) : rules.topology.cpus;
       return { defaultSet: pool.minus(cpusOf(assignments)), assignments, pools, devices: new Map(), memory };
@@ -103,15 +103,18 @@ function predictor(config: KubeletConfig): Kubelet {
   });
 }
 
-function rulesOf(config: KubeletConfig): AdmissionRules {
-  const behaviour = behaviourOf(config.version);
-  if (!behaviour) {
-    throw new UnpredictableError(`kubelet ${config.version} is not predicted, only ${PREDICTED_VERSIONS}`);
-  }
-  for (const [gate, what] of Object.entries(UNPREDICTED_GATES)) {
-    if (config.featureGates?.[gate]) {
-      throw new UnpredictableError(`the feature gate ${gate} is on; ${what} not predicted`);
-    }
+function behaviourFor({ version, nearest = false }: KubeletConfig) {
+  const reviewed = behaviourOf(version);
+  if (reviewed) return { behaviour: reviewed, approximation: undefined };
+  const similar = nearest ? nearestBehaviour(version) : undefined;
+  if (!similar) throw new UnpredictableError(`kubelet ${version} is not predicted, only ${PREDICTED_VERSIONS}`);
+  return { behaviour: similar.behaviour, approximation: `kubelet ${version} is predicted as ${similar.version}` };
+}
+
+function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
+  const [gate] = unpredictedGates(config.version, config.featureGates);
+  if (gate !== undefined) {
+    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]?.what} not predicted`);
   }
   const policy = config.topologyManager?.policy ?? 'none';
   const scope = config.topologyManager?.scope ?? 'container';
@@ -121,7 +124,7 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
   return {
     topology,
     behaviour,
-    cpu: cpuPolicyOf(config, topology, policy),
+    cpu: cpuPolicyOf(config, topology, policy, behaviour),
     policy,
     // Under policy none the kubelet ignores the scope and admits containers one by one.
     scope: policy === 'none' ? 'container' : scope,
@@ -161,7 +164,12 @@ function topologyOf(config: KubeletConfig, policy: TopologyPolicy, { deviceHints
   );
 }
 
-function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: TopologyPolicy): StaticPolicy | undefined {
+function cpuPolicyOf(
+  config: KubeletConfig,
+  topology: CpuTopology,
+  policy: TopologyPolicy,
+  behaviour: Behaviour,
+): StaticPolicy | undefined {
   if (config.cpuManager.policy === 'none') return undefined;
   if (config.cpuManager.policy !== 'static') {
     throw new UnpredictableError(`unknown CPU manager policy ${config.cpuManager.policy}`);
@@ -170,7 +178,12 @@ function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: Topol
   const missing = config.reserved.minus(topology.cpus);
   if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
   checkHardware(options, topology, policy);
-  return createStaticPolicy(topology, options, config.reserved);
+  if (options.alignBySocket && options.distributeAcrossNuma && behaviour.distributionSockets === 'not-predicted') {
+    throw new UnpredictableError(
+      'distribute-cpus-across-numa with align-by-socket is not predicted from 1.37 on (kubernetes #139778)',
+    );
+  }
+  return createStaticPolicy(topology, options, config.reserved, behaviour);
 }
 
 /**

@@ -11,6 +11,7 @@ import {
 import { type ContainerRequest, type PodRequest, podMemory } from './pod-request.ts';
 import { type Provider, type ProviderHints, type ResourceHints, unexpected } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
+import type { Behaviour } from './versions.ts';
 
 /**
  * The static memory manager, for the admission of one pod.
@@ -18,14 +19,16 @@ import { type KubeletState, withEntry } from './state.ts';
  */
 export class MemoryManager implements Provider {
   readonly #pod: PodRequest;
+  readonly #restored: Behaviour['restoredPodMemory'];
   #memory: MemoryState;
   readonly #blocks: Map<string, readonly MemoryBlock[]>;
   /** Bytes of init containers that later containers may reuse, by mask and kind. */
   readonly #reusable = new Map<string, number>();
 
-  constructor(memory: MemoryState, pod: PodRequest) {
+  constructor(memory: MemoryState, pod: PodRequest, { restoredPodMemory }: Behaviour) {
     this.#memory = memory;
     this.#pod = pod;
+    this.#restored = restoredPodMemory;
     this.#blocks = new Map(memory.blocks.get(pod.uid));
   }
 
@@ -38,11 +41,22 @@ export class MemoryManager implements Provider {
   podHints(): ProviderHints {
     const request = podMemory(this.#pod);
     if (request.size === 0) return null;
+    const ofPod = this.#restored === 'all-containers' ? this.#sharedBlocks(request) : undefined;
+    if (ofPod) return regenerated(ofPod, request);
     for (const container of this.#pod.containers) {
       const blocks = this.#blocks.get(container.name);
       if (blocks) return regenerated(blocks, request);
     }
     return this.#hints(request);
+  }
+
+  /** One block for each type of the request, if every container of the pod has its memory, on the same NUMA nodes. */
+  #sharedBlocks(request: ReadonlyMap<string, number>): MemoryBlock[] | undefined {
+    const blocks = this.#pod.containers.flatMap(({ name }) => this.#blocks.get(name) ?? []);
+    const hasAll = this.#pod.containers.every(({ name, memory }) => memory.size === 0 || this.#blocks.has(name));
+    const [first] = blocks;
+    if (!hasAll || first === undefined || blocks.some(({ mask }) => mask !== first.mask)) return undefined;
+    return [...request].map(([type, size]) => ({ mask: first.mask, type, size }));
   }
 
   allocate(container: ContainerRequest, mask: number | null, preferred: boolean): void {

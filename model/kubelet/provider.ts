@@ -79,8 +79,15 @@ function reversed(mask: number, width: number): number {
   return result;
 }
 
-/** Why the kubelet rejects a pod at admission: the value of the pod's status.reason. */
-export type RejectionReason = 'SMTAlignmentError' | 'TopologyAffinityError' | 'UnexpectedAdmissionError';
+/**
+ * Why the kubelet rejects a pod at admission: the value of the pod's status.reason. Except `KubeletHangs`: it never
+ * answers, so there is no status.
+ */
+export type RejectionReason =
+  | 'SMTAlignmentError'
+  | 'TopologyAffinityError'
+  | 'UnexpectedAdmissionError'
+  | 'KubeletHangs';
 
 /** A rejection by the kubelet. Thrown only within the prediction. */
 export class Rejection extends Error {
@@ -113,6 +120,12 @@ export function noPhysicalCpusText(available: number, requested: number, cpusPer
 
 /** Source: pkg/kubelet/cm/topologymanager/topology_manager.go, TopologyAffinityError. */
 export const NO_LOCALITY_TEXT = 'Resources cannot be allocated with Topology locality';
+
+/** Source: kubernetes #140730. */
+export const HANG_TEXT =
+  'the kubelet would hang for ever and start no further pod (kubernetes #140730, fixed in 1.38): full-pcpus-only and ' +
+  'distribute-cpus-across-numa while parts of cores are free; reserve all threads of a core (reservedSystemCPUs), or ' +
+  'switch one of the two options off';
 
 /** Any other error, with the kubelet's message. Source: pkg/kubelet/cm/admission/errors.go. */
 export function unexpected(cause: string): Rejection {

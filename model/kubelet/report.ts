@@ -45,10 +45,15 @@ const MAX_REASON_CHARACTERS = 120;
 
 /**
  * The model of the kubelet of a report, or why it cannot be predicted.
+ * @param nearest whether a version that is not predicted counts as the nearest one that is
  * @throws HostError if the report's topology contradicts itself
  * @throws ParseError if a list is not a CPU list
  */
-export function kubeletOfReport(report: HostReport, host = createHost(report)): Kubelet | Unpredictable {
+export function kubeletOfReport(
+  report: HostReport,
+  host = createHost(report),
+  nearest = false,
+): Kubelet | Unpredictable {
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
   // An agent that could read the kubelet's configuration reports a policy, even if it is `none`.
   if (!report.topologyManager) {
@@ -59,6 +64,7 @@ export function kubeletOfReport(report: HostReport, host = createHost(report)): 
   return createKubelet({
     ...report,
     version: report.kubeletVersion,
+    nearest,
     host,
     reserved: CpuSet.parse(report.reserved),
     deviceCells: cellsOfDevices(report),

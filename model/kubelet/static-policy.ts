@@ -1,10 +1,11 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import type { Sorting } from './accumulator.ts';
+import { Accumulator, type Sorting } from './accumulator.ts';
 import type { CpuOptions } from './options.ts';
-import { misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
+import { bitCount, HANG_TEXT, misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
 import type { CpuAssignments } from './state.ts';
-import { TakeError, takeDistributed, takePacked } from './take.ts';
+import { HangError, TakeError, takeDistributed, takePacked } from './take.ts';
 import { type CpuTopology, withSiblings } from './topology.ts';
+import { type Behaviour, OLDEST_BEHAVIOUR } from './versions.ts';
 
 /** The static CPU manager of one node; does not change while the kubelet runs. */
 export interface StaticPolicy {
@@ -13,11 +14,17 @@ export interface StaticPolicy {
   readonly reserved: CpuSet;
   /** The reserved CPUs and their siblings. */
   readonly reservedCores: CpuSet;
+  readonly behaviour: Behaviour;
 }
 
 /** Creates the static CPU manager of one node and derives the cores of the reserved CPUs. */
-export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, reserved: CpuSet): StaticPolicy {
-  return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved) });
+export function createStaticPolicy(
+  topology: CpuTopology,
+  options: CpuOptions,
+  reserved: CpuSet,
+  behaviour = OLDEST_BEHAVIOUR,
+): StaticPolicy {
+  return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved), behaviour });
 }
 
 /** The shared pool of a kubelet without assignments. */
@@ -50,7 +57,7 @@ export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: num
  * Takes CPUs for a container: first CPUs under the NUMA mask, then any CPUs.
  * @param mask NUMA nodes as bits; null for any
  * @param reusable CPUs of the pod's init containers
- * @throws Rejection if there are too few CPUs
+ * @throws Rejection if there are too few CPUs, or if the kubelet would never end
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, allocateCPUs.
  */
 export function allocateCpus(
@@ -60,17 +67,20 @@ export function allocateCpus(
   mask: number | null,
   reusable: CpuSet = CpuSet.EMPTY,
 ): CpuSet {
-  const { topology, options } = policy;
+  const { topology, options, behaviour } = policy;
   const allocatable = availableCpus(policy, pool).union(reusable);
   try {
     let aligned = CpuSet.EMPTY;
     if (mask !== null) {
       const local = allocatable.intersect(cpusUnder(policy, mask));
-      aligned = takeByTopology(topology, options, local, Math.min(local.size, count));
+      const version = { behaviour, hinted: bitCount(mask) };
+      aligned = takeByTopology(topology, options, local, Math.min(local.size, count), version);
     }
-    return aligned.union(takeByTopology(topology, options, allocatable.minus(aligned), count - aligned.size));
+    const rest = allocatable.minus(aligned);
+    return aligned.union(takeByTopology(topology, options, rest, count - aligned.size, { behaviour }));
   } catch (error) {
     if (error instanceof TakeError) throw unexpected(error.message);
+    if (error instanceof HangError) throw new Rejection('KubeletHangs', HANG_TEXT);
     throw error;
   }
 }
@@ -95,17 +105,39 @@ export function releaseCpus(pool: CpuSet, released: CpuSet, siblings: Iterable<C
 }
 
 /**
- * Takes CPUs as the static policy does with the given options.
- * @throws TakeError with the kubelet's message
+ * Takes CPUs as the static policy does with its options.
+ * @param version the kubelet's behaviour, and the number of NUMA nodes in the topology manager's hint
+ * @throws TakeError with the kubelet's message; HangError
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, takeByTopology.
  */
-export function takeByTopology(topology: CpuTopology, options: CpuOptions, available: CpuSet, count: number): CpuSet {
-  const sorting: Sorting = options.distributeAcrossCores ? 'spread' : 'packed';
+export function takeByTopology(
+  topology: CpuTopology,
+  options: CpuOptions,
+  available: CpuSet,
+  count: number,
+  { behaviour = OLDEST_BEHAVIOUR, hinted = 0 }: { behaviour?: Behaviour; hinted?: number } = {},
+): CpuSet {
+  const sorting = sortingOf(options, behaviour);
   if (!options.distributeAcrossNuma) {
-    return takePacked(topology, available, count, sorting, options.preferAlignByUncore);
+    const stays = options.alignBySocket && options.distributeAcrossCores && behaviour.spreadSockets === 'one-with-room';
+    const usable = stays ? socketWithRoom(topology, available, count) : available;
+    return takePacked(topology, usable, count, sorting, options.preferAlignByUncore);
   }
   const groupSize = options.fullPcpusOnly ? topology.cpusPerCore : 1;
-  return takeDistributed(topology, available, count, groupSize, sorting);
+  const minCells = behaviour.hintedNodes === 'minimum' ? hinted : 0;
+  return takeDistributed(topology, available, count, groupSize, sorting, { remainder: behaviour.remainder, minCells });
+}
+
+function sortingOf({ distributeAcrossCores }: CpuOptions, behaviour: Behaviour): Sorting {
+  if (!distributeAcrossCores) return 'packed';
+  return behaviour.spread === 'by-core' ? 'spread-by-core' : 'spread';
+}
+
+/** The available CPUs of the first socket that has enough; all if none has. */
+function socketWithRoom(topology: CpuTopology, available: CpuSet, count: number): CpuSet {
+  const accumulator = new Accumulator(topology, available, count, 'packed');
+  const sockets = accumulator.sortedSockets().map((socket) => topology.sockets.sets[socket]!.intersect(available));
+  return sockets.find(({ size }) => size >= count) ?? available;
 }
 
 /** The shared pool with which a starting kubelet continues, or the error with which it refuses to start. */

@@ -5,6 +5,9 @@ import { type CpuTopology, flagsOf } from './topology.ts';
 /** Taking CPUs failed; the message is the kubelet's own. */
 export class TakeError extends Error {}
 
+/** The kubelet would never end the allocation, and admit no further pod until it is restarted. */
+export class HangError extends Error {}
+
 /**
  * Takes CPUs by topology, best fit first: whole NUMA nodes and sockets, whole caches if preferred, whole cores, then
  * threads.
@@ -65,7 +68,15 @@ interface Spread {
   readonly rest: readonly number[];
 }
 
-interface Request {
+/** How a version of the kubelet distributes. */
+interface Distribution {
+  /** Whether the room for the remainder is counted in CPUs or in whole groups. */
+  readonly remainder: 'cpus' | 'groups';
+  /** Smallest number of NUMA nodes, where the free ones allow it. */
+  readonly minCells: number;
+}
+
+interface Request extends Distribution {
   readonly count: number;
   readonly groupSize: number;
   /** Number of free CPUs by cell, for every cell that has one, in the accumulator's order. */
@@ -75,7 +86,7 @@ interface Request {
 /**
  * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups of `groupSize`. If none can, it takes
  * them packed.
- * @throws TakeError if there are fewer CPUs than requested
+ * @throws TakeError if there are fewer CPUs than requested; HangError
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMADistributed (KEP-2902).
  */
 export function takeDistributed(
@@ -84,6 +95,7 @@ export function takeDistributed(
   count: number,
   groupSize: number,
   sorting: Sorting,
+  distribution: Distribution = { remainder: 'cpus', minCells: 0 },
 ): CpuSet {
   if (count % groupSize !== 0) return takePacked(topology, available, count, sorting, false);
   if (count < 1) return CpuSet.EMPTY;
@@ -92,7 +104,7 @@ export function takeDistributed(
 
   const { cells } = topology;
   const free = new Map(acc.sortedCells().map((cell) => [cell, acc.freeCount(cells, cell)]));
-  const request = { count, groupSize, free };
+  const request = { ...distribution, count, groupSize, free };
   const [fewest, most] = cellRange(topology, request);
   for (let size = fewest; size <= most; size++) {
     const spread = bestSpread(request, size);
@@ -102,11 +114,13 @@ export function takeDistributed(
 }
 
 /** The smallest and largest number of NUMA nodes to try. */
-function cellRange(topology: CpuTopology, { count, groupSize, free }: Request): [number, number] {
+function cellRange(topology: CpuTopology, { count, groupSize, free, minCells }: Request): [number, number] {
   const groups = Math.floor((topology.ids.length - 1) / groupSize) + 1;
   const groupsPerCell = Math.floor((groups - 1) / topology.cells.ids.length) + 1;
   const groupsNeeded = Math.floor((count - 1) / groupSize) + 1;
-  return [Math.floor((groupsNeeded - 1) / groupsPerCell) + 1, Math.min(groupsNeeded, free.size)];
+  const fewest = Math.floor((groupsNeeded - 1) / groupsPerCell) + 1;
+  const most = Math.min(groupsNeeded, free.size);
+  return [minCells > most ? fewest : Math.max(fewest, minCells), most];
 }
 
 function share(count: number, cells: number, groupSize: number): number {
@@ -124,7 +138,8 @@ function bestSpread(request: Request, size: number): Spread | undefined {
   return best;
 }
 
-function spreadOver({ count, groupSize, free }: Request, combination: readonly number[]): Spread | undefined {
+function spreadOver(request: Request, combination: readonly number[]): Spread | undefined {
+  const { count, groupSize, free } = request;
   const frees = combination.map((cell) => free.get(cell) ?? 0);
   const groups = frees.reduce((sum, cpus) => sum + Math.floor(cpus / groupSize), 0);
   const each = share(count, combination.length, groupSize);
@@ -139,22 +154,26 @@ function spreadOver({ count, groupSize, free }: Request, combination: readonly n
   let best: Spread | undefined;
   for (let size = candidates.length; size >= 1; size--) {
     for (const rest of combinations(candidates, size)) {
-      const balance = balanceWith(after, rest, remainder, groupSize);
+      const balance = balanceWith(after, rest, remainder, request);
       if (balance !== undefined && (!best || balance < best.balance)) best = { balance, combination, rest };
     }
   }
   return best;
 }
 
-/** The balance score after the remainder is distributed in groups, in turn, to the cells of `rest`. */
+/**
+ * The balance score after the remainder is distributed in groups, in turn, to the cells of `rest`; undefined if it has no
+ * room there.
+ */
 function balanceWith(
   after: ReadonlyMap<number, number>,
   rest: readonly number[],
   remainder: number,
-  groupSize: number,
+  { groupSize, remainder: unit }: Request,
 ): number | undefined {
   const left = new Map(after);
-  const room = rest.reduce((sum, cell) => sum + (left.get(cell) ?? 0), 0);
+  const roomOf = (cpus: number) => (unit === 'groups' ? cpus - (cpus % groupSize) : cpus);
+  const room = rest.reduce((sum, cell) => sum + roomOf(left.get(cell) ?? 0), 0);
   if (room < remainder) return undefined;
   let open = remainder;
   while (open > 0) {
@@ -165,8 +184,8 @@ function balanceWith(
       left.set(cell, cpus - groupSize);
       open -= groupSize;
     }
-    // No cell has room for another whole group. The kubelet would loop forever here.
-    if (open === before) return undefined;
+    // No cell has room for another whole group.
+    if (open === before) throw new HangError();
   }
   return standardDeviation([...left.values()]);
 }
@@ -193,7 +212,8 @@ function takeSpread(
       takeFrom(cell, groupSize);
       remainder -= groupSize;
     }
-    if (remainder === before) break;
+    // Cores of different sizes: more was taken than requested.
+    if (remainder === before) throw new HangError();
   }
   if (acc.needed > 0) {
     throw new TakeError(`accounting error, not enough CPUs allocated, remaining: ${acc.needed}`);

@@ -110,14 +110,15 @@ export interface NotReported {
 
 /**
  * Prepares a node from its report.
+ * @param nearest whether a kubelet version that is not predicted counts as the nearest one that is
  * @throws HostError if the report contradicts itself
  * @throws ParseError if a list is not a CPU list
  */
-export function preparedHost(report: HostReport): PlacementHost {
+export function preparedHost(report: HostReport, nearest = false): PlacementHost {
   const host = createHost(report);
   const reserved = CpuSet.parse(report.reserved);
   assertOnline(host, reserved, 'reserved CPUs');
-  const kubelet = kubeletOfReport(report, host);
+  const kubelet = kubeletOfReport(report, host, nearest);
   return Object.freeze({
     host,
     kubelet,

@@ -16,6 +16,8 @@ const TEXTS = {
   'uneven-cores': 'node has cores of different sizes',
   /** The kubelet would give out a thread of that core, or a reserved CPU. */
   'split-reservation': 'reserved CPUs of the node split a core',
+  /** Its allocation would never end, and the kubelet would start no further pod. */
+  'hangs-kubelet': 'the request would hang the kubelet',
   'polled-cpus': 'free CPUs are polled by the virtual switch',
   /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
   'no-common-node': 'no NUMA node fits all resources',

@@ -22,6 +22,7 @@ export function refusedByKubelet(
   const threads = node.host.threadsPerCore;
   const wanted = podCpus(needs.request);
   const text = (what: string) => `${what}; the kubelet would answer: ${rejected.message}`;
+  if (rejected.reason === 'KubeletHangs') return refusal('hangs-kubelet', rejected.message, { resource: 'cores' });
   if (rejected.reason === 'SMTAlignmentError') {
     const odd = needs.request.containers.find(({ cpus }) => cpus % threads !== 0);
     if (odd) {

@@ -13,7 +13,7 @@ import {
 } from './needs.ts';
 import { unfitForNetworks } from './networks.ts';
 import { exclusiveCpus, placeOnFit } from './place.ts';
-import { type Refusal, type RefusalReason, unfitForWholeCores } from './refusal.ts';
+import { type Refusal, type RefusalReason, refusal, unfitForWholeCores } from './refusal.ts';
 
 /** Why a node is refused; a metric label. */
 export type RefusalKind =
@@ -63,9 +63,9 @@ export const DPU_REFUSAL = 'DPU not ready';
 
 /**
  * How to treat nodes that cannot be predicted: refuse them, or pass them with the lowest score if they have enough CPUs
- * by count.
+ * by count. `nearest` does so only where another reason than the kubelet's version prevents the prediction.
  */
-export type UnpredictablePolicy = 'refuse' | 'count-check';
+export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 
 export const LOWEST = 0;
 const HIGHEST = 10;
@@ -115,13 +115,18 @@ export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: re
     if (!verdict.fits || 'unpredictable' in host.kubelet) return verdict;
     return { ...verdict, warnings: [`not predicted: ${placement.reason}`] };
   }
-  if (placement.outcome === 'refused') return refusedFor(placement.refusal);
+  const approximation = 'unpredictable' in host.kubelet ? undefined : host.kubelet.approximation;
+  if (placement.outcome === 'refused') {
+    const refused = refusedFor(placement.refusal);
+    return approximation === undefined ? refused : { ...refused, detail: `${refused.detail} (${approximation})` };
+  }
+  const warnings = approximation === undefined ? placement.warnings : [approximation, ...placement.warnings];
   return {
     fits: true,
     score: 1 + Math.round(placement.score * (HIGHEST - 1)),
     cpus: exclusiveCpus(placement.containers),
     cells: placement.cells,
-    warnings: few(placement.warnings, MAX_WARNINGS, MAX_WARNING_CHARACTERS),
+    warnings: few(warnings, MAX_WARNINGS, MAX_WARNING_CHARACTERS),
   };
 }
 
@@ -154,12 +159,20 @@ export function unfitShape(
   if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
   const { fullPcpusOnly } = kubelet.cpu.options;
   const split = keepsWholeCores(needs, host) || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
-  if (split) return refusedFor(split);
+  if (split) return hangs(needs, host) ?? refusedFor(split);
   const { cpusPerCore } = kubelet.topology;
   const odd = fullPcpusOnly && needs.request.containers.find(({ cpus }) => cpus % cpusPerCore !== 0);
   if (!odd) return undefined;
   const text = misalignedText(odd.cpus, cpusPerCore);
   return refuse('misaligned', text, `container ${odd.name}: ${text}`);
+}
+
+/** Whether the kubelet would hang even without other pods, which is worse than the split core that causes it. */
+function hangs({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): Refused | undefined {
+  if ('unpredictable' in kubelet || !state) return undefined;
+  const admission = kubelet.admit(state, request);
+  if (admission.admitted || admission.reason !== 'KubeletHangs') return undefined;
+  return refusedFor(refusal('hangs-kubelet', admission.message));
 }
 
 /** The verdict for a predicted refusal by the kubelet. `missing` is in the unit of the resource. */

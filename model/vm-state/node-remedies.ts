@@ -106,6 +106,12 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'not-ready': (node) => remedy('bring-node-back', `bring ${node} back`, describe(node)),
   'split-reservation': (node) =>
     remedy('reserve-cpus', `reserve whole cores (reservedSystemCPUs) on ${node}`, top(node)),
+  'hangs-kubelet': (node) =>
+    remedy(
+      'reserve-cpus',
+      `reserve whole cores (reservedSystemCPUs) on ${node}, or switch distribute-cpus-across-numa off`,
+      plumbline('doctor', 'kubelet'),
+    ),
   'offline-threads': (node, { detail }) =>
     remedy(
       'bring-cpus-online',

@@ -16,10 +16,11 @@ export const MAX_ENTRIES = 2048;
 const MAX_PLACE_CHARACTERS = 120;
 
 /**
- * Version 2, and the addition of version 3: CPUs held by a pod as a whole. The checksum covers a dump of the kubelet's
- * own structs and cannot be verified from outside, so the check is that the file is complete JSON with these fields.
+ * Version 2, and the addition of version 3: CPUs held by a pod as a whole. Version 4 has the same as JSON in the text
+ * `data`. The checksum covers a dump of the kubelet's own structs and cannot be verified from outside, so the check is
+ * that the file is complete JSON with these fields.
  */
-const checkpoint = z.object({
+const content = z.object({
   policyName: z.string().min(1),
   defaultCpuSet: z.string(),
   entries: z.record(z.string(), z.unknown()).nullish(),
@@ -47,12 +48,7 @@ export class CheckpointError extends PlumblineError {
  * @throws CheckpointError
  */
 export function parseCheckpoint(text: string) {
-  const result = checkpoint.safeParse(parseJson(text));
-  if (!result.success) {
-    const issue = result.error.issues[0];
-    throw new CheckpointError(`unknown format at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
-  }
-  const { policyName, defaultCpuSet, entries, podEntries } = result.data;
+  const { policyName, defaultCpuSet, entries, podEntries } = contentOf(parseJson(text));
   // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.
   const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
   if (written.length > MAX_ENTRIES) {
@@ -70,6 +66,36 @@ export function parseCheckpoint(text: string) {
     /** The union of the entries. */
     owned: unionOf(held.map(({ cpus }) => cpus)),
   };
+}
+
+/** The fields of the file, or of its text `data`, which then replaces them. */
+function contentOf(file: unknown) {
+  const data = isObject(file) ? file['data'] : undefined;
+  const isEmbedded = typeof data === 'string' && data !== '';
+  const fields = isEmbedded ? parseJson(data) : file;
+  const place = isEmbedded ? 'data.' : '';
+  for (const at of isEmbedded ? [file, fields] : [file]) if (isObject(at)) checkFields(at, at === file ? '' : place);
+  const result = content.safeParse(fields);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const path = `${place}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
+  throw new CheckpointError(`unknown format at ${shown(path || 'the top')}: ${issue?.message}`);
+}
+
+/** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */
+const FIELDS: readonly string[] = [...Object.keys(content.shape), 'data', 'baselines'];
+
+/**
+ * Refuses a file of a version that is not known: a structure in another field may contain owners, without which their
+ * CPUs would look free.
+ */
+function checkFields(fields: Readonly<Record<string, unknown>>, place: string): void {
+  for (const [name, value] of Object.entries(fields)) {
+    const isStructure =
+      typeof value === 'object' ? value !== null : typeof value === 'string' && /^\s*[[{]/.test(value);
+    if (FIELDS.includes(name) || !isStructure) continue;
+    throw new CheckpointError(`unknown format at ${shown(place + name)}: a field of a later version of the kubelet`);
+  }
 }
 
 function parseJson(text: string): unknown {

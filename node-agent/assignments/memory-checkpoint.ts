@@ -40,8 +40,7 @@ const checkpoint = z.object({
     }),
   ),
   entries: z.record(z.string(), z.record(z.string(), z.array(block))).nullish(),
-  // Only under pod-level managers, which are not predicted.
-  podEntries: z.record(z.string(), z.never()).nullish(),
+  podEntries: z.record(z.string(), z.unknown()).nullish(),
 });
 
 type Checkpoint = z.infer<typeof checkpoint>;
@@ -92,6 +91,9 @@ function parse(text: string): Checkpoint {
     throw new MemoryCheckpointError(`torn: its ${text.length} characters are not complete JSON`);
   }
   const { data, error } = checkpoint.safeParse(json);
+  if (Object.keys(data?.podEntries ?? {}).length > 0) {
+    throw new MemoryCheckpointError('podEntries: memory of pods as a whole (pod-level managers) is not predicted');
+  }
   if (data !== undefined) return data;
   const { path, message } = error.issues[0]!;
   throw new MemoryCheckpointError(`unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${message}`);

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';
-import { UNPREDICTED_GATES } from '../../model/kubelet/kubelet.ts';
+import { UNPREDICTED_GATES } from '../../model/kubelet/versions.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 /** Characters of a name, a value or a quantity; limits of NUMA nodes, resources and options of a kubelet. */

@@ -36,7 +36,7 @@ export interface NodeView extends NodeFacts {
 
 /** The state of the cluster in this process, from watches and filter calls. No I/O. */
 export class ClusterState {
-  readonly fleet = new Fleet();
+  readonly fleet: Fleet;
   readonly reservations: Reservations<PodNeeds>;
   readonly hostRefusals = new RefusedStartsByNode();
   readonly lostPlaces: LostPlaces;
@@ -47,7 +47,9 @@ export class ClusterState {
   readonly #listeners: StateListeners;
   readonly #log: Logger;
 
-  constructor(listeners: StateListeners, log: Logger) {
+  /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
+  constructor(listeners: StateListeners, log: Logger, nearest = false) {
+    this.fleet = new Fleet(nearest);
     this.#listeners = listeners;
     this.#log = log;
     this.reservations = new Reservations({

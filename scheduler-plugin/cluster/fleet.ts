@@ -95,8 +95,13 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 /** Every node that is known from the API server, a report, a flag or a reservation, by its name. */
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
-  readonly #shapes = createNodeShapes();
+  readonly #shapes: ReturnType<typeof createNodeShapes>;
   readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
+
+  /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
+  constructor(nearest = false) {
+    this.#shapes = createNodeShapes(nearest);
+  }
 
   get size(): number {
     return this.#nodes.size;
@@ -194,7 +199,7 @@ export interface NodeShape {
   readonly empty: PlacementHost;
 }
 
-export function createNodeShapes() {
+export function createNodeShapes(nearest = false) {
   const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
   let lastId = 0;
   return {
@@ -207,7 +212,7 @@ export function createNodeShapes() {
       const key = JSON.stringify(withoutPods);
       let known = shapes.get(key);
       if (known === undefined) {
-        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods) }, users: 0 };
+        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods, nearest) }, users: 0 };
         shapes.set(key, known);
       }
       known.users++;

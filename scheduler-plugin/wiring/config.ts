@@ -16,7 +16,7 @@ const schema = z.object({
   probeHost: z.string().default('0.0.0.0'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
   kubeconfig: z.string().optional(),
-  unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
+  unpredictable: z.enum(['refuse', 'count-check', 'nearest']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),
   dpuExempt: z
@@ -59,7 +59,7 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     ...API_SERVER_FLAGS,
     unpredictable: {
       flag: '--unpredictable <policy>',
-      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, where a rejected VM is worse than a VM that waits, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',
+      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, where a rejected VM is worse than a VM that waits, count-check with the lowest score, or nearest, which predicts an unknown version by the nearest known one and else counts. A VM with a CPU mask needs a node that reports',
     },
     dpuUnknown: {
       flag: '--dpu-unknown <policy>',

@@ -62,6 +62,7 @@ export function createDecider(options: DeciderOptions) {
       quarantined: (node, fault) => quarantine.changed(node, fault),
     },
     log,
+    config.unpredictable === 'nearest',
   );
   const dpuHealth = createDpuHealth({
     client,
@@ -83,7 +84,6 @@ export function createDecider(options: DeciderOptions) {
     log,
     now,
   });
-  const dpuLeaseChanged = dpuHealth.changed;
   const { fleet, faults } = state;
   const exclusions = new NodeExclusions({ fleet, onEnd: (node) => recheck.improved(node), log, now });
   const quarantine = createQuarantine({ faults, events, active, metrics });
@@ -91,7 +91,7 @@ export function createDecider(options: DeciderOptions) {
   const { pinningReported } = masks;
   const agentsSilent = (count: number) => metrics.silentAgents.set(count);
   const { seen: podSeen } = createLauncherEvents({ events, active });
-  const fed = { dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, podSeen, pinningReported };
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged: dpuHealth.changed, agentsSilent, podSeen, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
   const { nodes } = cluster;
   const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });

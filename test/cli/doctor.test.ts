@@ -214,6 +214,10 @@ interface Case {
   readonly severity?: 'error' | 'warning';
 }
 
+const DISTRIBUTED = {
+  policy: 'static',
+  options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
+};
 const report = (more: Partial<NodeTopologyStatus>) => ({ topologies: { value: [topology('worker-1', more)] } });
 const mutating = (webhook: object, ...others: ReturnType<typeof configuration>[]) => ({
   mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }, ROUTE), ...others] },
@@ -645,6 +649,20 @@ const CASES: readonly Case[] = [
     check: checkKubelets,
     facts: report({ reserved: '0' }),
     what: /split a core/,
+    severity: 'warning',
+  },
+  {
+    title: 'options and a split core with which a kubelet can hang',
+    check: checkKubelets,
+    facts: report({ reserved: '0', cpuManager: DISTRIBUTED }),
+    what: /^full-pcpus-only and distribute-cpus-across-numa with reserved CPUs that split a core on 1 node: worker-1/,
+    severity: 'error',
+  },
+  {
+    title: 'the same options with a kubelet that does not hang',
+    check: checkKubelets,
+    facts: report({ reserved: '0', cpuManager: DISTRIBUTED, kubeletVersion: 'v1.38.0' }),
+    what: /^reserved CPUs split a core/,
     severity: 'warning',
   },
   {

@@ -47,6 +47,7 @@ describe('settings of the daemons', () => {
 
   it('include the policies of the extender', () => {
     assert.equal(parseSchedulerPluginConfig([]).unpredictable, 'count-check');
+    assert.equal(parseSchedulerPluginConfig(['--unpredictable', 'nearest']).unpredictable, 'nearest');
     assert.throws(() => parseSchedulerPluginConfig(['--unpredictable', 'hope']), /--unpredictable hope/);
   });
 });

@@ -1,4 +1,5 @@
 import { splitCore, unevenCore } from '../../../model/host.ts';
+import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { cpusAre } from '../../../model/placement/refusal.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
@@ -17,6 +18,16 @@ interface Rule {
   readonly severity: 'error' | 'warning';
   readonly why: string;
   readonly todo: string;
+}
+
+const splitsCore = ({ host: { host, reserved } }: ReportedHost) => splitCore(host, reserved) !== undefined;
+
+/** Whether some number of CPUs makes the kubelet hang. */
+function mayHang(node: ReportedHost): boolean {
+  const { host, status } = node;
+  const distributes = status.cpuManager.options?.['distribute-cpus-across-numa'] === 'true';
+  const isOld = behaviourOf(status.kubeletVersion ?? '')?.remainder === 'cpus';
+  return isOld && distributes && host.wholeCoresOnly && splitsCore(node);
 }
 
 /** Kubelet options and versions that do not work with dedicated CPUs. */
@@ -75,10 +86,19 @@ const RULES: readonly Rule[] = [
     todo: 'use other nodes for VMs with whole cores',
   },
   {
-    applies: ({ host }) => (splitCore(host.host, host.reserved) ? 'reserved CPUs split a core' : undefined),
+    applies: (node) => (splitsCore(node) && !mayHang(node) ? 'reserved CPUs split a core' : undefined),
     severity: 'warning',
     why: 'the other threads of these cores are in no whole core; where the kubelet distributes CPUs or cores differ, it gives them out singly, and the extender refuses such placements',
     todo: 'reserve all threads of a core (reservedSystemCPUs)',
+  },
+  {
+    applies: (node) =>
+      mayHang(node)
+        ? 'full-pcpus-only and distribute-cpus-across-numa with reserved CPUs that split a core'
+        : undefined,
+    severity: 'error',
+    why: 'a pod with exclusive CPUs can make this kubelet hang for ever, so that it starts no further pod (kubernetes #140730, fixed in 1.38); the extender refuses VMs there, other schedulers do not',
+    todo: 'reserve all threads of a core (reservedSystemCPUs), or switch one of the two options off',
   },
   {
     applies: ({ host: { polled, reserved } }) =>

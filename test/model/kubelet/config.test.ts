@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
-import { behaviourOf, readCpuOptions } from '../../../model/kubelet/options.ts';
+import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { simpleHost } from './fixture.ts';
 
 const MANY = { 'max-allowable-numa-nodes': '64' };
@@ -19,8 +19,14 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
     cpuManager: { policy: 'static', options },
   });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
-    ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.36$/],
-    ['a future version', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
+    ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.38-alpha$/],
+    ['a future version', { version: 'v1.39.0' }, /v1\.39\.0 is not predicted/],
+    ['no version, even as the nearest', { version: 'unknown', nearest: true }, /kubelet unknown is not predicted/],
+    [
+      'distribution with align-by-socket in 1.37',
+      { ...cpu({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }), version: 'v1.37.0' },
+      /^distribute-cpus-across-numa with align-by-socket is not predicted from 1\.37 on/,
+    ],
     ['a missing version', { version: 'unknown' }, /kubelet unknown is not predicted/],
     [
       'resizes of exclusive CPUs',
@@ -194,6 +200,7 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
       { featureGates: { PodLevelResourceManagers: false, Another: true } },
       { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.33.0' },
       { version: 'v1.33.0' },
+      cpu({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }),
     ];
     for (const config of fine) {
       const kubelet = createKubelet({ ...base, ...config });
@@ -208,22 +215,4 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
   it('predicts nine NUMA nodes without a topology policy', () => {
     assert.ok(!('unpredictable' in createKubelet({ ...base, host: simpleHost(9, 2) })));
   });
-});
-
-describe('model/kubelet: behaviour by version', () => {
-  const cases: readonly [string, string | undefined][] = [
-    ['v1.36.2', 'device-nodes'],
-    ['1.36.0-rc.1+abc', 'device-nodes'],
-    ['v1.35.4', 'all-nodes'],
-    ['v1.34.0-eks-1', 'all-nodes'],
-    ['v1.33.1', 'all-nodes'],
-    ['v1.32.13', undefined],
-    ['v1.360.0', undefined],
-    ['v2.36.0', undefined],
-    ['', undefined],
-  ];
-  for (const [version, deviceHints] of cases) {
-    it(`${version || 'no version'}: ${deviceHints ?? 'not predicted'}`, () =>
-      assert.equal(behaviourOf(version)?.deviceHints, deviceHints));
-  }
 });

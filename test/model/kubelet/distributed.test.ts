@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
-import { TakeError, takeDistributed } from '../../../model/kubelet/take.ts';
+import { HangError, TakeError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
@@ -54,6 +54,66 @@ describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
     // The first node could hold all ten.
     assert.deepEqual([of(12, 9), of(12, 10)], ['0-8', '0-4,12-16']);
   });
+
+  /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */
+  function partlyReserved(cells: number, cpusOfCell: number, threads: number, reserved: readonly number[]) {
+    const host = simpleHost(cells, cpusOfCell, threads);
+    const cpus = Array.from({ length: cells }, (_, cell) => reserved.map((cpu) => cell * cpusOfCell + cpu)).flat();
+    return { topology: topologyOfHost(host), free: host.online.minus(CpuSet.of(cpus)) };
+  }
+
+  const hangs: readonly [
+    what: string,
+    cells: number,
+    cpus: number,
+    threads: number,
+    reserved: number[],
+    hangs: number[],
+  ][] = [
+    ['half of a core', 4, 8, 2, [0], [22]],
+    ['a whole core', 4, 8, 2, [0, 1], []],
+    ['half of a core, two NUMA nodes', 2, 8, 2, [0], []],
+    ['half of a core, three NUMA nodes', 3, 8, 2, [0], []],
+    ['a thread of SMT4', 4, 16, 4, [0], [44]],
+    ['two threads of SMT4', 4, 16, 4, [0, 1], [44]],
+    ['three threads of two cores, SMT4', 4, 16, 4, [0, 1, 2, 4, 5, 6], [28]],
+    ['all threads of a core, SMT4', 4, 16, 4, [0, 1, 2, 3], []],
+    ['a thread of SMT8', 4, 32, 8, [0], [88]],
+    ['half of a core, SMT8', 4, 32, 8, [0, 1, 2, 3], [88]],
+    ['five threads of two cores, SMT8', 4, 32, 8, [0, 1, 2, 3, 4, 8, 9, 10, 11, 12], [56]],
+  ];
+  for (const [what, cells, cpusOfCell, threads, reserved, expected] of hangs) {
+    it(`with ${what} reserved: ${expected.length > 0 ? `${expected} CPUs hang a kubelet before 1.38` : 'no number hangs'}`, () => {
+      const { topology, free } = partlyReserved(cells, cpusOfCell, threads, reserved);
+      const counts = Array.from({ length: Math.floor(free.size / threads) }, (_, i) => (i + 1) * threads);
+      const hanging = counts.filter((count) => {
+        const take = (remainder: 'cpus' | 'groups') =>
+          takeDistributed(topology, free, count, threads, 'packed', { remainder, minCells: 0 });
+        assert.equal(take('groups').size, count, `${count} CPUs from 1.38 on`);
+        try {
+          return take('cpus').size !== count;
+        } catch (error) {
+          if (error instanceof HangError) return true;
+          throw error;
+        }
+      });
+      assert.deepEqual(hanging, expected);
+    });
+  }
+
+  const hinted: readonly [what: string, minCells: number, expected: string][] = [
+    ['without a hint: as few as possible', 0, '0-5'],
+    ['a hint of two NUMA nodes', 2, '0-2,8-10'],
+    ['a hint of all NUMA nodes', 3, '0-1,8-9,16-17'],
+    ['a hint of more NUMA nodes than are free: as few as possible', 4, '0-5'],
+  ];
+  for (const [what, minCells, expected] of hinted) {
+    it(`use the NUMA nodes of the hint from 1.38 on: ${what}`, () => {
+      const topology = topologyOfHost(simpleHost(3, 8));
+      const cpus = takeDistributed(topology, topology.cpus, 6, 1, 'packed', { remainder: 'groups', minCells });
+      assert.equal(`${cpus}`, expected);
+    });
+  }
 
   it('are refused if too few are free', () => assert.throws(() => taken(2, '0-3', 5), TakeError));
 });

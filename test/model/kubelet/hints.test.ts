@@ -5,9 +5,10 @@ import { createHost } from '../../../model/host.ts';
 import { cpuHints } from '../../../model/kubelet/cpu-manager.ts';
 import { type DevicePool, deviceHints, handOutOrder, indexPool } from '../../../model/kubelet/devices.ts';
 import { bestHint } from '../../../model/kubelet/memory-state.ts';
-import { behaviourOf, NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
+import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
 import { bitCount, type Hint, isNarrower, subMasks } from '../../../model/kubelet/provider.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
+import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
 const text = (hints: readonly Hint[] | null) =>

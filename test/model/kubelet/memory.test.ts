@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { MemoryManager } from '../../../model/kubelet/memory-manager.ts';
 import type { CellMemory } from '../../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const GI = 2 ** 30;
@@ -27,6 +29,30 @@ describe('model/kubelet: the static memory manager', () => {
     assert.deepEqual(answer.hint, [1]);
     assert.equal(`${answer.containers[0]?.cpus}`, '8-9');
   });
+
+  const restored: readonly [what: string, version: string, containers: number, hint: 'node 1' | 'none'][] = [
+    ['of two containers before 1.38: no preference', 'v1.37.0', 2, 'none'],
+    ['of two containers from 1.38 on: where it is', 'v1.38.0-alpha.1', 2, 'node 1'],
+    ['of one container: where it is', 'v1.37.0', 1, 'node 1'],
+  ];
+  for (const [what, version, count, expected] of restored) {
+    it(`the memory of a pod after a restart, ${what}`, () => {
+      const limits = { memory: '1Gi', 'hugepages-1Gi': '2Gi' };
+      const containers = ['a', 'b'].slice(0, count).map((name) => container(name, 2, limits));
+      const onOne = podRequestOf(pod('p', containers));
+      const cells = CELLS.map((cell) => ({ ...cell, hugePages: { 'hugepages-1Gi': cell.id * 4 * GI } }));
+      const topologyManager = { policy: 'single-numa-node', scope: 'pod' };
+      const rules = predictable(simpleHost(2, 8), {
+        topologyManager,
+        memoryManager: { policy: 'Static', cells },
+      });
+      const admission = rules.admit(rules.initialState(), onOne);
+      assert.ok(admission.admitted && admission.state.memory);
+      const hints = new MemoryManager(admission.state.memory, onOne, behaviourOf(version)!).podHints();
+      const masks = [...(hints?.values() ?? [])].flatMap((list) => (list ?? []).map(({ mask }) => mask));
+      assert.deepEqual([...new Set(masks)], expected === 'node 1' ? [0b10] : []);
+    });
+  }
 
   it('memory that needs both nodes is refused by single-numa-node and grouped by restricted', () => {
     assert.equal(

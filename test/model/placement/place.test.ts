@@ -5,6 +5,14 @@ import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import type { Refusal } from '../../../model/placement/refusal.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
 
+/** Half of a core of each of four NUMA nodes is reserved, and whole cores are distributed. */
+const HANGING: Partial<HostReport> = {
+  cells: Array.from({ length: 4 }, (_, id) => ({ id, cpus: `${id * 8}-${id * 8 + 7}` })),
+  cores: Array.from({ length: 16 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
+  reserved: '0,8,16,24',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
+};
+
 function given(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;
   if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
@@ -189,6 +197,17 @@ describe('model/placement: CPUs', () => {
       'split-reservation',
     ],
     [
+      'reserved CPUs that split a core are refused as a hang where the pod would cause one',
+      place(needs('a', 22), node(HANGING)),
+      'hangs-kubelet',
+    ],
+    ['the same in the prediction of the kubelet', placeOnFit(needs('a', 22), node(HANGING), []), 'hangs-kubelet'],
+    [
+      'a kubelet that does not hang has another reason',
+      place(needs('a', 22), node({ ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' })),
+      'split-reservation',
+    ],
+    [
       'a host with an offline thread is refused, with the CPU',
       place(needs('a', 2), node(ONE_OFFLINE)),
       'offline-threads',
@@ -201,7 +220,7 @@ describe('model/placement: CPUs', () => {
     [
       'an unpredictable kubelet is reported',
       place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
-      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.36`,
+      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.38-alpha`,
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));

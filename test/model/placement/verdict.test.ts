@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { preparedHost } from '../../../model/placement/needs.ts';
 import { placeOnFit } from '../../../model/placement/place.ts';
 import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED, unfitShape } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
@@ -44,13 +45,25 @@ describe('model/placement: the verdict of a node', () => {
     assert.equal(judgeByCount(needs('a', 14), node(), []), UNCHECKED);
   });
 
+  it('says by which version an unknown one is predicted', () => {
+    const newer = preparedHost({ ...REPORT, kubeletVersion: 'v1.39.0' }, true);
+    const fitting = judgeHost(needs('a', 4), newer, [], 'nearest');
+    assert.ok(fitting.fits);
+    assert.equal(`${fitting.cpus}`, '2-5');
+    assert.deepEqual(fitting.warnings, ['kubelet v1.39.0 is predicted as 1.38']);
+    const refused = judgeHost(needs('a', 16), newer, [], 'nearest');
+    assert.ok(!refused.fits);
+    assert.match(refused.detail, / \(kubelet v1\.39\.0 is predicted as 1\.38\)$/);
+    assert.equal(judgeHost(needs('a', 4), node({ kubeletVersion: 'v1.39.0' }), [], 'nearest'), UNCHECKED);
+  });
+
   const refusals: [string, NodeVerdict | undefined, object][] = [
     [
       'a kubelet that cannot be predicted',
       judgeHost(needs('a', 2), node(old), [], 'refuse'),
       {
         kind: 'unpredictable',
-        detail: 'kubelet cannot be predicted: kubelet v1.20.0 is not predicted, only 1.33 to 1.36',
+        detail: 'kubelet cannot be predicted: kubelet v1.20.0 is not predicted, only 1.33 to 1.38-alpha',
       },
     ],
     [

@@ -111,6 +111,10 @@ describe('remedies for a pod that needs a node', () => {
     ],
     ['cordoned', 'uncordon: let pods go to n1 again: kubectl uncordon n1'],
     ['not-ready', 'bring-node-back: bring n1 back: kubectl describe node n1'],
+    [
+      'hangs-kubelet',
+      'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1, or switch distribute-cpus-across-numa off: plumbline doctor kubelet',
+    ],
     ['split-reservation', 'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1: plumbline top n1'],
     [
       'offline-threads',

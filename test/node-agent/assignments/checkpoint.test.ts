@@ -5,6 +5,12 @@ import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignment
 const V2 =
   '{"policyName":"static","defaultCpuSet":"0-1,6-7","entries":{"uid-b":{"c":"4-5"},"uid-a":{"y":"3","x":"2"}},"checksum":1}';
 
+/** A file of version 4: its content is JSON in a text. */
+function v4(data: object, top: object = {}): string {
+  const content = { policyName: 'static', defaultCpuSet: '0', ...data };
+  return JSON.stringify({ data: JSON.stringify(content), dataChecksum: 7, ...top });
+}
+
 describe('cpu_manager_state', () => {
   it('v2: reads entries by pod uid and container, in ascending order', () => {
     const { policy, defaultCpus, entries, owned } = parseCheckpoint(V2);
@@ -28,11 +34,21 @@ describe('cpu_manager_state', () => {
       '{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}},"podEntries":{"u":"1-2"}}',
       'u/=1-2 u/c=1',
     ],
+    ['v4, without data', '{"policyName":"static","defaultCpuSet":"0","data":"","entries":{"u":{"c":"1"}}}', 'u/c=1'],
+    ['v4, containers', v4({ entries: { u: { c: '1' } } }), 'u/c=1'],
+    ['v4, the whole pod', v4({ podEntries: { u: { cpuSet: '1-4' } }, entries: { u: { c: '1-2' } } }), 'u/=1-4 u/c=1-2'],
     [
-      'fields of a later version',
-      '{"policyName":"static","defaultCpuSet":"0","data":"{}","entries":{"u":{"c":"1"}}}',
+      'v4, with the baselines of resizes',
+      v4({ entries: { u: { c: '1-4' } }, baselines: { u: { c: { baseline: '1-2' } } } }),
+      'u/c=1-4',
+    ],
+    ['v4, null instead of no entries', v4({ entries: null, podEntries: null, baselines: null }), ''],
+    [
+      'v4, whose data replace what an older kubelet would read',
+      v4({ entries: { u: { c: '1' } } }, { policyName: 'static', defaultCpuSet: '0-1', entries: {} }),
       'u/c=1',
     ],
+    ['an unknown number or plain text', v4({ generation: 3, note: 'x' }, { dataChecksum: 5, note: 'y' }), ''],
   ];
   for (const [name, text, expected] of forms) {
     it(name, () => {
@@ -86,6 +102,17 @@ describe('cpu_manager_state', () => {
   const wrong: [string, string, RegExp][] = [
     ['not an object', '[]', /unknown format/],
     ['a missing policy', '{"defaultCpuSet":"0-3"}', /policyName/],
+    ['v4, an incomplete text', JSON.stringify({ data: '{"policyName":"static"' }), /^torn: its 22 characters/],
+    ['v4, a text without content', JSON.stringify({ data: '{}' }), /^unknown format at data\.policyName: /],
+    ['v4, a text that is no object', JSON.stringify({ data: '[]' }), /^unknown format at data: /],
+    ['v4, a container without CPUs', v4({ entries: { u: { c: 1 } } }), /entries\.u\.c: not a CPU set/],
+    [
+      'owners in a field of a later version',
+      '{"policyName":"static","defaultCpuSet":"0","podSets":{"u":{"cpuSet":"1-2"}}}',
+      /^unknown format at podSets: a field of a later version of the kubelet$/,
+    ],
+    ['v4, owners in a field of a later version', v4({ shared: [['u', '1-2']] }), /^unknown format at data\.shared: /],
+    ['v4, a second text with owners', v4({}, { more: '{"entries":{}}' }), /^unknown format at more: /],
     ['a missing shared pool', '{"policyName":"static"}', /defaultCpuSet/],
     ['v1, keyed by container id', '{"policyName":"static","defaultCpuSet":"0","entries":{"abc":"1-2"}}', /entries.abc/],
     ['an invalid CPU list', '{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1-x"}}}', /entries.u.c/],

@@ -204,6 +204,16 @@ describe('the shapes of nodes', () => {
     );
   });
 
+  for (const [nearest, isPredicted] of [
+    [true, true],
+    [false, false],
+  ] as const) {
+    it(`have ${isPredicted ? 'the nearest' : 'no'} prediction of an unknown version if nearest is ${nearest}`, () => {
+      const { kubelet } = createNodeShapes(nearest).take(statusOf({ kubeletVersion: 'v1.39.0' })).empty;
+      assert.equal('unpredictable' in kubelet, !isPredicted);
+    });
+  }
+
   it('are forgotten when no node uses them, and return with a new number', () => {
     const shapes = createNodeShapes();
     const one = shapes.take(statusOf());
