@@ -117,6 +117,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     });
     return differs('unpredictable' in kubelet, item.expect.error);
   },
+  admit,
   cpuTopologyHints,
   podGuaranteedCPUs: (item) => differs(podCpus(requestOf(item)), item.expect.cpus),
 };
@@ -132,6 +133,18 @@ export const run: Adapter = (content, load) => {
     return check(item, topology ?? EMPTY, version);
   });
 };
+
+/** A pod of one container on a node of this version, of which only the available CPUs are free. */
+function admit(item: KubeletCase, topology: CpuTopology, version: string): Verdict {
+  const cpuManager = { policy: 'static', options: stringOptions(item) };
+  const kubelet = createKubelet({ version, host: hostOf(topology), cpuManager, reserved: CpuSet.EMPTY });
+  if ('unpredictable' in kubelet) return kubelet.unpredictable;
+  const others = new Map([['others', new Map([['c', topology.cpus.minus(availableOf(item))]])]]);
+  const resources = { cpuRequest: `${item.numCPUs}`, cpuLimit: `${item.numCPUs}`, memory: '1G' };
+  const pod = podRequestOf(podOf({ uid: 'pod', initContainers: [], containers: [{ name: 'c', ...resources }] }));
+  const admission = kubelet.admit(kubelet.initialState(new Map(), others), pod);
+  return admission.admitted ? differs(`${admission.containers[0]?.cpus}`, item.expect.cpuset) : admission.message;
+}
 
 function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
   const manager = managerOf(item, topology);

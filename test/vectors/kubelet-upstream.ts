@@ -8,9 +8,11 @@ export interface UpstreamCase {
   readonly description?: string;
   /** Why the case does not apply to the model: a name in the file's `reasons`. */
   readonly skip?: string;
-  /** The first version with the case or its values; absent: the file's version, and all that are predicted before it. */
+  /** The first version with the case or with its values; absent: the file's version. */
   readonly since?: string;
-  /** The last version with these values. */
+  /** The upstream change that brought the case or its values. */
+  readonly change?: string;
+  /** The last minor version with these values, where a later one has others. */
   readonly until?: string;
 }
 
@@ -30,14 +32,10 @@ export function collectUpstream<T extends UpstreamCase>(
     ({ id, description = '' }) => `${id} (${description})`,
     (item) => {
       if (item.skip !== undefined) return new Skip(reasons[item.skip] ?? item.skip);
-      const version = versionOf(item, upstream);
+      const version = `v${item.since ?? upstream}`;
       return behaviourOf(version) ? check(item, version) : new Skip(`a kubelet ${version} is not predicted`);
     },
   );
-}
-
-export function versionOf({ since, until }: UpstreamCase, upstream: string): string {
-  return `v${since ?? until ?? upstream}`;
 }
 
 /** A hint in the vectors' own words. */
