@@ -1,18 +1,31 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { Accumulator, type Sorting } from '../../model/kubelet/accumulator.ts';
 import { CpuManager } from '../../model/kubelet/cpu-manager.ts';
+import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { OptionError, readCpuOptions } from '../../model/kubelet/options.ts';
 import { podCpus, podRequestOf } from '../../model/kubelet/pod-request.ts';
 import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubelet/provider.ts';
-import { allocateCpus, checkState, releaseCpus } from '../../model/kubelet/static-policy.ts';
+import { allocateCpus, checkState, releaseCpus, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { TakeError, takeDistributed, takePacked } from '../../model/kubelet/take.ts';
-import { type CpuTopology, numaMask, numaNodes } from '../../model/kubelet/topology.ts';
-import { type KubeletCase, type NumaHint, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixture.ts';
-import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
+import { type CpuTopology, numaMask } from '../../model/kubelet/topology.ts';
+import type { Behaviour } from '../../model/kubelet/versions.ts';
+import { hostOf, type KubeletCase, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixture.ts';
+import {
+  collectUpstream,
+  type FixtureHint,
+  hintsOf,
+  sortedHints,
+  type UpstreamFile,
+  unwrapped,
+} from './kubelet-upstream.ts';
+import { type Adapter, differs, type Verdict } from './outcome.ts';
 
-type Check = (item: KubeletCase, topology: CpuTopology) => Verdict;
+interface Version {
+  readonly version: string;
+  readonly behaviour: Behaviour;
+}
 
-const POD_LEVEL = 'pod-level managers (gate PodLevelResourceManagers, alpha and off by default) are not predicted';
+type Check = (item: KubeletCase, topology: CpuTopology, version: Version) => Verdict;
 
 const CHECKS: Readonly<Record<string, Check>> = {
   // Upstream sorts the sockets before it compares them.
@@ -46,7 +59,23 @@ const CHECKS: Readonly<Record<string, Check>> = {
   staticAllocateAllContainers: (item, topology) => {
     const manager = managerOf(item, topology);
     for (const container of requestOf(item).containers) manager.allocate(container, null);
-    return differs(`${manager.commit(stateOf(item)).defaultSet}`, item.expect.defaultCPUSetAfterAlloc);
+    const { defaultSet, assignments } = manager.commit(stateOf(item));
+    const { defaultCPUSetAfterRemove } = item.expect;
+    const pool =
+      defaultCPUSetAfterRemove === undefined
+        ? undefined
+        : released(defaultSet, assignments.get(item.pod?.uid ?? ''), item);
+    return (
+      differs(`${defaultSet}`, item.expect.defaultCPUSetAfterAlloc) ??
+      differs(pool && `${pool}`, defaultCPUSetAfterRemove)
+    );
+  },
+  staticAllocateEach: (item, topology) => {
+    const manager = managerOf(item, topology);
+    const { containers } = requestOf(item);
+    for (const container of containers) manager.allocate(container, null);
+    const cpusets = Object.fromEntries(containers.map(({ name }) => [name, `${manager.assigned(name)}`]));
+    return differs(cpusets, item.expect.cpusets);
   },
   allocateCPUs: (item, topology) =>
     taken(item, () =>
@@ -61,11 +90,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
   staticRemove: (item) => {
     const { defaultSet, assignments } = stateOf(item);
-    const containers = new Map(assignments.get(item.podUID ?? ''));
-    const released = containers.get(item.container ?? '');
-    containers.delete(item.container ?? '');
-    const pool = released ? releaseCpus(defaultSet, released, containers.values()) : defaultSet;
-    return differs(`${pool}`, item.expect.defaultCPUSet);
+    return differs(`${released(defaultSet, assignments.get(item.podUID ?? ''), item)}`, item.expect.defaultCPUSet);
   },
   smtAlignmentErrorText: ({ error, expect }) =>
     differs(
@@ -75,37 +100,49 @@ const CHECKS: Readonly<Record<string, Check>> = {
       expect,
     ),
   policyOptions: (item) => {
+    const enabled = Object.values(item.expect.value ?? item.options ?? {}).filter((value) =>
+      /^(?:1|t|true)$/i.test(`${value}`),
+    );
     try {
-      readCpuOptions(stringOptions(item));
-      return differs(false, item.expect.error ?? false);
+      const options = readCpuOptions(stringOptions(item));
+      if (item.expect.error) return 'expected an error';
+      return differs(Object.values(options).filter(Boolean).length, enabled.length);
     } catch (error) {
       if (!(error instanceof OptionError)) throw error;
-      return differs(true, item.expect.error ?? false);
+      return item.expect.error ? undefined : error.message;
     }
   },
+  hardwareOptions: (item, topology, { version }) => {
+    const cpuManager = { policy: 'static', options: stringOptions(item) };
+    const topologyManager = { policy: item.policy ?? 'none' };
+    const kubelet = createKubelet({
+      version,
+      host: hostOf(topology),
+      cpuManager,
+      topologyManager,
+      reserved: CpuSet.of([0]),
+    });
+    return differs('unpredictable' in kubelet, item.expect.error);
+  },
+  takeByTopology: (item, topology, { behaviour }) =>
+    taken(item, () => {
+      const options = readCpuOptions(stringOptions(item));
+      return takeByTopology(topology, options, availableOf(item), item.numCPUs ?? 0, { behaviour });
+    }),
   cpuTopologyHints,
-  podGuaranteedCPUs: (item) =>
-    podLevelManaged(item) ? new Skip(POD_LEVEL) : differs(podCpus(requestOf(item)), item.expect.cpus),
-  staticAllocatePod: () => new Skip(POD_LEVEL),
-  validatePodScopeResources: () => new Skip(POD_LEVEL),
-  cpuTopologyHintsPodLevel: () => new Skip(POD_LEVEL),
+  podGuaranteedCPUs: (item) => differs(podCpus(requestOf(item)), item.expect.cpus),
 };
 
 /** kubelet-cpu-assignment-cases.json: the kubelet's own unit tests of the static CPU manager. */
 export const run: Adapter = (content, load) => {
-  const { cases } = content as { cases: KubeletCase[] };
   const topologies = readTopologies(load('kubelet-topologies'));
-  return collect(
-    cases,
-    (item) => `${item.id} (${item.description})`,
-    (item) => {
-      const check = CHECKS[item.kind];
-      if (!check) return new Skip(`unknown kind ${item.kind}`);
-      const topology = topologies.get(item.topology ?? '');
-      if (item.topology !== undefined && !topology) return `unknown topology ${item.topology}`;
-      return check(item, topology ?? EMPTY);
-    },
-  );
+  return collectUpstream(content as UpstreamFile<KubeletCase>, (item, behaviour, version) => {
+    const check = CHECKS[item.kind];
+    if (!check) return `unknown kind ${item.kind}`;
+    const topology = topologies.get(item.topology ?? '');
+    if (item.topology !== undefined && !topology) return `unknown topology ${item.topology}`;
+    return check(item, topology ?? EMPTY, { version, behaviour });
+  });
 };
 
 function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
@@ -137,21 +174,14 @@ function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict
 }
 
 function cpuTopologyHints(item: KubeletCase, topology: CpuTopology): Verdict {
-  if (podLevelManaged(item)) return new Skip(POD_LEVEL);
-  const request = requestOf(item);
-  const [container] = request.containers;
+  const [container, ...others] = requestOf(item).containers;
   if (!container) return 'no container';
-  const hints = (provided: ReturnType<CpuManager['podHints']>): NumaHint[] =>
-    [...(provided?.get('cpu') ?? [])].map(({ mask, preferred }) => ({
-      numaNodes: numaNodes(topology, mask ?? 0),
-      preferred,
-    }));
-  const wanted = sorted(item.expect.hints ?? []);
+  const hints = (provided: ReturnType<CpuManager['podHints']>): FixtureHint[] =>
+    hintsOf(topology, provided?.get('cpu') ?? []);
+  const expected = sortedHints(item.expect.hints ?? []);
   const manager = managerOf(item, topology);
-  return (
-    differs(sorted(hints(manager.podHints())), wanted) ??
-    (request.containers.length === 1 ? differs(sorted(hints(manager.containerHints(container))), wanted) : undefined)
-  );
+  const single = others.length === 0 ? differs(hints(manager.containerHints(container)), expected) : undefined;
+  return differs(hints(manager.podHints()), expected) ?? single;
 }
 
 function rejected(item: KubeletCase, rejection: Rejection): Verdict {
@@ -163,8 +193,16 @@ function rejected(item: KubeletCase, rejection: Rejection): Verdict {
   return type ?? (expected.message === undefined ? undefined : differs(text, expected.message));
 }
 
-function unwrapped(message: string): string {
-  return message.replace(/^Allocate failed due to /, '').replace(/, which is unexpected$/, '');
+/** The shared pool after the removal of the case's container. */
+function released(
+  pool: CpuSet,
+  containers: ReadonlyMap<string, CpuSet> | undefined,
+  { container = '' }: KubeletCase,
+): CpuSet {
+  const cpus = containers?.get(container);
+  const others = new Map(containers);
+  others.delete(container);
+  return cpus ? releaseCpus(pool, cpus, others.values()) : pool;
 }
 
 function taken(item: KubeletCase, take: () => CpuSet): Verdict {
@@ -199,7 +237,7 @@ function sortingOf({ sorting }: KubeletCase): Sorting {
   return sorting === 'spread' ? 'spread' : 'packed';
 }
 
-function stringOptions({ options = {} }: KubeletCase): Record<string, string> {
+function stringOptions({ options = {} }: Pick<KubeletCase, 'options'>): Record<string, string> {
   return Object.fromEntries(Object.entries(options).map(([name, value]) => [name, `${value}`]));
 }
 
@@ -207,19 +245,8 @@ function hintMask({ hintNUMA }: KubeletCase, topology: CpuTopology): number | nu
   return hintNUMA ? numaMask(topology, hintNUMA) : null;
 }
 
-function podLevelManaged({ featureGates, pod }: KubeletCase): boolean {
-  return Boolean(featureGates?.['PodLevelResourceManagers'] && pod?.podLevel);
-}
-
 function idsOf({ ids }: { ids: readonly number[] }) {
   return (group: number): number => ids[group] ?? -1;
-}
-
-function sorted(hints: readonly NumaHint[]): NumaHint[] {
-  const key = ({ numaNodes: nodes, preferred }: NumaHint) => `${nodes.length} ${nodes} ${preferred}`;
-  return [...hints]
-    .sort((a, b) => (key(a) < key(b) ? -1 : 1))
-    .map(({ numaNodes: nodes, preferred }) => ({ numaNodes: nodes, preferred }));
 }
 
 function ascending(a: number, b: number): number {

@@ -1,17 +1,14 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type Host } from '../../model/host.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
 import type { RequestingPod } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { createStaticPolicy, type StaticPolicy, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology } from '../../model/kubelet/topology.ts';
 import type { ContainerShape } from '../../model/shapes.ts';
+import type { FixtureHint, UpstreamCase } from './kubelet-upstream.ts';
 
 /** The kubelet vectors' own words, and what they stand for in the model. */
-
-export interface NumaHint {
-  readonly numaNodes: readonly number[];
-  readonly preferred: boolean;
-}
 
 interface FixtureContainer {
   readonly name: string;
@@ -30,26 +27,27 @@ export interface FixturePod {
 
 interface Expectation {
   readonly cpuset?: string;
-  readonly error?: true | { readonly message?: string; readonly type?: string };
+  readonly error?: boolean | { readonly message?: string; readonly type?: string };
   readonly defaultCPUSet?: string;
   readonly defaultCPUSetAfterAlloc?: string;
   readonly firstContainerCpuset?: string;
   readonly uncoreCacheIDs?: readonly number[];
-  readonly hints?: readonly NumaHint[] | null;
+  readonly defaultCPUSetAfterRemove?: string;
+  readonly cpusets?: Readonly<Record<string, string>>;
+  readonly value?: Readonly<Record<string, boolean>>;
+  readonly hints?: readonly FixtureHint[] | null;
   readonly cpus?: number;
 }
 
-export interface KubeletCase {
-  readonly id: string;
+export interface KubeletCase extends UpstreamCase {
   readonly kind: string;
-  readonly description: string;
   readonly topology?: string;
   readonly available?: string;
   readonly numCPUs?: number;
   readonly cpuGroupSize?: number;
   readonly sorting?: string;
   readonly options?: Readonly<Record<string, string | boolean>>;
-  readonly featureGates?: Readonly<Record<string, boolean>>;
+  readonly policy?: string;
   readonly numReservedCPUs?: number;
   readonly reservedCPUs?: string | null;
   readonly state?: { readonly defaultCPUSet: string; readonly assignments: Record<string, Record<string, string>> };
@@ -98,6 +96,17 @@ export function readTopologies(content: unknown): Map<string, CpuTopology> {
       return [name, createTopology(cpus, counts)];
     }),
   );
+}
+
+/** A host of this topology, for what is checked on hosts alone. */
+export function hostOf({ cells, cores, sockets, uncores }: CpuTopology): Host {
+  const lists = ({ ids, sets }: CpuTopology['cells']) => ids.map((id, group) => ({ id, cpus: `${sets[group]}` }));
+  return createHost({
+    cells: lists(cells),
+    cores: cores.sets.map(String),
+    sockets: lists(sockets),
+    uncores: lists(uncores),
+  });
 }
 
 export function policyOf(item: KubeletCase, topology: CpuTopology): StaticPolicy {

@@ -2,7 +2,16 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildOnce, bundledFiles } from '../support/bundles.ts';
-import { runVectors } from './run.ts';
+import type { UpstreamCase, UpstreamFile } from './kubelet-upstream.ts';
+import { runFile, runVectors } from './run.ts';
+
+const PAGE = 'docs/reference/compatibility.md';
+const MANAGERS = {
+  'CPU manager': 'kubelet-cpu-assignment-cases',
+  'topology manager': 'kubelet-topologymanager-cases',
+  'memory manager': 'kubelet-memorymanager-cases',
+  'device manager': 'kubelet-devicemanager-cases',
+} as const;
 
 /** The same cases as `run.ts` counts one by one: here a test for each file, so that no test run passes them over. */
 describe('vectors', () => {
@@ -14,6 +23,26 @@ describe('vectors', () => {
       assert.deepEqual(failures, [], file);
       assert.ok(ran > 0, `${file}: nothing ran (${skipped.map(({ reason }) => reason).join('; ')})`);
     }
+  });
+
+  it('of the kubelet are counted by manager and version on the page of versions', async () => {
+    const rows: string[] = [];
+    for (const [manager, file] of Object.entries(MANAGERS)) {
+      const text = readFileSync(join(import.meta.dirname, `${file}.json`), 'utf8');
+      const content = JSON.parse(text) as UpstreamFile<UpstreamCase>;
+      const versionOf = ({ since = content.upstream }: UpstreamCase) => since;
+      for (const version of new Set(content.cases.map(versionOf))) {
+        const cases = content.cases.filter((item) => versionOf(item) === version);
+        const { ran, passed } = await runFile(import.meta.dirname, file, { ...content, cases });
+        rows.push([manager, version, cases.length, passed, ran - passed, cases.length - ran].join(' | '));
+      }
+    }
+    const page = readFileSync(PAGE, 'utf8');
+    const [, section = ''] = page.split("### Upstream's unit tests");
+    const cells = [...section.matchAll(/^\|( \w+ manager .*)\|$/gm)].map(([, row = '']) =>
+      row.trim().replace(/ *\| */g, ' | '),
+    );
+    assert.deepEqual(cells.sort(), rows.sort());
   });
 
   it('judge code that a program contains', function () {

@@ -15,19 +15,23 @@ export interface FileOutcome extends Outcome {
  * `-cases`), which exports `run`. A file without an adapter is counted as skipped, never ignored.
  */
 export async function runVectors(folder: string): Promise<FileOutcome[]> {
-  const load = (file: string): unknown => JSON.parse(readFileSync(join(folder, `${file}.json`), 'utf8'));
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .map((name) => name.slice(0, -'.json'.length))
     .sort();
   const outcomes: FileOutcome[] = [];
   for (const file of files) {
-    const adapter = await adapterOf(file);
-    if (!adapter && SUPPORT_FILES.test(file)) continue;
-    const outcome = adapter ? adapter(load(file), load) : withoutAdapter(load(file));
-    outcomes.push({ file, ...outcome });
+    if (!(await adapterOf(file)) && SUPPORT_FILES.test(file)) continue;
+    outcomes.push({ file, ...(await runFile(folder, file)) });
   }
   return outcomes;
+}
+
+/** Runs the cases of one file, or other content in its form. */
+export async function runFile(folder: string, file: string, content?: unknown): Promise<Outcome> {
+  const load = (name: string): unknown => JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8'));
+  const adapter = await adapterOf(file);
+  return adapter ? adapter(content ?? load(file), load) : withoutAdapter(load(file));
 }
 
 /** What the runner prints, one line for each file, reason and failure, and the count last. */
