@@ -45,7 +45,7 @@ export function guestVcpus(vmi: VmiShape): number {
  * With the even-parity annotation the emulator thread gets 2 CPUs if the rest is even. KubeVirt counts the IO threads
  * of a supplemental pool twice there, so that an annotated pod with an odd pool is always odd. This function reproduces
  * that: it returns the CPUs that the pod has, and `pinnedCpus` returns those that it uses.
- * Source: KubeVirt 1.9, pkg/virt-controller/services/renderresources.go and template.go.
+ * Source: KubeVirt 1.7 to 1.9, pkg/virt-controller/services/renderresources.go and template.go.
  * @throws ParseError as guestTopology
  */
 export function launcherCpus(vmi: VmiShape): LauncherCpus {
@@ -55,7 +55,8 @@ export function launcherCpus(vmi: VmiShape): LauncherCpus {
 
 /**
  * The CPUs that virt-launcher pins threads to when it starts the guest. It fails if its cpuset has fewer than the
- * total. IO threads count once here, and only under the supplementalPool policy.
+ * total. IO threads count once here, and only under the supplementalPool policy. KubeVirt 1.7 and 1.8 take no CPU of
+ * the cpuset for them, so these need at most this many.
  * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu.
  * @throws ParseError as guestTopology
  */

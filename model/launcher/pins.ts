@@ -8,7 +8,8 @@ import { type GuestTopology, guestTopology, pinnedCpus } from './cpus.ts';
  * KubeVirt takes whole host cores first, then fragments of cores within one NUMA node, then (unless the guest's NUMA
  * nodes mirror the host's) fragments across NUMA nodes, always in the order in which the host lists its CPUs. It
  * repeats this at each sync, so the layout can be computed from the container's cpuset without libvirt.
- * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu.
+ * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu. 1.7 and 1.8 differ for the IO threads of a pool: they
+ * pin them to CPUs numbered from the count of vCPUs on, which need not be in the cpuset.
  */
 
 export interface LauncherPinRequest {

@@ -95,7 +95,7 @@ export function neededNetworks(
   return [...networks(required, 'required'), ...networks(others, 'preferred')];
 }
 
-/** KubeVirt selects nodes by one of these labels, depending on its release, for VMs with dedicatedCpuPlacement only. */
+/** KubeVirt 1.8 and later, and 1.7, select nodes by one of these labels, for VMs with dedicatedCpuPlacement only. */
 const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
 
 /**

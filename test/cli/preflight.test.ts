@@ -32,8 +32,8 @@ describe('the preflight', () => {
     ['an older Kubernetes', { version: { value: 'v1.32.9' } }, /^error: Kubernetes v1\.32\.9 is older than 1\.33$/],
     [
       'a newer Kubernetes',
-      { version: { value: 'v1.37.0+k3s1' } },
-      /^warning: Kubernetes v1\.37\.0\+k3s1 is newer than 1\.36/,
+      { version: { value: 'v1.38.0+k3s1' } },
+      /^warning: Kubernetes v1\.38\.0\+k3s1 is newer than 1\.37/,
     ],
     [
       'a missing static policy',

@@ -9,6 +9,7 @@ import { pathOf } from '../support/parts.ts';
 
 /** The namespace of KubeVirt. */
 export const KUBEVIRT = 'kubevirt';
+/** The tag of the images, which nothing pulls. The programs may be of another release. */
 export const VERSION = 'v1.9.0';
 
 const program = (name: string) => join(pathOf('kubevirt'), name);

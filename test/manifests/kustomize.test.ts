@@ -292,7 +292,7 @@ describe('the manifests', () => {
   });
 
   it('have a kube-scheduler of each supported version', () => {
-    for (const minor of [33, 34, 35, 36]) {
+    for (const minor of [33, 34, 35, 36, 37]) {
       const text = readFileSync(join(manifests, `components/kubernetes-1.${minor}/kustomization.yaml`), 'utf8');
       const { images } = parse(text) as { images: { name: string; newTag: string }[] };
       assert.equal(images[0]?.name, 'registry.k8s.io/kube-scheduler');

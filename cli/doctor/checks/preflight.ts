@@ -4,7 +4,7 @@ import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
-const KUBERNETES = { oldest: 33, newest: 36 } as const;
+const KUBERNETES = { oldest: 33, newest: 37 } as const;
 
 interface Product {
   readonly name: string;

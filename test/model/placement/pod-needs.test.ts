@@ -40,9 +40,13 @@ describe('model/placement: needs from a pod', () => {
     ['a pod that asks for whole cores', { annotations: { 'plumbline.dev/align': 'whole-cores' } }, false],
     ['a launcher that asks for whole cores', { labels: LAUNCHER, annotations: WHOLE }, false],
     ['a launcher without dedicated CPUs', { labels: LAUNCHER }, true],
-    ['a launcher with dedicated CPUs', { labels: LAUNCHER, nodeSelector: { cpumanager: 'true' } }, false],
     [
-      'a launcher of a later KubeVirt with dedicated CPUs',
+      'a launcher of KubeVirt 1.7 with dedicated CPUs',
+      { labels: LAUNCHER, nodeSelector: { cpumanager: 'true' } },
+      false,
+    ],
+    [
+      'a launcher of KubeVirt 1.8 or later with dedicated CPUs',
       { labels: LAUNCHER, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } },
       false,
     ],

@@ -24,8 +24,8 @@ const TAKEN: readonly [string, Pod][] = [
 ];
 
 const REFUSED: readonly [string, Pod][] = [
-  ['a VM with dedicated CPUs', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
-  ['a VM of an older KubeVirt', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
+  ['a VM of KubeVirt 1.8 or later', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
+  ['a VM of KubeVirt 1.7', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
   [
     'an annotated VM',
     changed(podOf('4', [KVM]), { ...launcher, ...annotated(FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY) }),
