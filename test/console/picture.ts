@@ -16,7 +16,13 @@ const SHOTS = [
   { name: 'console/nodes', hash: '#/nodes', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
   { name: 'console/node', hash: `#/nodes/${SWITCH_NODE}`, sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
   { name: 'console/dpu', hash: `#/nodes/${WITH_DPU}`, sizes: [390, 1920], schemes: ['light', 'dark'] },
-  { name: 'console/vms', hash: '#/vms', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/vms', hash: '#/vms', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
+  {
+    name: 'console/waiting',
+    hash: '#/waiting/east/virt-launcher-upf-x2x4z',
+    sizes: [390, 768, 1920],
+    schemes: ['light', 'dark'],
+  },
 ] as const;
 
 mkdirSync(join(folder, 'console'), { recursive: true });
