@@ -86,6 +86,7 @@ describe('the lists in Chromium', function () {
 
     it('has them first; a silent agent with the age of its data, and no false error for a node without VMs', async () => {
       const { page } = await openPage(browser, under.url);
+      await page.locator('.badge', { hasText: 'agent silent' }).waitFor();
       assert.deepEqual((await rowNames(page)).slice(0, 2), [WITH_DPU, SILENT_NODE]);
       const silent = page.getByRole('row', { name: SILENT_NODE });
       assert.match(await silent.innerText(), /agent silent\s+data: \d+ (s|min|h|d) old/);
