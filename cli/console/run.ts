@@ -2,10 +2,13 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
-import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
+import { explain } from '../explain/explain.ts';
+import { readSubject } from '../explain/subject.ts';
 import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
@@ -35,6 +38,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
     assets: join(bundleDirectory(), 'console'),
     ask: askerOf(cluster, flags),
     askSwitch: switchAskerOf(cluster, flags),
+    diagnose: diagnoserOf(cluster, flags),
     without: await unreadableKinds(cluster.client),
     log: createTerminalLog(),
   });
@@ -54,6 +58,21 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
     try {
       if (url !== undefined) return { answer: await askAddress(url, pod) };
       return await askInCluster(cluster, { pod });
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
+  };
+}
+
+/** The answer of `plumbline explain` for the page. */
+function diagnoserOf(cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis {
+  return async (kind, reference) => {
+    const [namespace = '', name = ''] = reference.split('/');
+    try {
+      const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
+      const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
+      const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
+      return { answer: { verdict, reason, text, ...texts } };
     } catch (error) {
       return { why: (error as Error).message };
     }

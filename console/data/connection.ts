@@ -8,7 +8,8 @@ export interface ConnectionOptions {
   readonly onAnew: () => void;
   /** All records were received once. */
   readonly onReady: () => void;
-  readonly onState: (state: LineState) => void;
+  /** @param heard when the server was last heard, in milliseconds since 1970 */
+  readonly onState: (state: LineState, heard: number) => void;
 }
 
 /** Milliseconds without any event after which the connection counts as dead: three heartbeats. */
@@ -21,41 +22,43 @@ const RETRY = 2000;
  */
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
   let source: EventSource | undefined;
-  let heard = performance.now();
+  // Not the monotonic clock, which stands still while the computer sleeps.
+  let heard = Date.now();
+  let opened = heard;
   let again: ReturnType<typeof setTimeout> | undefined;
 
   const open = () => {
     clearTimeout(again);
     source?.close();
-    heard = performance.now();
+    opened = Date.now();
     source = new EventSource('/events');
     const on = (event: string, act: (data: string) => void) =>
       source?.addEventListener(event, ({ data }: MessageEvent<string>) => {
-        heard = performance.now();
+        heard = Date.now();
         act(data);
       });
     on('hello', (data) => {
       const hello = JSON.parse(data) as Hello;
       if (hello.wire === WIRE_VERSION) return onAnew();
       source?.close();
-      onState('outdated');
+      onState('outdated', heard);
     });
     on('message', (data) => onRecords(JSON.parse(data) as readonly WireRecord[]));
     on('ready', () => {
-      onState('live');
+      onState('live', heard);
       onReady();
     });
     on('beat', () => undefined);
     source.addEventListener('error', () => {
-      onState('broken');
+      onState('broken', heard);
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.
       source?.close();
       again = setTimeout(open, RETRY);
     });
   };
   const look = () => {
-    if (source?.readyState !== EventSource.OPEN || performance.now() - heard < SILENCE) return;
-    onState('broken');
+    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, heard) < SILENCE) return;
+    onState('broken', heard);
     open();
   };
   setInterval(look, SILENCE / 4);

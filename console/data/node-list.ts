@@ -1,4 +1,5 @@
 import { type NodeItem, PROBLEM_TEXT } from './node.ts';
+import type { Problem } from './wire.ts';
 
 /** Search, filter and order of a list. */
 export interface ListQuery<Sort extends string, Filter extends string> {
@@ -101,16 +102,17 @@ function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): st
 
 /** The cluster in a few numbers. */
 export function totalsOf(nodes: Iterable<NodeItem>) {
-  const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, pods: 0, inFlight: 0, dpus: 0, dpusDead: 0 };
-  for (const { problems, shape, freeCores, pods, inFlight, dpu } of nodes) {
+  const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, starting: 0, dpus: 0, dpusReady: 0 };
+  const problemCounts: Partial<Record<Problem, number>> = {};
+  for (const { problems, shape, freeCores, inFlight, dpu } of nodes) {
     sum.nodes++;
     if (problems.length > 0) sum.withProblems++;
     sum.cores += shape?.cores.length ?? 0;
     sum.freeCores += freeCores;
-    sum.pods += pods;
-    sum.inFlight += inFlight.length;
+    sum.starting += inFlight.length;
     if (dpu !== '') sum.dpus++;
-    if (problems.includes('dpu-dead')) sum.dpusDead++;
+    if (dpu === 'alive') sum.dpusReady++;
+    for (const problem of problems) problemCounts[problem] = (problemCounts[problem] ?? 0) + 1;
   }
-  return sum;
+  return { ...sum, problemCounts };
 }

@@ -56,24 +56,25 @@ function freeCoresOf({ cores }: Shape, paint: Uint8Array): number {
 
 export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; readonly long: string }>> = {
   'dpu-dead': {
-    short: 'DPU dead',
+    short: 'DPU not ready',
     long: 'Its DPU stopped renewing its Lease: pods that need it are placed on other nodes.',
   },
-  silent: { short: 'agent silent', long: 'Its agent stopped renewing its Lease: the data shown here is old.' },
+  silent: { short: 'agent silent', long: 'Its agent stopped renewing its Lease: the data of this node is old.' },
   quarantined: {
-    short: 'quarantined',
+    short: 'report rejected',
     long: 'Its report contradicts its Node object or cannot be read, so Plumbline ignores it: see its Events.',
   },
-  'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are unknown.' },
+  'no-report': { short: 'no report', long: 'KubeVirt starts VMs here, but no agent reports: its CPUs are unknown.' },
   'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver gives its exclusive CPUs to claims only.' },
   'no-node': { short: 'no Node', long: 'A report exists, but the API server has no Node with this name.' },
 };
 
+/** The state of a DPU, in the words of the condition plumbline.dev/DPUReady. */
 export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
   '': 'none',
-  alive: 'alive, as the node’s condition says',
-  dead: 'dead, as the node’s condition says',
-  unknown: 'unknown: the node does not have the condition',
+  alive: 'ready',
+  dead: 'not ready',
+  unknown: 'unknown: the Node has no condition plumbline.dev/DPUReady',
 };
 
 /** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */

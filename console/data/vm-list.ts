@@ -14,13 +14,15 @@ export type VmFilter = keyof typeof VM_FILTERS;
 
 export type VmQuery = ListQuery<VmSort, VmFilter>;
 
-const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+export const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** All running VMs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
   const entries = new Map([...running].map((entry) => [keyOf(entry[0], entry[1]), entry]));
   const vms: VmItem[] = [];
-  for (const { name: node, owners } of nodes) {
+  const silent = new Map<string, string>();
+  for (const { name: node, owners, silentSince } of nodes) {
+    if (silentSince !== undefined) silent.set(node, silentSince);
     const pods = new Map<string, [string, string, number][]>();
     for (const [pod, container, cpus, padding] of owners) {
       const known = pods.get(pod);
@@ -29,11 +31,11 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
     }
     for (const [pod, containers] of pods) {
       const key = keyOf(pod, node);
-      vms.push(vmItem(pod, node, containers, entries.get(key)));
+      vms.push(vmItem(pod, node, containers, entries.get(key), silentSince));
       entries.delete(key);
     }
   }
-  for (const entry of entries.values()) vms.push(vmItem(entry[0], entry[1], [], entry));
+  for (const entry of entries.values()) vms.push(vmItem(entry[0], entry[1], [], entry, silent.get(entry[1])));
   return vms;
 }
 
@@ -43,9 +45,15 @@ const keyOf = (pod: string, node: string) => `${pod}@${node}`;
  * The mask and the text of its problem are '' if it has none. The key is unique: a VM that migrates is on two nodes.
  * @param name namespace/name
  */
-function vmItem(name: string, node: string, containers: Containers, entry: RunningEntry | undefined) {
-  const [, , mask = '', verdict = 'ok', reason = 'Aligned', text = ''] = entry ?? [];
-  return { key: keyOf(name, node), name, node, containers, mask, verdict, reason, text };
+function vmItem(
+  name: string,
+  node: string,
+  containers: Containers,
+  entry: RunningEntry | undefined,
+  silentSince: string | undefined,
+) {
+  const [, , mask = '', verdict = 'ok', reason = 'Aligned', text = '', remedies = []] = entry ?? [];
+  return { key: keyOf(name, node), name, node, containers, mask, verdict, reason, text, remedies, silentSince };
 }
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;

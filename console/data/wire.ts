@@ -4,7 +4,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 4;
+export const WIRE_VERSION = 5;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
@@ -34,6 +34,10 @@ export interface NodeContent {
   /** Absent without a report, and if the report is in quarantine. */
   readonly shape?: ShapeContent | undefined;
   readonly problems: readonly Problem[];
+  /** What would help, as `plumbline explain` says it. */
+  readonly remedies: readonly string[];
+  /** The last renewal of a silent agent's Lease, RFC 3339: the age of the node's data. */
+  readonly silentSince?: string | undefined;
   readonly dpu: DpuState;
   /** The last transition of the DPU's condition, RFC 3339, and its message. */
   readonly dpuSince?: readonly [time: string, message: string] | undefined;
@@ -50,6 +54,7 @@ export type RunningEntry = readonly [
   verdict: Verdict,
   reason: string,
   text: string,
+  remedies: readonly string[],
 ];
 /** The state of a VM or pod, with the same names as in every output of Plumbline. */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
@@ -70,6 +75,7 @@ export interface PodContent {
   /** Stable reason in one word. */
   readonly reason?: string | undefined;
   readonly text?: string | undefined;
+  readonly remedies?: readonly string[] | undefined;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
@@ -81,8 +87,8 @@ export interface Status {
   readonly leader?: string | null | undefined;
   /** Kinds without a complete list. */
   readonly missing?: string | undefined;
-  /** Why the data may be outdated. */
-  readonly problem?: string | undefined;
+  /** Since when the data may be old, RFC 3339, and why. */
+  readonly problem?: readonly [since: string, why: string] | undefined;
   readonly version: string;
   /** Optional kinds that the console has no permission to read. */
   readonly without: readonly string[];
@@ -115,6 +121,17 @@ export interface Explanation {
   readonly groups: readonly VerdictGroup[];
   /** The text is about this node only. */
   readonly nodes: readonly (readonly [node: string, group: number, text: string])[];
+}
+
+/** The answer of `plumbline explain` about a VM or pod, with its texts. */
+export interface Diagnosis {
+  readonly verdict: Verdict;
+  readonly reason: string;
+  readonly text: string;
+  readonly causes: readonly string[];
+  readonly remedies: readonly string[];
+  /** Limits of this answer. */
+  readonly notes: readonly string[];
 }
 
 export interface VerdictGroup {

@@ -1,10 +1,4 @@
-import { signal } from '@preact/signals';
-
-/** Milliseconds since 1970, updated every five seconds, which is often enough for ages. */
-const now = signal(Date.now());
-setInterval(() => {
-  now.value = Date.now();
-}, 5000);
+import { now, oldSince } from '../state/state.ts';
 
 /** The age of a time, by the browser's clock; the time itself as a tooltip. */
 export function Ago({ time }: { readonly time: string }) {
@@ -13,6 +7,28 @@ export function Ago({ time }: { readonly time: string }) {
     <time dateTime={time} title={timeText(time)}>
       {inWords(seconds)}
     </time>
+  );
+}
+
+/** In a state while all data is old: how old the state is. */
+export function OldAge() {
+  const since = oldSince.value;
+  if (since === undefined) return null;
+  return (
+    <>
+      {' '}
+      <Ago time={new Date(since).toISOString()} /> ago
+    </>
+  );
+}
+
+/** The age of the data of a node whose agent is silent, and of its VMs. */
+export function DataAge({ since }: { readonly since: string | undefined }) {
+  if (since === undefined) return null;
+  return (
+    <span class="data-age about">
+      data: <Ago time={since} /> old
+    </span>
   );
 }
 

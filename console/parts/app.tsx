@@ -1,6 +1,7 @@
 import { hashOf, route } from '../state/route.ts';
-import { totals, vmsToLookAt, waiting } from '../state/state.ts';
+import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
 import { Announcer, Banner, Header } from './header.tsx';
+import { layout } from './layout.ts';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeList } from './node-list.tsx';
 import { PodDetail } from './pod-detail.tsx';
@@ -14,6 +15,7 @@ const LIST_LABELS = { nodes: 'Nodes', vms: 'Running VMs', waiting: 'Waiting VMs 
 export function App() {
   const at = route.value;
   const { list, chosen } = at;
+  const classes = ['main', chosen !== undefined && 'has-detail', `is-${layout.value}`, oldSince.value && 'is-old'];
   return (
     <>
       <button type="button" class="skip" onClick={skipToList}>
@@ -21,13 +23,13 @@ export function App() {
       </button>
       <Header />
       <Banner />
-      <main class={chosen === undefined ? 'main' : 'main has-detail'}>
+      <main class={classes.filter(Boolean).join(' ')}>
         <h1 class="unseen">Plumbline console</h1>
         <Summary />
         <nav class="tabs" aria-label="Lists">
-          <Tab to="nodes" title="Nodes" count={totals.value.nodes} />
-          <Tab to="vms" title="VMs" count={totals.value.pods} attention={vmsToLookAt.value} />
-          <Tab to="waiting" title="Waiting" count={waiting.value.length} attention={waiting.value.length} />
+          <Tab to="nodes" title="Nodes" count={totals.value.nodes} attention={totals.value.withProblems} />
+          <Tab to="vms" title="VMs" count={vms.value.length} attention={vmsToLookAt.value} />
+          <Tab to="waiting" title="Waiting" count={waiting.value.length} />
         </nav>
         <section class="list" aria-label={LIST_LABELS[list]}>
           {list === 'nodes' && <NodeList chosen={chosen} />}
@@ -52,14 +54,15 @@ interface TabProps {
 }
 
 function Tab({ to, title, count, attention = 0 }: TabProps) {
-  const bad = attention === count ? '' : `${attention.toLocaleString('en')} of `;
   return (
     <a href={hashOf({ list: to })} aria-current={route.value.list === to ? 'page' : undefined}>
-      {title}{' '}
-      <span class={attention > 0 ? 'count is-attention' : 'count'}>
-        {attention > 0 && bad}
-        {count.toLocaleString('en')}
-      </span>
+      {title} <span class="count">{count.toLocaleString('en')}</span>{' '}
+      {attention > 0 && (
+        <span class="count is-attention" title={`${attention.toLocaleString('en')} need attention`}>
+          {attention.toLocaleString('en')}
+          <span class="unseen"> need attention</span>
+        </span>
+      )}
     </a>
   );
 }

@@ -30,6 +30,8 @@ export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
   );
 }
 
+const DPU_WORD = { '': '', alive: 'ready', dead: 'not ready', unknown: 'unknown' } as const;
+
 function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonly cell: ShapeCell }) {
   const cores = Array.from({ length: cell.cores }, (_, k) => cell.firstCore + k);
   const free = cores.filter((core) => isFree(core, node, shape)).length;
@@ -46,7 +48,9 @@ function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonl
           </span>
         ))}
         {cell.tunnel && <span class="badge is-network">tunnel</span>}
-        {node.dpu !== '' && <span class={node.dpu === 'alive' ? 'badge is-good' : 'badge is-bad'}>DPU {node.dpu}</span>}
+        {node.dpu !== '' && (
+          <span class={node.dpu === 'alive' ? 'badge is-good' : 'badge is-bad'}>DPU {DPU_WORD[node.dpu]}</span>
+        )}
       </header>
       <div class="cores" aria-hidden="true">
         {cores.map((core) => (
@@ -83,7 +87,7 @@ function Core({ core, node, shape, switched, lookedAt }: CpuMapProps & { readonl
 }
 
 function titleOf({ owners }: NodeItem, paint: number, cpu: number, padded: boolean): string {
-  const names = ['free', 'reserved for the system', 'Open vSwitch polls here', 'reserved for a pod in flight'];
+  const names = ['free', 'reserved for the system', 'Open vSwitch polls here', 'reserved for a starting pod'];
   const owner = names[paint] ?? owners[paint - Paint.owner]?.[0] ?? '';
   return `CPU ${cpu}: ${owner}${padded ? ' (added for whole cores)' : ''}`;
 }

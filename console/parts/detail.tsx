@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Verdict } from '../data/wire.ts';
 import { go, hashOf, type Route } from '../state/route.ts';
+import { OldAge } from './ago.tsx';
 
 export interface DetailProps {
   readonly title: string;
@@ -58,7 +59,7 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-const LOOK: Readonly<Record<Verdict, string>> = {
+const BADGE_CLASSES: Readonly<Record<Verdict, string>> = {
   ok: 'badge is-good',
   stopped: 'badge is-stopped',
   waiting: 'badge is-waiting',
@@ -69,8 +70,9 @@ const LOOK: Readonly<Record<Verdict, string>> = {
 /** The state of a VM, in the same word as every output of Plumbline. */
 export function VerdictBadge({ verdict, reason }: { readonly verdict: Verdict; readonly reason: string }) {
   return (
-    <span class={LOOK[verdict]} title={reason}>
+    <span class={BADGE_CLASSES[verdict]} title={reason}>
       {verdict === 'ok' ? 'ok' : `${verdict}: ${reason}`}
+      <OldAge />
     </span>
   );
 }

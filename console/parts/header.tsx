@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { brokenSince, line, ready, status, totals, waiting } from '../state/state.ts';
+import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
+import { Ago } from './ago.tsx';
 
 const LINE = {
   connecting: 'Connecting',
@@ -10,6 +11,7 @@ const LINE = {
 
 export function Header() {
   const about = status.value;
+  const isOld = oldSince.value !== undefined;
   return (
     <header class="header">
       <div class="brand">
@@ -18,14 +20,22 @@ export function Header() {
         {about && <span class="version">{about.version}</span>}
       </div>
       <div class="status">
-        <span class={`line is-${line.value}`}>{LINE[line.value]}</span>
-        {about && <span class="leader">{about.leader ? `leader: ${about.leader}` : ''}</span>}
+        <span class={`line is-${isOld ? 'broken' : line.value}`}>
+          {isOld ? 'Old data: ' : LINE[line.value]}
+          {isOld && <DataAge />}
+        </span>
+        {about?.leader && <span class="leader">scheduler: {about.leader}</span>}
       </div>
     </header>
   );
 }
 
-/** Limits of the data on the page; nothing if all is well. */
+/** The age of all data while it is old. */
+function DataAge() {
+  return <Ago time={new Date(oldSince.value ?? 0).toISOString()} />;
+}
+
+/** Limits of the data on the page; nothing if there are none. */
 export function Banner() {
   const about = status.value;
   if (line.value === 'outdated') {
@@ -38,12 +48,21 @@ export function Banner() {
       </p>
     );
   }
-  if (line.value === 'broken') return <Broken />;
+  if (line.value === 'broken' && oldSince.value !== undefined) {
+    return (
+      <p class="banner is-warning">
+        <span role="alert">There is no connection to the console.</span> The data is <DataAge /> old; retrying. Check
+        that <code>plumbline console</code> or <code>kubectl port-forward</code> still runs.
+      </p>
+    );
+  }
   if (about === undefined) return null;
   const { missing, problem, leader, without } = about;
   if (problem !== undefined) {
     return (
-      <p class="banner is-warning">The API server does not answer, so this data may be old; retrying. {problem}</p>
+      <p class="banner is-warning">
+        <span role="alert">The API server does not answer.</span> The data is <DataAge /> old; retrying. {problem[1]}
+      </p>
     );
   }
   if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
@@ -72,46 +91,28 @@ const UNKNOWN: Readonly<Record<string, string>> = {
   resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
 };
 
-const AFTER = 1500;
-
-/** Short interruptions are not shown. */
-function Broken() {
-  const [seconds, setSeconds] = useState(0);
-  useEffect(() => {
-    const since = brokenSince.value ?? performance.now();
-    const timer = setInterval(() => setSeconds(Math.round((performance.now() - since) / 1000)), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  if (seconds * 1000 < AFTER) return null;
-  return (
-    <p class="banner is-warning" role="alert">
-      There is no connection to the console. The data is {seconds} s old; retrying. Check that{' '}
-      <code>plumbline console</code> or <code>kubectl port-forward</code> still runs.
-    </p>
-  );
-}
-
 /** Milliseconds without a change before the summary is announced. */
-const SETTLED = 2000;
+const SETTLED_MILLISECONDS = 2000;
 
 /** Announces the totals to screen readers, once they are stable. */
 export function Announcer() {
-  const [said, setSaid] = useState('');
+  const [announcement, setAnnouncement] = useState('');
   const text = !ready.value
     ? 'Loading the cluster'
     : [
         line.value === 'live' ? '' : 'No connection to the console.',
+        oldSince.value === undefined ? '' : 'The data is old.',
         `${totals.value.nodes} nodes, ${totals.value.withProblems} need attention, ${waiting.value.length} waiting.`,
       ]
         .join(' ')
         .trim();
   useEffect(() => {
-    const timer = setTimeout(() => setSaid(text), SETTLED);
+    const timer = setTimeout(() => setAnnouncement(text), SETTLED_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [text]);
   return (
     <p class="unseen" role="status">
-      {said}
+      {announcement}
     </p>
   );
 }

@@ -3,19 +3,24 @@ import type { ComponentChildren } from 'preact';
 import type { ListQuery } from '../data/node-list.ts';
 import type { Column } from './virtual-grid.tsx';
 
-export interface ListControlsProps<Sort extends string, Filter extends string> {
+export interface ListControlsProps<Sort extends string, Filter extends string, Item> {
   /** `nodes`: for labels. */
   readonly what: string;
   readonly placeholder: string;
   readonly query: Signal<ListQuery<Sort, Filter>>;
-  readonly filters: Readonly<Record<Filter, string>>;
+  readonly titles: Readonly<Record<Filter, string>>;
+  /** The items that each filter of the list lets through. */
+  readonly filters: Readonly<Record<Filter, (item: Item) => boolean>>;
+  readonly items: readonly Item[];
+  /** Number of items that match the query. */
   readonly found: number;
-  readonly all: number;
   readonly children?: ComponentChildren;
 }
 
-export function ListControls<Sort extends string, Filter extends string>(props: ListControlsProps<Sort, Filter>) {
-  const { what, placeholder, query, filters, found, all, children } = props;
+export function ListControls<Sort extends string, Filter extends string, Item>(
+  props: ListControlsProps<Sort, Filter, Item>,
+) {
+  const { what, placeholder, query, titles, filters, items, found, children } = props;
   const { text, filter } = query.value;
   return (
     // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
@@ -39,16 +44,16 @@ export function ListControls<Sort extends string, Filter extends string>(props: 
             query.value = { ...query.value, filter: currentTarget.value as Filter };
           }}
         >
-          {Object.entries<string>(filters).map(([value, name]) => (
+          {(Object.keys(titles) as Filter[]).map((value) => (
             <option key={value} value={value}>
-              {name}
+              {titles[value]} ({items.filter(filters[value]).length.toLocaleString('en')})
             </option>
           ))}
         </select>
       </label>
       {children}
       <output class="found">
-        {found === all ? '' : `${found.toLocaleString('en')} of ${all.toLocaleString('en')}`}
+        {found === items.length ? '' : `${found.toLocaleString('en')} of ${items.length.toLocaleString('en')}`}
       </output>
     </form>
   );

@@ -60,11 +60,12 @@ export function MiniMap({ node, width: most }: { readonly node: NodeItem; readon
   const { shape } = node;
   const layout = useMemo(() => shape && layoutOf(shape, most), [shape, most]);
   const paths = useMemo(() => layout && pathsOf(node, layout), [node, layout]);
-  if (shape === undefined || layout === undefined) return <span class="no-map">no report</span>;
+  if (shape === undefined || layout === undefined)
+    return <span class="no-map">{node.problems.includes('no-report') ? 'no report' : '–'}</span>;
   const { width, height, scale } = layout;
   return (
     <svg
-      class="mini"
+      class={node.silentSince === undefined ? 'mini' : 'mini is-old'}
       viewBox={`0 0 ${width} ${height}`}
       width={width * scale}
       height={height * scale}

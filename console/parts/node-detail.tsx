@@ -4,17 +4,21 @@ import type { Problem, SwitchPicture } from '../data/wire.ts';
 import { type Answer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
-import { Ago, timeText } from './ago.tsx';
+import { Ago, DataAge, timeText } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
+import { Remedies } from './remedies.tsx';
 
 export function NodeDetail({ name }: { readonly name: string }) {
   changes.value;
   const node = store.nodes.get(name);
-  const moved = useAnswer<SwitchPicture>(`/switch?node=${encodeURIComponent(name)}`, SWITCH_REFRESH);
+  // On the host of a DPU, Open vSwitch runs on the DPU; a node without a report has no agent to ask.
+  const hasSwitch = node?.shape !== undefined && node.dpu === '';
+  const switchUrl = hasSwitch ? `/switch?node=${encodeURIComponent(name)}` : undefined;
+  const moved = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH);
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (
@@ -26,14 +30,16 @@ export function NodeDetail({ name }: { readonly name: string }) {
               <strong>{PROBLEM_TEXT[problem].short}.</strong> {PROBLEM_TEXT[problem].long}
             </p>
           ))}
+          <DataAge since={node.silentSince} />
           {node.dpu !== '' && <Dpu node={node} />}
+          <Remedies texts={node.remedies} />
           {node.shape && (
             <>
               <CpuMap node={node} shape={node.shape} switched={switchedOf(node.shape, moved)} />
               <Owners node={node} shape={node.shape} />
             </>
           )}
-          <OpenVswitch answer={moved} />
+          {hasSwitch && <OpenVswitch answer={moved} />}
           <NodeFacts node={node} />
         </>
       )}
@@ -59,7 +65,7 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   return (
     <section class={dpu === 'dead' ? 'dpu problem' : 'dpu'} aria-label="DPU">
       <p>
-        <strong>DPU {dpu === 'unknown' ? 'state unknown' : dpu}</strong>
+        <strong>DPU {DPU_TEXT[dpu]}</strong>
         {time !== undefined && (
           <>
             {' '}
@@ -147,11 +153,11 @@ function NodeFacts({ node: { shape, dpu, problems, resources } }: { readonly nod
   }
   for (const [resource, text] of resources) facts.push([resource, text]);
   facts.push(['DPU', DPU_TEXT[dpu]]);
-  facts.push(['Agent', agentState(problems)]);
+  facts.push(['Agent', agentState(problems, shape !== undefined)]);
   return <Facts facts={facts} />;
 }
 
-function agentState(problems: readonly Problem[]): string {
-  if (problems.includes('no-report')) return 'no report';
-  return problems.includes('silent') ? 'silent' : 'reports';
+function agentState(problems: readonly Problem[], hasReport: boolean): string {
+  if (problems.includes('silent')) return 'silent: its Lease has expired';
+  return hasReport ? 'ready' : 'does not report';
 }

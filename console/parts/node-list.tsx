@@ -1,9 +1,11 @@
-import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
-import type { NodeFilter } from '../data/node-list.ts';
-import { go, nodeQuery, route } from '../state/route.ts';
-import { order, totals } from '../state/state.ts';
+import { DPU_TEXT, type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
+import { NODE_FILTERS, type NodeFilter } from '../data/node-list.ts';
+import type { DpuState } from '../data/wire.ts';
+import { go, nodeQuery } from '../state/route.ts';
+import { allNodes, order } from '../state/state.ts';
+import { DataAge, OldAge } from './ago.tsx';
+import { layout } from './layout.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
@@ -12,23 +14,24 @@ const FILTERS: Readonly<Record<NodeFilter, string>> = {
   all: 'All nodes',
   problems: 'Need attention',
   'in-use': 'With VMs',
-  'in-flight': 'VMs in flight',
+  'in-flight': 'VMs starting',
   dpu: 'With a DPU',
 };
 
 /** Every node as a row with its CPU map, with search and order; only visible rows are rendered. */
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
   const nodes = order.value;
-  const width = wide.value && route.value.chosen === undefined ? MapWidth.wide : MapWidth.usual;
+  const width = layout.value === 'wide' ? MapWidth.wide : MapWidth.usual;
   return (
     <>
       <ListControls
         what="nodes"
         placeholder="Search by node, VM or network"
         query={nodeQuery}
-        filters={FILTERS}
+        titles={FILTERS}
+        filters={NODE_FILTERS}
+        items={allNodes.value}
         found={nodes.length}
-        all={totals.value.nodes}
       >
         <Legend />
       </ListControls>
@@ -47,7 +50,7 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
 }
 
 function Empty() {
-  if (totals.value.nodes > 0) return <>No node matches. Clear the search or choose “All nodes”.</>;
+  if (allNodes.value.length > 0) return <>No node matches. Clear the search or choose “All nodes”.</>;
   return (
     <>
       No node reports. Check the agent's DaemonSet: <code>kubectl plumbline doctor</code> shows what is missing.
@@ -68,7 +71,7 @@ function Legend() {
         <span class="swatch is-small p-vm0 is-padding" /> added for whole cores
       </li>
       <li>
-        <span class="swatch is-small p-held" /> in flight
+        <span class="swatch is-small p-held" /> starting
       </li>
       <li>
         <span class="swatch is-small p-polled" /> Open vSwitch
@@ -94,17 +97,15 @@ function columns(): readonly Column[] {
 }
 
 function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
-  const { name, shape, freeCores, pods, inFlight: held } = node;
+  const { name, shape, freeCores, pods, inFlight } = node;
   return [
     <>
-      <span class="name">{name}</span>
-      {/* Also as text, for widths without the column. */}
-      {node.problems.length > 0 && (
-        <span class="instead">
-          <State node={node} />
-        </span>
-      )}
-      <span class="networks">{networksOf(node)}</span>
+      <span class="name" title={name}>
+        {name}
+      </span>
+      <span class="networks" title={networksOf(node)}>
+        {networksOf(node)}
+      </span>
     </>,
     <MiniMap key="map" node={node} width={width} />,
     shape && (
@@ -114,7 +115,7 @@ function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
     ),
     <>
       <span class="number">{pods}</span>
-      {held.length > 0 && <span class="of"> +{held.length} in flight</span>}
+      {inFlight.length > 0 && <span class="of"> +{inFlight.length} starting</span>}
     </>,
     <State key="state" node={node} />,
   ];
@@ -130,25 +131,39 @@ function networksOf({ shape }: NodeItem): string {
   ].join(' · ');
 }
 
-function State({ node: { problems, dpu } }: { readonly node: NodeItem }) {
-  if (problems.length > 0) {
+function State({ node: { shape, problems, dpu, silentSince } }: { readonly node: NodeItem }) {
+  if (problems.length === 0) {
+    const { text, look, title } = shape === undefined ? NO_AGENT : HEALTHY[dpu];
     return (
-      <>
-        {problems.map((problem) => (
-          <span key={problem} class="badge is-bad" title={PROBLEM_TEXT[problem].long}>
-            {PROBLEM_TEXT[problem].short}
-          </span>
-        ))}
-      </>
+      <span class={`badge ${look}`} title={title}>
+        {text}
+        <OldAge />
+      </span>
     );
   }
-  return <span class="badge is-good">{dpu === '' ? 'well' : `DPU ${dpu}`}</span>;
+  return (
+    <>
+      {problems.map((problem) => (
+        <span
+          key={problem}
+          class={problem === 'silent' ? 'badge is-stopped' : 'badge is-bad'}
+          title={PROBLEM_TEXT[problem].long}
+        >
+          {PROBLEM_TEXT[problem].short}
+          <OldAge />
+        </span>
+      ))}
+      <DataAge since={silentSince} />
+    </>
+  );
 }
 
-const media = matchMedia('(width > 1500px)');
+const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts no VMs here, so no agent reports.' };
 
-/** Whether there is room for large maps in the list. */
-export const wide = signal(media.matches);
-media.addEventListener('change', ({ matches }) => {
-  wide.value = matches;
-});
+/** A node without problems, by the state of its DPU. */
+const HEALTHY: Readonly<Record<DpuState, { text: string; look: string; title?: string }>> = {
+  '': { text: 'Healthy', look: 'is-good' },
+  alive: { text: 'Healthy, DPU ready', look: 'is-good' },
+  dead: { text: 'DPU not ready', look: 'is-bad' },
+  unknown: { text: 'DPU unknown', look: 'is-waiting', title: DPU_TEXT.unknown },
+};

@@ -52,7 +52,11 @@ function Threads({ found: { enabled, wanted, problems, threads } }: { readonly f
                   </th>
                   <td class="cpus">{allowed}</td>
                   <td>
-                    {own === null ? note || 'left alone' : own === allowed ? 'as wanted' : `wanted ${own}: ${note}`}
+                    {own === null
+                      ? note || 'not managed'
+                      : own === allowed
+                        ? 'as configured'
+                        : `should be ${own}: ${note}`}
                   </td>
                 </tr>
               ))}

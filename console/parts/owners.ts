@@ -30,7 +30,7 @@ export function ownersOf({ owners, inFlight, paint, padding }: NodeItem, shape: 
       row(Paint.owner + index, pod, container === 'compute' ? '' : container, slotsOf(shape, cpus)),
     ),
     ...inFlight.map(([pod, kind, cpus]) => {
-      const about = cpus === '' ? `${states[kind]}; its CPUs are not predicted` : states[kind];
+      const about = cpus === '' ? `${states[kind]}; its CPUs cannot be predicted` : states[kind];
       return { ...row(Paint.inFlight, pod, about, slotsOf(shape, cpus)), padded: [] };
     }),
     row(Paint.polled, 'Open vSwitch', 'poll mode drivers', painted(Paint.polled)),

@@ -7,12 +7,14 @@ import { changes, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail, type Fact, Facts } from './detail.tsx';
 import { History } from './history.tsx';
-import { wantsOf } from './waiting-list.tsx';
+import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
+import { requestsOf } from './waiting-list.tsx';
 
 /** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);
+  const answer = useDiagnosis('pod', pod && name, pod?.unscheduled);
   const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
   return (
     <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
@@ -20,14 +22,15 @@ export function PodDetail({ name }: { readonly name: string }) {
         <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
       ) : (
         <>
-          <p class="problem">{pod.text}</p>
+          <p class={pod.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
+            {answer !== undefined && 'found' in answer ? answer.found.text : pod.text}
+          </p>
+          {answer !== undefined && 'found' in answer && pod.unscheduled && answer.found.text !== pod.unscheduled && (
+            <p class="about">kube-scheduler says: {pod.unscheduled}</p>
+          )}
+          <DiagnosisDetails answer={answer} remedies={pod.remedies ?? []} />
           <Facts facts={factsOf(pod)} />
         </>
-      )}
-      {pod !== undefined && (
-        <p class="about">
-          For remedies, including kube-scheduler’s own checks, run: <code>kubectl plumbline explain pod {name}</code>
-        </p>
       )}
       <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />
       {pod?.vm !== undefined && <History of="vm" name={title} />}
@@ -38,8 +41,8 @@ export function PodDetail({ name }: { readonly name: string }) {
 function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
   return [
     ...(vm === undefined ? [] : [['Launcher', `${namespace}/${name}`] as const]),
-    ['Wants', wantsOf(pod)],
-    ...(since === undefined ? [] : [['Waits for', <Ago key="since" time={since} />] as const]),
+    ['Requests', requestsOf(pod)],
+    ...(since === undefined ? [] : [['Waiting for', <Ago key="since" time={since} />] as const]),
   ];
 }
 

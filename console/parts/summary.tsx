@@ -1,51 +1,60 @@
 import type { ComponentChildren } from 'preact';
+import { PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
-import { go, nodeQuery, vmQuery } from '../state/route.ts';
-import { totals, vmsToLookAt, waiting } from '../state/state.ts';
+import type { Problem } from '../data/wire.ts';
+import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
+import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
+import { Ago, OldAge } from './ago.tsx';
 
-/** The cluster in five numbers, each with a link to the items that it counts. */
+/** The cluster in a few numbers, each with a link to the items that it counts. */
 export function Summary() {
-  const { nodes, withProblems, cores, freeCores, pods, inFlight, dpus, dpusDead } = totals.value;
-  const waits = waiting.value.length;
+  const { nodes, withProblems, problemCounts, cores, freeCores, starting, dpus, dpusReady } = totals.value;
+  const waits = waiting.value;
   const show = (filter: NodeFilter) => () => {
-    nodeQuery.value = { ...nodeQuery.value, filter };
+    nodeQuery.value = { ...nodeQuery.value, text: '', filter };
     go({ list: 'nodes' });
   };
-  const toLookAt = vmsToLookAt.value;
+  const attention = vmsToLookAt.value;
   const showVms = () => {
-    vmQuery.value = { ...vmQuery.value, text: '', filter: toLookAt > 0 ? 'attention' : 'all' };
+    vmQuery.value = { ...vmQuery.value, text: '', filter: attention > 0 ? 'attention' : 'all' };
     go({ list: 'vms' });
   };
+  const showWaiting = () => {
+    waitingQuery.value = { ...waitingQuery.value, text: '', filter: 'all' };
+    go({ list: 'waiting' });
+  };
+  const problems = Object.entries(problemCounts) as [Problem, number][];
+  const problemText = problems.map(([problem, count]) => `${number(count)} ${PROBLEM_TEXT[problem].short}`).join(', ');
+  const waitingSince = waits.flatMap(({ since }) => since ?? []).sort()[0];
+  const vmText = starting === 0 ? 'none needs attention' : `${number(starting)} starting`;
   return (
     <ul class="summary" aria-label="The cluster in numbers">
       <Tile label="Nodes" value={nodes} onClick={show('all')}>
-        {withProblems === 0 ? 'all healthy' : `${(nodes - withProblems).toLocaleString('en')} healthy`}
+        {withProblems === 0 ? 'all healthy' : `${number(nodes - withProblems)} healthy`}
       </Tile>
-      <Tile label="Need attention" value={withProblems} attention={withProblems > 0} onClick={show('problems')}>
-        {withProblems === 0 ? 'none' : 'silent, dead DPU, …'}
+      <Tile label="Unhealthy nodes" value={withProblems} attention={withProblems > 0} onClick={show('problems')}>
+        {problemText || 'none'}
       </Tile>
-      <Tile label="Waiting" value={waits} attention={waits > 0} onClick={() => go({ list: 'waiting' })}>
-        {waits === 0 ? 'none' : 'with the reason'}
+      <Tile label="Waiting" value={waits.length} attention={waits.length > 0} onClick={showWaiting}>
+        {waitingSince === undefined ? 'none' : 'longest '}
+        {waitingSince !== undefined && <Ago time={waitingSince} />}
       </Tile>
-      <Tile label="VMs" value={pods} onClick={showVms}>
-        {toLookAt > 0
-          ? `${toLookAt.toLocaleString('en')} need attention`
-          : inFlight === 0
-            ? 'no problems'
-            : `${inFlight.toLocaleString('en')} in flight`}
+      <Tile label="VMs" value={vms.value.length} onClick={showVms}>
+        {attention > 0 ? `${number(attention)} need attention` : vmText}
       </Tile>
-      <Tile label="Whole cores free" value={freeCores}>
-        <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of{' '}
-        {cores.toLocaleString('en')}
+      <Tile label="Free cores" value={freeCores}>
+        <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of {number(cores)}
       </Tile>
       {dpus > 0 && (
-        <Tile label="DPUs alive" value={dpus - dpusDead} attention={dpusDead > 0} onClick={show('dpu')}>
-          of {dpus.toLocaleString('en')}
+        <Tile label="DPUs not ready" value={dpus - dpusReady} attention={dpusReady < dpus} onClick={show('dpu')}>
+          of {number(dpus)}
         </Tile>
       )}
     </ul>
   );
 }
+
+const number = (value: number) => value.toLocaleString('en');
 
 interface TileProps {
   readonly label: string;
@@ -59,8 +68,11 @@ function Tile({ label, value, attention = false, onClick, children }: TileProps)
   const content = (
     <>
       <span class="tile-label">{label}</span>
-      <span class="tile-value">{value.toLocaleString('en')}</span>
-      <span class="tile-note">{children}</span>
+      <span class="tile-value">{number(value)}</span>
+      <span class="tile-note">
+        {oldSince.value === undefined ? children : 'as of'}
+        <OldAge />
+      </span>
     </>
   );
   const look = attention ? 'tile is-attention' : 'tile';

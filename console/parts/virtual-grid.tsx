@@ -2,6 +2,7 @@
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ready } from '../state/state.ts';
+import { layout } from './layout.ts';
 
 export interface Column {
   readonly key: string;
@@ -22,11 +23,12 @@ interface VirtualGridProps<Item> {
   readonly empty: ComponentChildren;
 }
 
-/** Of every row: equal heights give the position of rows that are not rendered. */
+/** Of every row: equal heights give the position of rows that are not rendered. A card has two or three lines. */
 const ROW_HEIGHT_PIXELS = 58;
+const CARD_HEIGHT_PIXELS = 104;
 
 /** Number of rows to render above and below the visible ones, so that scrolling finds them ready. */
-const SPARE = 6;
+const SPARE = 4;
 
 /**
  * A list of any length that only renders its visible rows. The list is one stop of the Tab key; arrows, Page Up and
@@ -34,6 +36,7 @@ const SPARE = 6;
  */
 export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   const { label, columns, items, keyOf, cells, isChosen, onChoose, empty } = props;
+  const rowHeight = layout.value === 'compact' ? CARD_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
   const count = items.length;
   const chosen = items.findIndex(isChosen);
   const id = useId();
@@ -64,14 +67,14 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
     setAt(index);
     const element = grid.current;
     if (element === null) return;
-    const [top, bottom] = [index * ROW_HEIGHT_PIXELS, (index + 1) * ROW_HEIGHT_PIXELS];
+    const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
     const head = element.querySelector<HTMLElement>('.grid-head')?.offsetHeight ?? 0;
     if (top < element.scrollTop) element.scrollTop = top;
     else if (bottom > element.scrollTop + element.clientHeight - head) {
       element.scrollTop = bottom - element.clientHeight + head;
     }
   };
-  const page = Math.max(1, Math.floor(view.height / ROW_HEIGHT_PIXELS) - 2);
+  const page = Math.max(1, Math.floor(view.height / rowHeight) - 2);
   const keys: Readonly<Record<string, () => void>> = {
     ArrowDown: () => moveTo(active + 1),
     ArrowUp: () => moveTo(active - 1),
@@ -89,8 +92,8 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
     act();
   };
 
-  const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT_PIXELS) - SPARE);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT_PIXELS) + SPARE);
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE);
   const indexes = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
   // Screen readers need the active row, wherever the list was scrolled to.
   if (active >= 0 && (active < first || active >= last)) indexes.push(active);
@@ -110,7 +113,7 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
       onKeyDown={onKeyDown}
     >
       <Head columns={columns} />
-      <div role="rowgroup" class="grid-body" style={{ height: `${count * ROW_HEIGHT_PIXELS}px` }}>
+      <div role="rowgroup" class="grid-body" style={{ height: `${count * rowHeight}px` }}>
         {drawn.map(({ index, item }) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the grid itself takes the keys
           <div
@@ -121,7 +124,7 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
             tabIndex={-1}
             aria-rowindex={index + 2}
             aria-selected={index === chosen}
-            style={{ transform: `translateY(${index * ROW_HEIGHT_PIXELS}px)`, height: `${ROW_HEIGHT_PIXELS}px` }}
+            style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
             onClick={() => {
               setAt(index);
               onChoose(item);
@@ -146,6 +149,8 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   );
 }
 
+const SORT_MARKS = { ascending: '↑', descending: '↓' } as const;
+
 function Head({ columns }: { readonly columns: readonly Column[] }) {
   return (
     <div role="rowgroup" class="grid-head">
@@ -156,7 +161,7 @@ function Head({ columns }: { readonly columns: readonly Column[] }) {
               <button type="button" onClick={onSort}>
                 {title}
                 <span class="sort-mark" aria-hidden="true">
-                  {sorted === undefined ? '↕' : sorted === 'ascending' ? '↑' : '↓'}
+                  {sorted === undefined ? '↕' : SORT_MARKS[sorted]}
                 </span>
               </button>
             ) : (

@@ -3,13 +3,17 @@ import { cellsOf, formatCpus, parseCpus } from '../data/shape.ts';
 import type { VmItem } from '../data/vm-list.ts';
 import { hashOf } from '../state/route.ts';
 import { ready, store, vms, waiting } from '../state/state.ts';
+import { DataAge } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail, Facts, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
+import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 
 /** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
   const places = vms.value.filter((vm) => vm.name === name);
+  const needsHelp = places.some(({ verdict }) => verdict !== 'ok');
+  const answer = useDiagnosis('vm', needsHelp ? name : undefined);
   const waits = waiting.value.find(({ namespace, vm, name: pod }) => `${namespace}/${vm ?? pod}` === name);
   return (
     <Detail title={name} kind="VM" back={{ list: 'vms' }}>
@@ -22,9 +26,7 @@ export function VmDetail({ name }: { readonly name: string }) {
       {places.map((vm) => (
         <Place key={vm.key} vm={vm} />
       ))}
-      <p class="about">
-        For its state and remedies, run: <code>kubectl plumbline explain {name}</code>
-      </p>
+      {places.length > 0 && <DiagnosisDetails answer={answer} remedies={places.flatMap(({ remedies }) => remedies)} />}
       <History of="vm" name={name} />
     </Detail>
   );
@@ -52,14 +54,14 @@ function Place({ vm }: { readonly vm: VmItem }) {
     facts.push(['Dedicated CPUs', `${cpus.length}: ${formatCpus(cpus)}`]);
     facts.push(['Cores', `${cores.size}${padding > 0 ? `, including ${padding} CPU added for whole cores` : ''}`]);
     facts.push(['NUMA node', cells.map(({ id }) => id).join(', ') || 'unknown']);
-    facts.push(['Networks there', networks.join(', ') || 'none']);
+    facts.push(['Networks on its NUMA nodes', networks.join(', ') || 'none']);
   }
   if (vm.mask !== '') facts.push(['CPU mask', vm.mask]);
   return (
     <>
       <p class="state">
         <VerdictBadge verdict={vm.verdict} reason={vm.reason} /> on{' '}
-        <a href={hashOf({ list: 'nodes', chosen: vm.node })}>{vm.node}</a>
+        <a href={hashOf({ list: 'nodes', chosen: vm.node })}>{vm.node}</a> <DataAge since={vm.silentSince} />
       </p>
       {vm.text !== '' && <p class={TEXT_CLASS[vm.verdict]}>{vm.text}</p>}
       <Facts facts={facts} />

@@ -1,7 +1,8 @@
 import { formatCpus, parseCpus } from '../data/shape.ts';
-import { cpuCount, type VmFilter, type VmItem } from '../data/vm-list.ts';
+import { cpuCount, VM_FILTERS, type VmFilter, type VmItem } from '../data/vm-list.ts';
 import { go, vmQuery } from '../state/route.ts';
 import { foundVms, vms } from '../state/state.ts';
+import { DataAge } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
@@ -21,9 +22,10 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
         what="VMs"
         placeholder="Search by VM, namespace, node or reason"
         query={vmQuery}
-        filters={FILTERS}
+        titles={FILTERS}
+        filters={VM_FILTERS}
+        items={vms.value}
         found={found.length}
-        all={vms.value.length}
       />
       <VirtualGrid
         label="Running VMs"
@@ -63,12 +65,12 @@ function cellsOf(vm: VmItem) {
   const count = cpuCount(vm);
   return [
     <>
-      <span class="name">{rest.join('/')}</span>
+      <span class="name" title={rest.join('/')}>
+        {rest.join('/')}
+      </span>
       <span class="networks">{namespace}</span>
-      {/* For widths without the column. */}
-      <span class="instead about">{vm.node}</span>
     </>,
-    <span key="node" class="name is-plain">
+    <span key="node" class="name is-plain" title={vm.node}>
       {vm.node}
     </span>,
     <>
@@ -79,7 +81,12 @@ function cellsOf(vm: VmItem) {
     </>,
     <>
       <VerdictBadge verdict={vm.verdict} reason={vm.reason} />
-      {vm.text !== '' && vm.verdict !== 'ok' && <span class="why about">{vm.text}</span>}
+      <DataAge since={vm.silentSince} />
+      {vm.text !== '' && vm.verdict !== 'ok' && (
+        <span class="why about" title={vm.text}>
+          {vm.text}
+        </span>
+      )}
     </>,
   ];
 }

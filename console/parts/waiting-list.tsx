@@ -1,51 +1,84 @@
 import type { PodItem } from '../data/store.ts';
-import { go } from '../state/route.ts';
-import { waiting } from '../state/state.ts';
+import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
+import { go, waitingQuery } from '../state/route.ts';
+import { foundWaiting, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
-import { VirtualGrid } from './virtual-grid.tsx';
+import { VerdictBadge } from './detail.tsx';
+import { ListControls, sortable } from './list-controls.tsx';
+import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
-const COLUMNS = [
-  { key: 'who', title: 'VM or pod' },
-  { key: 'since', title: 'Waits' },
-  { key: 'wants', title: 'Wants' },
-  { key: 'why', title: 'Why' },
-] as const;
+const FILTERS: Readonly<Record<WaitingFilter, string>> = {
+  all: 'All waiting',
+  broken: 'Need attention',
+  vms: 'VMs only',
+};
 
-/** Pods without a node, or that cannot start on their node; the longest waiting first. */
+/** Pods without a node, or that cannot start on their node: those that need attention first, then the longest waiting. */
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
   return (
-    <VirtualGrid
-      label="Waiting VMs and pods"
-      columns={COLUMNS}
-      items={waiting.value}
-      keyOf={({ uid }) => uid}
-      cells={cellsOf}
-      isChosen={({ key }) => key === chosen}
-      onChoose={({ key }) => go({ list: 'waiting', chosen: key })}
-      empty="Nothing is waiting: every VM has a node."
-    />
+    <>
+      <ListControls
+        what="waiting VMs and pods"
+        placeholder="Search by VM, namespace, network or reason"
+        query={waitingQuery}
+        titles={FILTERS}
+        filters={WAITING_FILTERS}
+        items={waiting.value}
+        found={foundWaiting.value.length}
+      />
+      <VirtualGrid
+        label="Waiting VMs and pods"
+        columns={columns()}
+        items={foundWaiting.value}
+        keyOf={({ uid }) => uid}
+        cells={cellsOf}
+        isChosen={({ key }) => key === chosen}
+        onChoose={({ key }) => go({ list: 'waiting', chosen: key })}
+        empty={
+          waiting.value.length > 0
+            ? 'Nothing matches. Clear the search or choose “All waiting”.'
+            : 'Nothing is waiting: every VM has a node.'
+        }
+      />
+    </>
   );
 }
 
+function columns(): readonly Column[] {
+  return [
+    sortable(waitingQuery, 'name', 'VM or pod'),
+    sortable(waitingQuery, 'since', 'Waiting for'),
+    { key: 'requests', title: 'Requests' },
+    sortable(waitingQuery, 'verdict', 'State'),
+  ];
+}
+
 function cellsOf(pod: PodItem) {
-  const { namespace, name, vm, since } = pod;
+  const { namespace, name, vm, since, verdict = 'waiting', reason = 'Pending', text } = pod;
   return [
     <>
-      <span class="name">{vm ?? name}</span>
+      <span class="name" title={vm ?? name}>
+        {vm ?? name}
+      </span>
       <span class="networks">
         {vm === undefined ? 'pod in ' : 'VM in '}
         {namespace}
       </span>
     </>,
-    since === undefined ? '' : <Ago key="since" time={since} />,
-    wantsOf(pod),
-    <span key="why" class="why">
-      {pod.text}
+    since === undefined ? '–' : <Ago key="since" time={since} />,
+    <span key="requests" class="why">
+      {requestsOf(pod)}
     </span>,
+    <>
+      <VerdictBadge verdict={verdict} reason={reason} />
+      <span class="why about" title={text}>
+        {text}
+      </span>
+    </>,
   ];
 }
 
-export function wantsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
+export function requestsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
     cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,

@@ -2,14 +2,15 @@ import * as z from 'zod';
 import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { cacheProblem, createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULER } from '../../model/names.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
+import type { Status } from '../data/wire.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import { pausedInstance, type ShownPod, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
@@ -57,6 +58,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   const leader = createLeader();
   const draCpu = new Set<string>();
   let stale: ReadonlySet<string> = new Set();
+  const staleness = createStaleness(problems, now);
 
   const taken = createReports(listeners.node);
   const intake = createFairIntake(taken.take);
@@ -124,6 +126,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   const kinds = { nodetopologies, nodes, pods, leases, virtualmachineinstances: instances, resourceslices };
   const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
 
+  const readable = () => all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
+
   const sweep = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
@@ -141,13 +145,10 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
-      const readable = all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
-      return cacheProblem(Object.fromEntries(readable), now());
+      return cacheProblem(Object.fromEntries(readable()), now());
     },
-    /** Why the data may be outdated; undefined if every watch works. */
-    get problem() {
-      return [...problems.values()].at(0);
-    },
+    /** Since when the data may be old, RFC 3339, and why; undefined if every watch works. */
+    problem: () => staleness.problem(readable()),
     /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
       return leases.synced ? leader.pod(now(), leases.lastHeard) : undefined;
@@ -162,8 +163,33 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     get stale() {
       return stale;
     },
+    /** The last renewal of the Lease of a node's agent, RFC 3339. */
+    renewTime: (node: string) => leases.items.get(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${node}`)?.renewTime,
     /** Nodes whose CPUs the dra.cpu driver assigns as well. */
     draCpu: draCpu as ReadonlySet<string>,
+  };
+}
+
+type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard'>];
+
+/** Since when the data of the watches may be old. @param problems the failed request of each kind */
+function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number) {
+  /** When the API server was last heard before the current problem, RFC 3339. */
+  let since: string | undefined;
+  return {
+    problem(watches: readonly Watch[]): Status['problem'] {
+      const isComplete = watches.every(([, { synced }]) => synced);
+      const late = isComplete ? cacheProblem(Object.fromEntries(watches), now()) : undefined;
+      const why = [...problems.values()].at(0) ?? late;
+      if (why === undefined) {
+        since = undefined;
+        return undefined;
+      }
+      const heard = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
+      // Computed once, so that the record of the status does not change while the problem lasts.
+      since ??= new Date(Date.now() - (now() - heard) * 1000).toISOString();
+      return [since, why];
+    },
   };
 }
 
@@ -173,6 +199,8 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   return {
     ...factsOfNode({ metadata, status }),
     dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    /** Whether KubeVirt starts VMs there, so that it needs an agent. */
+    acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
     dpuReady: condition?.status,
     /** Last transition of that condition, RFC 3339, and its message. */

@@ -7,7 +7,7 @@ import { type Cluster, createCluster } from './cluster.ts';
 import { createFeed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
-import type { AskExtender, AskSwitch } from './questions.ts';
+import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
 import { createRoutes } from './routes.ts';
 
 interface ConsoleOptions {
@@ -18,6 +18,7 @@ interface ConsoleOptions {
   readonly assets: string;
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
+  readonly diagnose: AskDiagnosis;
   /** Kinds that must not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: Logger;
@@ -31,17 +32,17 @@ const INTERVAL_SECONDS = 0.1;
  * Wires the page's server to the watches. It does not listen before `server.start` and sends no request before `run`.
  */
 export function createConsole(options: ConsoleOptions) {
-  const { client, address, assets, ask, askSwitch, without = new Set<OptionalKind>(), log } = options;
+  const { client, address, assets, ask, askSwitch, diagnose, without = new Set<OptionalKind>(), log } = options;
   const feed = createFeed({
     cluster: () => cluster,
     status() {
-      const { leader, missing, problem, forbidden } = cluster;
-      return { leader, missing, problem, version: VERSION, without: [...forbidden] };
+      const { leader, missing, forbidden } = cluster;
+      return { leader, missing, problem: cluster.problem(), version: VERSION, without: [...forbidden] };
     },
   });
   const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });
   const histories = createHistories(client);
-  const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, histories, log });
+  const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, diagnose, histories, log });
 
   const look = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {

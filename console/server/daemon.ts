@@ -9,7 +9,7 @@ import { createRegistry } from '../../runtime/metrics.ts';
 import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
-import type { AskExtender, AskSwitch } from './questions.ts';
+import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
@@ -20,6 +20,7 @@ const CONNECTIONS = Object.keys(KINDS).length + 3;
  */
 const ask: AskExtender = async () => insteadUse('explain');
 const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
+const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);
 
 const insteadUse = (command: string) => ({
   why:
@@ -33,7 +34,7 @@ export async function createConsoleDaemon(config: ConsoleConfig, log: Logger): P
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  const page = createConsole({ client, address, assets, ask, askSwitch, log });
+  const page = createConsole({ client, address, assets, ask, askSwitch, diagnose, log });
   const daemon = createServingDaemon({
     server: page.server,
     probes: { host: probeHost, port: probePort },

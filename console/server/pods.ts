@@ -11,6 +11,7 @@ import type { PodShape } from '../../model/shapes.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
 import { type InstanceFacts, pauseOf } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
@@ -24,7 +25,10 @@ export type WatchedPod = z.infer<typeof watchedPod>;
 /** A pod that the page shows: it has exclusive CPUs or a CPU mask, or the scheduler found no node for it. */
 export type ShownPod = NonNullable<ReturnType<typeof shownPod>>;
 
-export type ShownState = Pick<VmState, 'verdict' | 'reason' | 'text'>;
+/** The state in the record of a pod. The remedies are the texts of `plumbline explain`. */
+export function shownState({ verdict, reason, text, remedies }: VmState) {
+  return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyText) };
+}
 
 const ENDED = new Set(['Succeeded', 'Failed']);
 /** Characters of the scheduler's message, which contains reasons and no nodes. */
@@ -87,10 +91,9 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
 }
 
 /** The state from the pod alone, without its node and without knowing whether its instance has a VM. */
-function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
+function stateOf(pod: WatchedPod, vm: string | undefined) {
   const { namespace = '', name = '' } = pod.metadata;
-  const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape });
-  return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS) };
+  return shownState(vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape }));
 }
 
 /**

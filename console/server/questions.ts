@@ -2,11 +2,17 @@ import type { ServerResponse } from 'node:http';
 import * as z from 'zod';
 import { KubeError } from '../../kube/client.ts';
 import type { RefusalKind } from '../../model/placement/verdict.ts';
-import type { Explanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
+import type { Diagnosis, Explanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
 /** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
 export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+
+/** Explains a VM or pod, `namespace/name`, as `plumbline explain` does. `why` says why there is no answer. */
+export type AskDiagnosis = (
+  kind: 'vm' | 'pod',
+  name: string,
+) => Promise<{ readonly answer: Diagnosis } | { readonly why: string }>;
 
 /** Queries the agent of a node. `why` says why there is no answer. */
 export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
@@ -15,6 +21,7 @@ export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPictu
 export interface Asked {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
+  readonly diagnose: AskDiagnosis;
   readonly histories: Histories;
 }
 
@@ -37,7 +44,7 @@ interface Question {
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
-export function createQuestions({ ask, askSwitch, histories }: Asked) {
+export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) {
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
     '/switch': {
@@ -45,6 +52,13 @@ export function createQuestions({ ask, askSwitch, histories }: Asked) {
       async ask(_, node) {
         const asked = await askSwitch(node);
         return 'why' in asked ? { why: `Cannot reach the agent: ${asked.why}` } : { found: asked.answer };
+      },
+    },
+    '/diagnosis': {
+      subjects: ['vm', 'pod'],
+      async ask(subject, name) {
+        const asked = await diagnose(subject === 'vm' ? 'vm' : 'pod', name);
+        return 'why' in asked ? asked : { found: asked.answer };
       },
     },
     '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },

@@ -3,17 +3,19 @@ import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
 import { checkReport } from '../../model/report/check.ts';
-import type { NodeStateFacts } from '../../model/vm-state/facts.ts';
+import type { NodeGroup, NodeStateFacts } from '../../model/vm-state/facts.ts';
+import { nodeRemedies } from '../../model/vm-state/node-remedies.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
 import { runningState } from '../../model/vm-state/state.ts';
 import type { InFlightEntry, NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
-import { labelOf, type ShownPod, type ShownState } from './pods.ts';
+import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
 /** The parts of the cluster that a node's record depends on. */
-type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
+type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused' | 'renewTime'>;
 
 /**
  * The content of one node's record.
@@ -23,7 +25,7 @@ type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paus
  */
 export function nodeContent(
   name: string,
-  { nodes, reports, stale, draCpu }: NodeSource,
+  { nodes, reports, stale, draCpu, renewTime }: NodeSource,
   podOf: (uid: string) => ShownPod | undefined,
   coming: readonly ShownPod[],
 ): NodeContent | undefined {
@@ -35,19 +37,24 @@ export function nodeContent(
   const report = quarantined ? undefined : given;
   const isHost = node?.dpuHost === true;
   const isDead = node?.dpuReady === 'False';
-  const problems: readonly (readonly [Problem, boolean])[] = [
+  const isSilent = stale.has(name);
+  const checks: readonly (readonly [Problem, boolean])[] = [
     ['dpu-dead', isHost && isDead],
-    ['silent', stale.has(name)],
+    ['silent', isSilent],
     ['quarantined', quarantined],
-    ['no-report', given === undefined],
+    // A node that starts no VMs and had no agent, such as one of the control plane, needs none.
+    ['no-report', given === undefined && (node?.acceptsVms === true || renewTime(name) !== undefined)],
     ['dra-cpu', draCpu.has(name)],
     ['no-node', node === undefined],
   ];
   const alive = node?.dpuReady === 'True' ? 'alive' : 'unknown';
   const state = isDead ? 'dead' : alive;
+  const problems = checks.filter(([, isTrue]) => isTrue).map(([problem]) => problem);
   return {
     shape: report?.shape?.content,
-    problems: problems.filter(([, isTrue]) => isTrue).map(([problem]) => problem),
+    problems,
+    remedies: problems.flatMap((problem) => remediesOf(problem, name)),
+    silentSince: isSilent ? renewTime(name) : undefined,
     dpu: isHost ? state : '',
     owners: (report?.assignments ?? []).map(({ podUID, pod: named, container, cpus }) => {
       const pod = podOf(podUID);
@@ -60,14 +67,31 @@ export function nodeContent(
   };
 }
 
+/** The reason for which `plumbline explain` rejects a node with a problem. */
+const REFUSALS: Readonly<Record<Exclude<Problem, 'no-node'>, NodeGroup['kind']>> = {
+  'dpu-dead': 'dpu',
+  silent: 'stale-report',
+  quarantined: 'quarantined',
+  'no-report': 'no-report',
+  'dra-cpu': 'dra-cpu',
+};
+
+/** What would help a node, as `plumbline explain` says it about a pod that cannot go there. */
+function remediesOf(problem: Problem, node: string): string[] {
+  if (problem === 'no-node') return [];
+  const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
+  return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyText);
+}
+
 /** @param refusal why the agent of its node refused its start, if it did */
 export function podContent(pod: ShownPod, refusal: string | undefined): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
   if (refusal === undefined) return { ...shown, ...pod.state };
   // The pod's own objects do not contain the refusal.
-  const { reason, text } = allocationRefused(node ?? '', refusal);
-  return { ...shown, refusedOnHost: refusal, verdict: REASONS[reason].verdict, reason, text };
+  const { reason, text, remedies } = allocationRefused(node ?? '', refusal);
+  const { verdict } = REASONS[reason];
+  return { ...shown, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyText) };
 }
 
 /** Characters of a mask; its owner determines the length. */
@@ -75,22 +99,22 @@ const MAX_MASK_CHARACTERS = 120;
 
 /** Undefined if the node's record contains all details. */
 export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry | undefined {
-  const { verdict, reason, text } = stateWhereItRuns(pod, cluster);
+  const { verdict, reason, text, remedies } = stateWhereItRuns(pod, cluster);
   const { mask } = pod.needs;
   if (verdict === 'ok' && mask === undefined) return undefined;
   const maskText = mask === undefined ? '' : maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
-  return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text];
+  return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text, remedies];
 }
 
 /** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
-function stateWhereItRuns(pod: ShownPod, cluster: NodeSource): ShownState {
+function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
   const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
   // During a migration the launcher on the other node is the target.
   const pause = paused?.node === node ? paused.pause : undefined;
   const instance = pause && { phase: 'Running', pause };
   const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };
-  return runningState(facts, node, needs, bypasses);
+  return shownState(runningState(facts, node, needs, bypasses));
 }
 
 function nodeFacts(

@@ -1,21 +1,26 @@
 import { effect, signal } from '@preact/signals';
 import { NODE_FILTERS, NODE_SORTS, type NodeQuery, parseQuery, queryText } from '../data/node-list.ts';
 import { VM_FILTERS, VM_SORTS, type VmQuery } from '../data/vm-list.ts';
+import { WAITING_FILTERS, WAITING_SORTS, type WaitingQuery } from '../data/waiting-list.ts';
 
-const NODES: NodeQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
+/** Problems come first in every list. */
+const NODES: NodeQuery = { text: '', sort: 'problems', descending: true, filter: 'all' };
 
 const VMS: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
+
+const WAITING: WaitingQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
 
 /** Search, filter and order of the lists; also in the address, so that a link shows the same. */
 export const nodeQuery = signal<NodeQuery>(NODES);
 export const vmQuery = signal<VmQuery>(VMS);
+export const waitingQuery = signal<WaitingQuery>(WAITING);
 
 type ListName = 'nodes' | 'vms' | 'waiting';
 
 /** The parameters of a list's address. */
 function parametersOf(list: ListName): string {
   if (list === 'nodes') return queryText(nodeQuery.value, NODES);
-  return list === 'vms' ? queryText(vmQuery.value, VMS) : '';
+  return list === 'vms' ? queryText(vmQuery.value, VMS) : queryText(waitingQuery.value, WAITING);
 }
 
 /** Sets a list's query from the parameters of an address. */
@@ -23,6 +28,7 @@ function takeParameters(list: ListName, text: string): void {
   if (text === parametersOf(list)) return;
   if (list === 'nodes') nodeQuery.value = parseQuery(text, NODES, NODE_SORTS, NODE_FILTERS);
   if (list === 'vms') vmQuery.value = parseQuery(text, VMS, VM_SORTS, VM_FILTERS);
+  if (list === 'waiting') waitingQuery.value = parseQuery(text, WAITING, WAITING_SORTS, WAITING_FILTERS);
 }
 
 /** The current selection. It is in the address, so that users can link to a view and the browser's Back works. */

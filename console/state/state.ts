@@ -1,29 +1,55 @@
 import { computed, signal } from '@preact/signals';
 import { connect, type LineState } from '../data/connection.ts';
+import type { NodeItem } from '../data/node.ts';
 import { byName, findNodes, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
 import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
+import { findWaiting } from '../data/waiting-list.ts';
 import type { Status } from '../data/wire.ts';
-import { nodeQuery, vmQuery } from './route.ts';
+import { nodeQuery, vmQuery, waitingQuery } from './route.ts';
 
 /** The cluster. The signals below announce its changes to the page. */
 export let store = new Store();
 
 export const line = signal<LineState>('connecting');
-/** Milliseconds of the monotonic clock since which there is no connection. */
-export const brokenSince = signal<number | undefined>(undefined);
+/** When the console was last heard, in milliseconds since 1970; undefined while there is a connection. */
+const brokenSince = signal<number | undefined>(undefined);
+/** Milliseconds since 1970, updated every second, for ages. */
+export const now = signal(Date.now());
+setInterval(() => {
+  now.value = Date.now();
+}, 1000);
 /** Whether the first snapshot is complete. */
 export const ready = signal(false);
 export const status = signal<Status | undefined>(undefined);
 
+/** The server sends a heartbeat every five seconds: a shorter interruption is not shown. */
+const GRACE_MILLISECONDS = 6500;
+
+/** Since when all data is old, in milliseconds since 1970: the page cannot reach the console, or the console the API server. */
+export const oldSince = computed((): number | undefined => {
+  const problem = status.value?.problem;
+  if (problem !== undefined) return Date.parse(problem[0]);
+  const since = brokenSince.value;
+  return since === undefined || now.value - since < GRACE_MILLISECONDS ? undefined : since;
+});
+
 /** Increases with changes of the store. */
 export const changes = signal(0);
 
-/** The nodes to list, in order. */
-export const order = computed(() => {
+/** All nodes by name. Each counts the VMs that the list of VMs has for it, which includes those with a CPU mask. */
+export const allNodes = computed(() => {
   changes.value;
-  return findNodes(byName(store.nodes.values()), nodeQuery.value);
+  const counts = new Map<string, number>();
+  for (const { node } of vms.value) counts.set(node, (counts.get(node) ?? 0) + 1);
+  const counted = (node: NodeItem): NodeItem => {
+    const pods = counts.get(node.name) ?? 0;
+    return pods === node.pods ? node : { ...node, pods };
+  };
+  return byName(store.nodes.values()).map(counted);
 });
+/** The nodes to list, in order. */
+export const order = computed(() => findNodes(allNodes.value, nodeQuery.value));
 
 export const totals = computed(() => {
   changes.value;
@@ -39,14 +65,12 @@ export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
 /** Number of running VMs that are not as promised. */
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
 
-/** Waiting pods, longest waiting first. */
+/** All waiting VMs and pods, and those that match the list's query. */
 export const waiting = computed((): readonly PodItem[] => {
   changes.value;
-  const oldest = (pod: PodItem) => pod.since ?? '~';
-  return [...store.pods.values()].sort(
-    (a, b) => Number(oldest(a) > oldest(b)) - Number(oldest(a) < oldest(b)) || Number(a.key > b.key) - 0.5,
-  );
+  return [...store.pods.values()];
 });
+export const foundWaiting = computed(() => findWaiting(waiting.value, waitingQuery.value));
 
 const INTERVAL_MILLISECONDS = 250;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -83,10 +107,10 @@ export function follow(): void {
       ready.value = true;
       requestAnimationFrame(announce);
     },
-    onState(state) {
+    onState(state, heard) {
       line.value = state;
       if (state === 'live') brokenSince.value = undefined;
-      else brokenSince.value ??= performance.now();
+      else brokenSince.value ??= heard;
     },
   });
 }

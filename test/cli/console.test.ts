@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { unreadableKinds } from '../../cli/console/run.ts';
+import type { Explanation } from '../../cli/explain/explain.ts';
+import type { Diagnosis } from '../../console/data/wire.ts';
 import { KINDS } from '../../console/server/kinds.ts';
 import { KubeError } from '../../kube/client.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { listen } from '../console/events.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { startConsole } from './console-process.ts';
@@ -59,6 +62,26 @@ describe('plumbline console', function () {
     assert.equal(answer.status, 502);
     assert.match(await answer.text(), /^Cannot reach the extender: /);
     await end('SIGTERM');
+  });
+
+  it('says about a VM or pod what explain says, with the same remedies', async () => {
+    const { url, end } = await startConsole(cluster.kubeconfig);
+    const answer = (await (await fetch(`${url}diagnosis?pod=default/waits`)).json()) as Diagnosis;
+    const missing = await fetch(`${url}diagnosis?vm=default/nothing`);
+    await end('SIGTERM');
+    const { stdout } = await plumbline(['explain', 'pod', 'default/waits', '-o', 'json'], cluster);
+    const explained = JSON.parse(stdout) as Explanation;
+    assert.ok(explained.remedies.length > 0);
+    assert.deepEqual(answer, {
+      verdict: explained.verdict,
+      reason: explained.reason,
+      text: explained.text,
+      causes: explained.causes.map(({ text }) => text),
+      remedies: explained.remedies.map(remedyText),
+      notes: explained.notes,
+    });
+    assert.equal(missing.status, 502);
+    assert.match(await missing.text(), /^there is no VM nothing in namespace default/);
   });
 
   it('listens on the given port, and exits with 2 if the port is in use', async () => {

@@ -139,6 +139,9 @@ export function launcher(vm: Pick<InventedVm, 'namespace' | 'name' | 'uid' | 'co
         },
       ],
     },
-    spec: { containers: [{ name: 'compute', resources: { requests: amounts, limits: { ...amounts } } }] },
+    spec: {
+      schedulerName: 'plumbline-scheduler',
+      containers: [{ name: 'compute', resources: { requests: amounts, limits: { ...amounts } } }],
+    },
   } as unknown as Pod;
 }

@@ -35,7 +35,7 @@ const TURNS: ShapeContent = {
   wholeCores: true,
 };
 
-const EMPTY: NodeContent = { problems: [], dpu: '', owners: [], inFlight: [], resources: [] };
+const EMPTY: NodeContent = { problems: [], remedies: [], dpu: '', owners: [], inFlight: [], resources: [] };
 
 const node = (more: Partial<NodeContent> & { name?: string } = {}, before?: NodeItem): NodeItem => {
   const { name = 'n', ...content } = { shape: TURNS, ...more };
@@ -113,10 +113,10 @@ describe('the page’s data', () => {
       withProblems: 2,
       cores: 8,
       freeCores: 5,
-      pods: 1,
-      inFlight: 0,
+      starting: 0,
       dpus: 1,
-      dpusDead: 0,
+      dpusReady: 1,
+      problemCounts: { silent: 1, 'no-report': 1 },
     });
   });
 
@@ -180,8 +180,8 @@ describe('the list of VMs', () => {
   const records: WireRecord[] = [
     ['n', 'n1', { ...EMPTY, shape: TURNS, owners: upf }],
     ['n', 'n2', { ...EMPTY, shape: TURNS, owners: [['west/du', 'compute', '1,3,5', 0]] }],
-    ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead']],
-    ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned']],
+    ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead', ['bring it back']]],
+    ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned', []]],
   ];
   const query: VmQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
   before(() => store.take(records));

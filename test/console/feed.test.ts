@@ -259,8 +259,11 @@ describe('the stream of the console', () => {
     const listener = await join();
     await listener.until(isReady);
     under.api.fail('nodes', new KubeError(0, 'Unreachable', 'GET /api/v1/nodes: connect ECONNREFUSED'));
-    const failed = await listener.until(({ data }) => data.includes('"problem":"nodes: GET'));
-    assert.equal(pageOf(listener.events).nodes.size, 20);
+    const failed = await listener.until(({ data }) => data.includes('"nodes: GET'));
+    const { nodes, status } = pageOf(listener.events);
+    assert.equal(nodes.size, 20);
+    const age = Date.now() - Date.parse(status?.problem?.[0] ?? '');
+    assert.ok(age >= 0 && age < 60_000, `${age} ms`);
     under.api.fail('nodes', undefined);
     const from = listener.events.indexOf(failed) + 1;
     await listener.until(({ event, data }) => event === 'message' && !data.includes('problem'), from);

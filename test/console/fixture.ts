@@ -3,18 +3,32 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
+import { groupNodes } from '../../cli/explain/opinions.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
-import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import {
+  type AskDiagnosis,
+  type AskExtender,
+  type AskSwitch,
+  extenderVerdict,
+} from '../../console/server/questions.ts';
 import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL } from '../../model/names.ts';
+import type { PodShape } from '../../model/shapes.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
+import { vmState } from '../../model/vm-state/state.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../scheduler-plugin/extender-fixture.ts';
 import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
+
+interface ExtenderAnswer {
+  readonly decisions: readonly object[];
+  readonly nodes: readonly object[];
+}
 
 type Console = ReturnType<typeof createConsole>;
 
@@ -27,10 +41,20 @@ export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'ex
   /** The names of the initial nodes. */
   readonly names: readonly string[];
   /** Replaces the Node; null: deletes it. `dpu` is the status of its DPUReady condition. */
-  node(name: string, what: { readonly dpu?: string; readonly since?: string; readonly message?: string } | null): void;
+  node(
+    name: string,
+    what: {
+      readonly dpu?: string;
+      readonly since?: string;
+      readonly isControlPlane?: true;
+      readonly message?: string;
+    } | null,
+  ): void;
   report(name: string, status: NodeTopologyStatus | undefined): void;
   /** Its agent's Lease with a renewal time; a Lease that does not change is one of a silent agent. */
   lease(name: string, spec: object): void;
+  /** Lets the Lease of a node's agent expire; `renewTime` is its last renewal. */
+  silence(node: string, renewTime: string): Promise<void>;
   see(pod: Pod, status?: object): void;
   gone(pod: Pod): void;
   stop(): Promise<void>;
@@ -42,6 +66,7 @@ export interface ConsoleFixture extends ExtenderFixture {
   readonly port?: number;
   readonly ask?: AskExtender;
   readonly askSwitch?: AskSwitch;
+  readonly diagnose?: AskDiagnosis;
   readonly without?: ReadonlySet<OptionalKind>;
   /** The answers of the API server when these are read. */
   readonly refused?: Readonly<Partial<Record<Kind, KubeError>>>;
@@ -64,10 +89,11 @@ export function pageFiles(): Promise<string> {
 
 /** The message of kube-scheduler for a pod without a node. */
 export const NO_ROOM = '0/400 nodes are available: 400 too few free whole cores.';
-const UNSCHEDULED = {
+/** The status of a pod without a node. */
+export const unscheduled = (message: string) => ({
   phase: 'Pending',
-  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: NO_ROOM }],
-};
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+});
 
 /** A launcher without a node. */
 export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00:00Z'): Pod {
@@ -96,7 +122,10 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
   const pods = new Map<string, Pod>();
 
   const node: ConsoleUnderTest['node'] = (name, what) => {
-    const labels = what?.dpu === undefined ? {} : { [DPU_HOST_LABEL]: '' };
+    const labels = {
+      ...(what?.dpu !== undefined && { [DPU_HOST_LABEL]: '' }),
+      ...(what?.isControlPlane !== true && { [SCHEDULABLE_LABEL]: 'true' }),
+    };
     const conditions =
       what?.dpu === undefined
         ? []
@@ -109,8 +138,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     if (status === undefined) api.remove('nodetopologies', { metadata: { name } });
     else api.put('nodetopologies', { metadata: { name }, status } as { metadata: { name: string } });
   };
-  const see: ConsoleUnderTest['see'] = (pod, status = UNSCHEDULED) => {
-    pods.set(`${pod.metadata.namespace}/${pod.metadata.name}`, pod);
+  const see: ConsoleUnderTest['see'] = (pod, status = unscheduled(NO_ROOM)) => {
+    pods.set(`${pod.metadata.namespace}/${pod.metadata.name}`, { ...pod, status } as Pod);
     under.see(pod, status);
     api.put('pods', { ...pod, status } as Pod);
   };
@@ -137,14 +166,30 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     client: { get: async (path) => pods.get(path.replace(/^.*namespaces\/(.*)\/pods\//, '$1/')) ?? {} },
     isActive: () => true,
   });
+  const explained = async (pod: string): Promise<ExtenderAnswer> => {
+    const answer = JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as ExtenderAnswer;
+    // The extender's clock stands still here.
+    return { ...answer, decisions: answer.decisions.map((one) => ({ ...one, time: new Date().toISOString() })) };
+  };
+  /** As `plumbline explain` answers: its groups of nodes, and the table of states. */
+  const diagnosed = async (name: string) => {
+    const [namespace = '', own = ''] = name.split('/');
+    const pod = pods.get(name) as PodShape | undefined;
+    const nodes = pod === undefined ? [] : (await explained(name)).nodes.map((one) => extenderVerdict.parse(one));
+    const search = { groups: groupNodes(nodes), nodes: nodes.length };
+    const { remedies, causes, ...state } = vmState({ namespace, name: own, kind: 'vm', pod, search });
+    return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyText), notes: [] };
+  };
   const page = createConsole({
     client: api.client,
     address: { host: '127.0.0.1', port: fixture.port ?? 0 },
     assets: await pageFiles(),
     // Over the network it is JSON.
-    ask:
-      fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
+    ask: fixture.ask ?? (async (pod) => ({ answer: await explained(pod) })),
     askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
+    diagnose:
+      fixture.diagnose ??
+      (async (kind, name) => (kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) })),
     ...(fixture.without === undefined ? {} : { without: fixture.without }),
     log: silent,
   });
@@ -163,6 +208,16 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     node,
     report,
     lease: (name, spec) => api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never),
+    async silence(node, renewTime) {
+      const put = (name: string, spec: object) =>
+        api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never);
+      put(`plumbline-agent-${node}`, { renewTime, leaseDurationSeconds: 1 });
+      // Another Lease that keeps changing shows that the watch works.
+      for (let at = 0; at < 30; at++) {
+        put('other', { renewTime: `2026-05-04T10:00:${10 + at}.000000Z` });
+        await new Promise((resolve) => setTimeout(resolve, 80));
+      }
+    },
     see,
     gone(pod) {
       under.gone(pod);

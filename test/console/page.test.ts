@@ -5,7 +5,7 @@ import { KubeError } from '../../kube/client.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
-import { launcher } from './cluster.ts';
+import { inventNode, launcher } from './cluster.ts';
 import { type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
 const FIRST = 'worker-0.east.example.internal';
@@ -14,6 +14,19 @@ const INVENTED = 400;
 
 /** Visible rows, by the first line of their first cell. */
 const rowNames = (page: Page) => page.locator('.grid-body .row .name').allTextContents();
+
+/** Nothing is green, and every state has its age. */
+async function looksOld(page: Page): Promise<void> {
+  await page.locator('.line', { hasText: /^Old data: \d+ (s|min)$/ }).waitFor();
+  await page.locator('main.is-old').waitFor();
+  const states = await page.locator('.grid-body .row [class*=cell-] .badge').allInnerTexts();
+  assert.ok(states.length > 0 && states.every((text) => /\d+ (s|min) ago$/.test(text)), states.join('; '));
+  assert.doesNotMatch(await page.locator('.summary').innerText(), /healthy$/m);
+  const filters = await page.evaluate<string[]>(
+    `['.summary', '.list'].map((part) => getComputedStyle(document.querySelector(part)).filter)`,
+  );
+  assert.deepEqual(filters, ['grayscale(1)', 'grayscale(1)']);
+}
 
 describe('the page in Chromium', function () {
   needs('chromium');
@@ -43,7 +56,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('[role=grid]').getAttribute('aria-rowcount'), String(INVENTED + 1));
     assert.match(
       await page.locator('.summary').innerText(),
-      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*DPUs alive\s+16\s+of 16$/s,
+      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*DPUs not ready\s+0\s+of 16$/s,
     );
     assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
     assert.deepEqual(complaints, []);
@@ -51,10 +64,10 @@ describe('the page in Chromium', function () {
 
   it('updates by itself: a DPU that dies, a new VM, a removed node', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}`);
-    await page.locator('.detail .badge.is-good', { hasText: 'DPU alive' }).first().waitFor();
+    await page.locator('.detail .badge.is-good', { hasText: 'DPU ready' }).first().waitFor();
     under.node(DPU_NODE, { dpu: 'False' });
-    await page.locator('.detail .problem', { hasText: 'DPU dead' }).waitFor();
-    await page.locator('.tile.is-attention', { hasText: 'Need attention' }).getByText('1', { exact: true }).waitFor();
+    await page.locator('.detail .problem', { hasText: 'DPU not ready' }).waitFor();
+    await page.locator('.tile.is-attention', { hasText: 'Unhealthy nodes' }).getByText('1', { exact: true }).waitFor();
     const vm = { namespace: 'east', name: 'newcomer', uid: 'u-new', count: 4, padding: 1 };
     const pod = launcher(vm);
     under.see({ ...pod, spec: { ...pod.spec, nodeName: DPU_NODE } }, { phase: 'Running' });
@@ -104,7 +117,7 @@ describe('the page in Chromium', function () {
       text.join('; '),
     );
     assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 would take it/);
-    assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
+    assert.match(await page.locator('.detail').innerText(), new RegExp(`kube-scheduler says: ${NO_ROOM}`));
     // The closest node is open at the start and shows its shortage.
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
     assert.deepEqual(complaints, []);
@@ -203,11 +216,13 @@ describe('the page in Chromium', function () {
     const { port } = under;
     await under.stop();
     await page.getByRole('alert').getByText('There is no connection to the console.').waitFor();
+    await looksOld(page);
     assert.equal((await rowNames(page))[0], FIRST);
     under = await consoleOf({ invented: 3, port });
     await page.locator('.line.is-live').waitFor();
     await page.locator('[role=grid][aria-rowcount="4"]').waitFor();
     assert.equal(await page.getByRole('alert').count(), 0);
+    assert.equal(await page.locator('.is-old').count(), 0);
   });
 
   it('shows why the extender is not available, and the data of the API server', async () => {
@@ -216,7 +231,38 @@ describe('the page in Chromium', function () {
     other.see(waitingPod('huge', 130));
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.node-by-node .problem', { hasText: `Cannot reach the extender: ${why}` }).waitFor();
-    assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
+    assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
+    await page.close();
+    await other.stop();
+  });
+
+  it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
+    const remedies = ['stop a VM on worker-1: plumbline top worker-1', 'add a larger node'];
+    const diagnosis = {
+      verdict: 'broken',
+      reason: 'TooLarge',
+      text: 'no node is large enough',
+      notes: ['a limit'],
+    } as const;
+    const other = await consoleOf({
+      invented: 9,
+      diagnose: async (kind) =>
+        kind === 'vm'
+          ? { why: 'no answer' }
+          : { answer: { ...diagnosis, causes: ['the webhook missed it'], remedies } },
+    });
+    other.see(waitingPod('huge', 130));
+    other.node(DPU_NODE, { dpu: 'False' });
+    const [vm] = inventNode(7).vms;
+    const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
+    await page.locator('.detail', { hasText: 'no node is large enough' }).waitFor();
+    assert.deepEqual(await page.locator('.remedies li').allInnerTexts(), remedies);
+    assert.match(await page.locator('.detail').innerText(), /the webhook missed it[\s\S]*a limit/);
+    await page.goto(`${other.url}/#/vms/${vm?.namespace}/${vm?.name}`);
+    await page.getByText('Only some causes are checked. no answer').waitFor();
+    assert.match(await page.locator('.remedies li').first().innerText(), /^bring the DPU of worker-7\S+ back/);
+    await page.goto(`${other.url}/#/nodes/${DPU_NODE}`);
+    assert.match(await page.locator('.remedies li').first().innerText(), /^bring the DPU of worker-7\S+ back/);
     await page.close();
     await other.stop();
   });
@@ -226,7 +272,7 @@ describe('the page in Chromium', function () {
     [
       'the API server fails',
       ({ api }) => api.fail('pods', new KubeError(403, 'Forbidden', 'GET /api/v1/pods: 403 Forbidden')),
-      /The API server does not answer, so this data may be old.*pods: GET \/api\/v1\/pods: 403 Forbidden/,
+      /The API server does not answer. The data is .* old; retrying. pods: GET \/api\/v1\/pods: 403 Forbidden/,
     ],
   ];
   for (const [what, happens, expected] of banners) {
@@ -236,6 +282,7 @@ describe('the page in Chromium', function () {
       happens(other);
       await page.locator('.banner', { hasText: expected }).waitFor();
       assert.equal((await rowNames(page)).length, 3);
+      if (what === 'the API server fails') await looksOld(page);
       await page.close();
       await other.stop();
     });

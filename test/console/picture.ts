@@ -10,13 +10,19 @@ import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
  * cluster: the pages of an operator at three widths, light and dark.
  */
 const [folder = 'docs'] = process.argv.slice(2);
-const HEIGHTS: Readonly<Record<number, number>> = { 390: 844, 1280: 760, 1920: 1000 };
+const HEIGHTS: Readonly<Record<number, number>> = { 390: 844, 768: 1024, 1280: 760, 1920: 1000 };
 const SHOTS = [
   { name: 'console', hash: `#/nodes/${SWITCH_NODE}`, sizes: [1280], schemes: ['light'] },
-  { name: 'console/nodes', hash: '#/nodes', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
-  { name: 'console/node', hash: `#/nodes/${SWITCH_NODE}`, sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/nodes', hash: '#/nodes', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/node', hash: `#/nodes/${SWITCH_NODE}`, sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
   { name: 'console/dpu', hash: `#/nodes/${WITH_DPU}`, sizes: [390, 1920], schemes: ['light', 'dark'] },
-  { name: 'console/vms', hash: '#/vms', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/vms', hash: '#/vms', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
+  {
+    name: 'console/waiting',
+    hash: '#/waiting/east/virt-launcher-upf-x2x4z',
+    sizes: [390, 768, 1920],
+    schemes: ['light', 'dark'],
+  },
 ] as const;
 
 mkdirSync(join(folder, 'console'), { recursive: true });

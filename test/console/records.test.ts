@@ -5,7 +5,7 @@ import { createReports } from '../../console/server/reports.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 
 interface Given {
-  readonly node?: { readonly dpuHost?: boolean; readonly dpuReady?: string } | null;
+  readonly node?: { readonly dpuHost?: boolean; readonly dpuReady?: string; readonly acceptsVms?: boolean } | null;
   readonly report?: unknown;
   readonly silent?: boolean;
   readonly draCpu?: boolean;
@@ -19,7 +19,8 @@ describe('the record of a node', () => {
     ['a DPU without the condition', { node: { dpuHost: true } }, [], 'unknown'],
     ['the condition on a node that is not a DPU host', { node: { dpuReady: 'False' } }, [], ''],
     ['a silent agent', { silent: true }, ['silent'], ''],
-    ['a missing report', { report: null }, ['no-report'], ''],
+    ['a missing report, and VMs', { report: null, node: { acceptsVms: true } }, ['no-report'], ''],
+    ['a missing report, and no VMs, as one of the control plane', { report: null }, [], ''],
     ['a contradictory report', { report: statusOf({ reserved: '0,99' }) }, ['quarantined'], ''],
     ['dra.cpu', { draCpu: true }, ['dra-cpu'], ''],
     ['a report without a Node', { node: null }, ['no-node'], ''],
@@ -37,12 +38,14 @@ describe('the record of a node', () => {
           stale: new Set(silent ? ['n'] : []),
           draCpu: new Set(draCpu ? ['n'] : []),
           paused: new Map(),
+          renewTime: () => (silent ? '2026-05-04T10:00:00.000000Z' : undefined),
         },
         () => undefined,
         [],
       );
       assert.deepEqual([content?.problems, content?.dpu], [problems, dpu]);
-      assert.equal(content?.shape === undefined, problems.includes('no-report') || problems.includes('quarantined'));
+      assert.equal(content?.shape === undefined, report === null || problems.includes('quarantined'));
+      assert.equal(content?.silentSince, silent ? '2026-05-04T10:00:00.000000Z' : undefined);
     });
   }
 });

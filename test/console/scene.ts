@@ -1,7 +1,8 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
+import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { inventNode, launcher } from './cluster.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
-import { waitingPod } from './fixture.ts';
+import { unscheduled, waitingPod } from './fixture.ts';
 
 /** A demonstration cluster: a dead DPU, waiting VMs, a paused one, a mask, Events, Open vSwitch's threads. */
 const NODES = 48;
@@ -13,6 +14,11 @@ export const WITH_DPU = name(7);
 const WITH_PAUSED = 3;
 /** Its agent reports where Open vSwitch's threads are. */
 export const SWITCH_NODE = name(9);
+
+/** Its agent is silent. */
+export const SILENT_NODE = name(12);
+/** It starts no VMs, and has no agent. */
+export const CONTROL_PLANE = 'control-plane-1.east.example.internal';
 
 const THREADS: SwitchPicture = {
   enabled: true,
@@ -97,15 +103,17 @@ export async function dressed(
     ['upf', 96],
   ] as const) {
     const pod = waitingPod(vm, cpus, at(-cpus / 3));
-    under.see(pod);
+    under.see(pod, unscheduled(`0/${NODES} nodes are available: ${NODES} too few free whole cores.`));
     under.filter(pod, names);
   }
   const voice = waitingPod('voice', 12);
   under.see({ ...voice, spec: { ...voice.spec, nodeName: SWITCH_NODE } }, { phase: 'Pending' });
   under.node(WITH_DPU, { dpu: 'False', since: at(120), message: 'dead, last renewal 61 s ago' });
 
+  under.node(CONTROL_PLANE, { isControlPlane: true });
+
   const masked = launcher({ namespace: 'core', name: 'masked', uid: 'uid-masked', count: 0, padding: 0 });
-  const annotations = { ...masked.metadata.annotations, 'kubevirt.io/cpu-mask': '4:5' };
+  const annotations = { ...masked.metadata.annotations, [CPU_MASK_ANNOTATION]: '4:5' };
   under.see(
     {
       ...masked,
@@ -114,6 +122,8 @@ export async function dressed(
     } as never,
     { phase: 'Running', startTime: at(0) },
   );
+
+  await under.silence(SILENT_NODE, at(150));
 
   const [pausedVm] = inventNode(WITH_PAUSED).vms;
   under.api.put('virtualmachineinstances', {

@@ -34,6 +34,7 @@ describe('running VMs and their history in Chromium', function () {
     const count = Number(
       await page
         .locator('.tabs a[aria-current=page] .count')
+        .first()
         .innerText()
         .then((text) => /\d+$/.exec(text)?.[0]),
     );
@@ -77,7 +78,7 @@ describe('running VMs and their history in Chromium', function () {
     await dpu.waitFor();
     assert.match(
       await dpu.innerText(),
-      /DPU dead since 2026-05-04 17:30:00 \+05:30 \([^)]+\): dead, last renewal 61 s ago/,
+      /DPU not ready since 2026-05-04 17:30:00 \+05:30 \([^)]+\): dead, last renewal 61 s ago/,
     );
     await dpu.getByRole('link').first().click();
     await page.locator('.detail .badge', { hasText: 'broken: DPUNotReady' }).waitFor();
@@ -92,7 +93,7 @@ describe('running VMs and their history in Chromium', function () {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${SWITCH_NODE}`);
     const section = page.locator('.switch');
     await section.locator('tbody tr').first().waitFor();
-    assert.match(await section.innerText(), /11 × handler\s+ovs-vswitchd, pid 812\s+13,30-31\s+as wanted/);
+    assert.match(await section.innerText(), /11 × handler\s+ovs-vswitchd, pid 812\s+13,30-31\s+as configured/);
     assert.match(await section.innerText(), /1 × pmd-c01\/id:8[\s\S]*poll mode driver, left alone/);
     assert.equal(await page.locator('.thread.has-switch').count(), 3);
     assert.match(await page.locator('.history').innerText(), /OVSThreadsMoved/);

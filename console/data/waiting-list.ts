@@ -1,0 +1,42 @@
+import { collator, type ListQuery, matcherOf } from './node-list.ts';
+import type { PodItem } from './store.ts';
+import { BADNESS } from './vm-list.ts';
+
+export type WaitingSort = keyof typeof WAITING_SORTS;
+export type WaitingFilter = keyof typeof WAITING_FILTERS;
+export type WaitingQuery = ListQuery<WaitingSort, WaitingFilter>;
+
+/** Whether it does not continue by itself. */
+const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
+const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
+/** Without a time: it has been on its node for less time than the others wait. */
+const byAge = (a: PodItem, b: PodItem) => (b.since ?? '~').localeCompare(a.since ?? '~') || byName(b, a);
+const byName = (a: PodItem, b: PodItem) =>
+  collator.compare(a.namespace, b.namespace) || collator.compare(a.vm ?? a.name, b.vm ?? b.name);
+
+/** Ascending: the least urgent, the shortest wait. */
+export const WAITING_SORTS = {
+  name: byName,
+  since: byAge,
+  verdict: (a: PodItem, b: PodItem) => badness(a) - badness(b) || byAge(a, b),
+};
+
+export const WAITING_FILTERS = {
+  all: () => true,
+  broken: isBroken,
+  vms: ({ vm }: PodItem) => vm !== undefined,
+};
+
+/** The waiting VMs and pods that match a query, in its order. */
+export function findWaiting(pods: Iterable<PodItem>, { text, sort, descending, filter }: WaitingQuery): PodItem[] {
+  const matches = matcherOf(text);
+  const order = WAITING_SORTS[sort];
+  return [...pods]
+    .filter((pod) => WAITING_FILTERS[filter](pod) && matches(textsOf(pod)))
+    .sort(descending ? (a, b) => order(b, a) : order);
+}
+
+function textsOf({ namespace, name, vm = '', node = '', nominated = '', networks, ...pod }: PodItem): string[] {
+  const state = [pod.reason ?? '', pod.text ?? ''];
+  return [`${namespace}/${vm}`, name, node, nominated, ...networks.map(([network]) => network), ...state];
+}

@@ -1,0 +1,46 @@
+import type { Diagnosis } from '../data/wire.ts';
+import { type Answer, useAnswer } from '../state/ask.ts';
+
+const REFRESH_MILLISECONDS = 30_000;
+
+/** The answer of `plumbline explain`, which reads all objects about a VM or pod and asks the extender about every node. */
+export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause?: string): Answer<Diagnosis> {
+  const url = name === undefined ? undefined : `/diagnosis?${kind}=${encodeURIComponent(name)}`;
+  return useAnswer<Diagnosis>(url, REFRESH_MILLISECONDS, cause);
+}
+
+/** What would help, in the words of `plumbline explain`. */
+export function Remedies({ texts }: { readonly texts: readonly string[] }) {
+  if (texts.length === 0) return null;
+  return (
+    <section class="remedies" aria-labelledby="remedies">
+      <h3 id="remedies">What would help</h3>
+      <ul>
+        {texts.map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The parts of an answer about a VM or pod that its record on the page does not have. */
+export function DiagnosisDetails({ answer, remedies }: { answer: Answer<Diagnosis>; remedies: readonly string[] }) {
+  const found = answer !== undefined && 'found' in answer ? answer.found : undefined;
+  return (
+    <>
+      {found?.causes.map((cause) => (
+        <p key={cause} class="problem is-mild">
+          {cause}
+        </p>
+      ))}
+      <Remedies texts={found?.remedies ?? remedies} />
+      {found?.notes.map((note) => (
+        <p key={note} class="about">
+          {note}
+        </p>
+      ))}
+      {answer !== undefined && 'failed' in answer && <p class="about">Only some causes are checked. {answer.failed}</p>}
+    </>
+  );
+}
