@@ -22,6 +22,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     'show why a VM or pod does not run, node by node, and what would help',
     () => import('./explain/command.ts'),
   ),
+  entry(
+    'status',
+    'show the VMs that do not run and why, silent agents, dead DPUs, and wrong predictions',
+    () => import('./status/command.ts'),
+  ),
   entry('top', 'show the CPUs of each node and who owns them, as a map', () => import('./top/command.ts')),
   entry(
     'console',
@@ -57,7 +62,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     () => import('./vm/command.ts'),
   ),
   entry('qemu', 'pin the vCPUs of a QEMU process that runs without Kubernetes', () => import('./qemu/command.ts')),
+  entry(
+    'bug-report',
+    'write one archive for a bug report, without secrets and data of tenants',
+    () => import('./bug-report/command.ts'),
+  ),
   entry('demo', 'run Plumbline in an embedded cluster', () => import('./demo/command.ts')),
-  entry('version', 'print the version of this command', () => import('./version/command.ts')),
+  entry(
+    'version',
+    'print the versions of this command and of the cluster’s parts',
+    () => import('./version/command.ts'),
+  ),
   entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
 ];

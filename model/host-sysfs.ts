@@ -1,3 +1,4 @@
+import { cpuListText, cpusText } from './amounts.ts';
 import { CpuSet, unionOf } from './cpu-set.ts';
 import { type Host, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from './host.ts';
 
@@ -45,7 +46,8 @@ export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'di
   const sets = nodes.map(({ id, cpus: list }) => ({ id, cpus: CpuSet.parse(list).intersect(online) }));
   const lost = online.minus(unionOf(sets.map((node) => node.cpus)));
   const cells = sets.filter((node) => !node.cpus.isEmpty).map(({ id, cpus: set }) => ({ id, cpus: `${set}` }));
-  if (cells.length > 0 && !lost.isEmpty) throw new HostError(`CPUs ${lost.brief} belong to no NUMA node`);
+  if (cells.length > 0 && !lost.isEmpty)
+    throw new HostError(`${cpuListText(lost.brief)} ${lost.size === 1 ? 'belongs' : 'belong'} to no NUMA node`);
   const sockets = groupedIfComplete(present, ({ socket }) => socket);
   const uncores = groupedIfComplete(present, ({ caches }) => lastLevelCache(caches));
   return {
@@ -168,7 +170,7 @@ export function kubeletContradictions({ online: text, cpus }: SysfsHost, kubelet
   const different = cores.filter((core) => !siblings.has(core.toString()));
   const ignored = CpuSet.parse(text).minus(online);
   const excess = counts.cpus - online.size;
-  const perCore = `the kubelet counts ${countOf(threadsPerCore)} for each core`;
+  const perCore = `the kubelet counts ${cpusText(threadsPerCore)} for each core`;
   const texts: string[] = [];
   if (different.length > 0) {
     const examples = different.slice(0, 4).join(' and ');
@@ -180,12 +182,12 @@ export function kubeletContradictions({ online: text, cpus }: SysfsHost, kubelet
     );
   }
   if (!ignored.isEmpty) {
-    texts.push(`the kubelet ignores CPUs ${ignored.brief}: they have no core_id, physical_package_id or NUMA node`);
+    texts.push(
+      `the kubelet ignores ${cpuListText(ignored.brief)}: ${ignored.size === 1 ? 'it has' : 'they have'} no core_id, physical_package_id or NUMA node`,
+    );
   }
   if (excess > 0) {
-    texts.push(`without NUMA nodes the kubelet also counts ${countOf(excess)} that it cannot assign: ${perCore}`);
+    texts.push(`without NUMA nodes the kubelet also counts ${cpusText(excess)} that it cannot assign: ${perCore}`);
   }
   return texts;
 }
-
-const countOf = (cpus: number) => (cpus === 1 ? '1 CPU' : `${cpus} CPUs`);

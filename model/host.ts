@@ -1,3 +1,4 @@
+import { cpuListText } from './amounts.ts';
 import { CpuSet, unionOf } from './cpu-set.ts';
 import { PlumblineError } from './errors.ts';
 
@@ -199,7 +200,7 @@ export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   const missing = cpus.minus(host.online).first;
   if (missing === undefined) return;
   throw new HostError(
-    `${what} ${cpus.brief} name CPU ${missing}, which is not online; the host has CPUs ${host.online.brief}`,
+    `${what} ${cpus.brief} name CPU ${missing}, which is not online; the host has ${cpuListText(host.online.brief)}`,
   );
 }
 

@@ -19,11 +19,11 @@ const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-a
 const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
 
 /** The agent at an address, as on the node itself. */
-export function agentAt(url: string): AskAgent {
+export function agentAt(url: string, requestTimeout: number = DEADLINE_SECONDS): AskAgent {
   return async (path) => {
     const where = `${url.replace(/\/$/, '')}${path}`;
     try {
-      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE_SECONDS * 1000) });
+      const response = await fetch(where, { signal: AbortSignal.timeout(requestTimeout * 1000) });
       return { where, status: response.status, text: await response.text() };
     } catch (error) {
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);
@@ -40,7 +40,7 @@ export function agentAt(url: string): AskAgent {
  * @param port the agent's port on the node
  */
 export function agentOf(
-  { client, config }: Pick<ClusterAccess, 'client' | 'config'>,
+  { client, config, requestTimeout }: Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>,
   node: string,
   port: number,
   open?: OpenPort,
@@ -55,7 +55,10 @@ export function agentOf(
     const where = `${pod}:${port}${path}`;
     const { getFromPod, forwardFailure } = await import('../extender/port-forward.ts');
     try {
-      return { where, ...(await getFromPod(config, { namespace: NAMESPACE, pod, port }, path, open)) };
+      return {
+        where,
+        ...(await getFromPod(config, { namespace: NAMESPACE, pod, port }, path, { requestTimeout, open })),
+      };
     } catch (error) {
       const { status, text } = forwardFailure(error);
       const denied = `not allowed to reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`;

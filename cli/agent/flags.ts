@@ -30,7 +30,7 @@ export async function usingAgent<T>(
 ): Promise<T> {
   if (!URL.canParse(agent)) throw usageError(`--agent ${agent}: expected a URL such as ${AGENT}`);
   const { agentAt, agentOf } = await import('./ask.ts');
-  if (node === undefined) return use(agentAt(agent));
+  if (node === undefined) return use(agentAt(agent, cluster.requestTimeout));
   const port = Number(new URL(agent).port || 80);
   return usingCluster(cluster, (access) => use(agentOf(access, node, port)));
 }

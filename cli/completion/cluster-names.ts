@@ -5,21 +5,31 @@ import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
 import type { Names } from './complete.ts';
 
 const named = z.object({ metadata: objectMeta });
-/** Seconds: the user who presses Tab does not wait longer. */
-const PATIENCE = 2;
+/** The user who presses Tab does not wait longer. */
+const PATIENCE_SECONDS = 2;
 
 const PATHS = {
   vm: (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`,
   pod: (namespace: string) => `/api/v1/namespaces/${namespace}/pods`,
   node: () => NODE_TOPOLOGIES_PATH,
+  namespace: () => '/api/v1/namespaces',
 } as const;
 
 /**
- * The names of the cluster's objects of a kind.
+ * The names of the cluster's objects of a kind, or of the contexts of the kubeconfig.
  * @throws if the cluster does not answer
  */
-export const namesOf: Names = async (kind, namespace) => {
-  const flags = { requestTimeout: PATIENCE, ...(namespace !== undefined && { namespace }) };
+export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) => {
+  if (kind === 'context') {
+    const { findCluster } = await import('../support/connection.ts');
+    return findCluster({ kubeconfig }).contexts.map(({ name }) => name);
+  }
+  const flags = {
+    requestTimeout: PATIENCE_SECONDS,
+    ...(namespace !== undefined && { namespace }),
+    ...(kubeconfig !== undefined && { kubeconfig }),
+    ...(context !== undefined && { context }),
+  };
   return usingCluster(flags, async ({ client, namespace: own }) => {
     const found = await readAll(client, PATHS[kind](own), named);
     return found.map(({ metadata }) => metadata.name ?? '');

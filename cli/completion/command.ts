@@ -11,7 +11,9 @@ As a kubectl plugin, completion works without this where kubectl_complete-plumbl
 
 export function createCommand(): Command {
   return new Command('completion')
-    .description('Print a script that completes commands, flags, and the names of VMs, pods and nodes.')
+    .description(
+      'Print a script that completes commands, flags, and the names of VMs, pods, nodes, namespaces and contexts.',
+    )
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action((shell: Shell) => {

@@ -18,9 +18,9 @@ export async function complete(
   const meant = words.slice(0, -1).find((word) => !word.startsWith('-'));
   const program = await createProgram('plumbline', (command) => command === meant);
   // Most words need no cluster, and no time to load its client.
-  const names: Names = async (kind, namespace) => {
+  const names: Names = async (kind, cluster) => {
     try {
-      return await (await import('./cluster-names.ts')).namesOf(kind, namespace);
+      return await (await import('./cluster-names.ts')).namesOf(kind, cluster);
     } catch {
       return [];
     }
@@ -50,7 +50,13 @@ interface Candidate {
 }
 
 /** Names from the cluster, read only where a name is a candidate. */
-export type Names = (kind: 'vm' | 'pod' | 'node', namespace: string | undefined) => Promise<readonly string[]>;
+export type Names = (
+  kind: 'vm' | 'pod' | 'node' | 'namespace' | 'context',
+  cluster: ClusterWords,
+) => Promise<readonly string[]>;
+
+/** The cluster and the namespace that the words before the cursor choose. */
+export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;
 
 /**
  * The candidates for the last word, which may be incomplete.
@@ -62,11 +68,17 @@ async function candidatesFor(program: Command, words: readonly string[], names: 
   const current = words.at(-1) ?? '';
   const { command, operands, waiting } = walk(program, before);
   const candidates = async () => {
-    if (waiting) return wordsOf(waiting.argChoices);
+    if (waiting) return wordsOf(waiting.argChoices ?? (await valuesOf(waiting, clusterIn(before), names)));
     if (current.startsWith('-')) return optionsOf(command);
-    return operandsOf(command, operands, namespaceIn(before), names);
+    return operandsOf(command, operands, { current, cluster: clusterIn(before) }, names);
   };
   return (await candidates()).filter(({ word }) => word.startsWith(current));
+}
+
+/** The names that a flag selects. */
+async function valuesOf({ long }: Option, cluster: ClusterWords, names: Names): Promise<readonly string[]> {
+  if (long === '--namespace') return names('namespace', cluster);
+  return long === '--context' ? names('context', cluster) : [];
 }
 
 const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
@@ -104,7 +116,7 @@ function optionsOf(command: Command): Candidate[] {
 async function operandsOf(
   command: Command,
   operands: readonly string[],
-  namespace: string | undefined,
+  { current, cluster }: { readonly current: string; readonly cluster: ClusterWords },
   names: Names,
 ): Promise<Candidate[]> {
   if (command.commands.length > 0) {
@@ -113,14 +125,26 @@ async function operandsOf(
   const { registeredArguments: declared } = command;
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic ? declared.at(-1) : undefined);
   if (argument?.argChoices) return wordsOf(argument.argChoices);
-  const named = async (kind: Parameters<Names>[0]) => wordsOf(await names(kind, namespace));
+  const named = async (kind: Parameters<Names>[0]) => wordsOf(await names(kind, cluster));
   if (argument?.name() === 'nodes' || argument?.name() === 'node') return named('node');
-  if (argument?.name() === 'kind') return wordsOf(KIND_WORDS);
+  if (argument?.name() === 'kind') {
+    const [, kind] = /^(vm|vmi|pod)\//.exec(current) ?? [];
+    if (kind === undefined) return wordsOf(KIND_WORDS);
+    return wordsOf((await names(kind === 'pod' ? 'pod' : 'vm', cluster)).map((name) => `${kind}/${name}`));
+  }
   if (argument?.name() === 'name') return named(operands[0] === 'pod' ? 'pod' : 'vm');
   return [];
 }
 
-function namespaceIn(words: readonly string[]): string | undefined {
-  const at = words.findIndex((word) => word === '-n' || word === '--namespace');
-  return at < 0 ? words.find((word) => word.startsWith('--namespace='))?.split('=')[1] : words[at + 1];
+function clusterIn(words: readonly string[]): ClusterWords {
+  const flagValue = (...flags: readonly string[]) => {
+    const at = words.findIndex((word) => flags.includes(word));
+    if (at >= 0) return words[at + 1];
+    return words.find((word) => flags.some((flag) => word.startsWith(`${flag}=`)))?.replace(/^[^=]*=/, '');
+  };
+  return {
+    namespace: flagValue('-n', '--namespace'),
+    kubeconfig: flagValue('--kubeconfig'),
+    context: flagValue('--context'),
+  };
 }

@@ -56,7 +56,7 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
   if (url !== undefined) explainUrl(url);
   return async (pod) => {
     try {
-      if (url !== undefined) return { answer: await askAddress(url, pod) };
+      if (url !== undefined) return { answer: await askAddress(url, pod, cluster.requestTimeout) };
       return await askInCluster(cluster, { pod });
     } catch (error) {
       return { why: (error as Error).message };
@@ -86,7 +86,7 @@ function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): As
   return async (node) => {
     try {
       const url = agent[node];
-      const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url);
+      const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
       return { answer: switchPicture(await fetchOvsStatus(ask)) };
     } catch (error) {
       return { why: (error as Error).message };

@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
+import { countText } from '../../model/amounts.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
@@ -6,7 +7,7 @@ import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
-import { countText, joinParts, type Line, paint, wrap } from '../support/terminal.ts';
+import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
@@ -64,6 +65,13 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
+}
+
+/** All findings except those of watching DPUs, as data. @throws KubeError */
+export async function readFindings(cluster: ClusterAccess, now: number) {
+  const facts = await readFacts(cluster, now);
+  const reports = AREAS.flatMap((area) => (isApart(area) ? [] : [CHECKS[area](facts)]));
+  return doctorData(reports, byCause(reports.flatMap((report) => report.findings)), undefined);
 }
 
 /** The data in docs/schemas/doctor.json. */

@@ -1,4 +1,5 @@
 import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decision-annotation.ts';
+import { countText, cpusText } from '../../model/amounts.ts';
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { podCpus } from '../../model/kubelet/pod-request.ts';
 import { hasAsked } from '../../model/launcher/annotation.ts';
@@ -15,7 +16,7 @@ export function asksOf(pod: ExplainedPod) {
   const { request, mask, networks, wholeCores = false } = placementNeedsOf(pod);
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
   const padding = paddingOf(pod.metadata);
-  const owned = containers.map(({ name, cpus }) => `${cpus} dedicated CPUs for ${name}`).join(', ');
+  const owned = containers.map(({ name, cpus }) => `${countText(cpus, 'dedicated CPU')} for ${name}`).join(', ');
   const text = [containers.length === 0 ? 'no dedicated CPUs' : owned];
   if (padding > 0) text[0] += ` (including ${padding} to complete whole cores)`;
   if (wholeCores) text.push('whole cores');
@@ -57,7 +58,7 @@ function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: s
 function decidedText(decided: Decided): string {
   switch (decided.kind) {
     case 'padded':
-      return `the webhook saw it, and added ${decided.padding} CPU${decided.padding === 1 ? '' : 's'} to complete whole cores`;
+      return `the webhook saw it, and added ${cpusText(decided.padding)} to complete whole cores`;
     case 'nothing-to-pad':
       return 'the webhook saw it, and it needs no padding';
     case 'not-padded':

@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
+import { countText, cpusText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
@@ -45,9 +46,10 @@ export function nearestLines({ node, host: placement, asks }: Nearest, columns: 
   const usable = free.minus(split).intersect(near);
   const required = asks.networks.filter(({ affinity }) => affinity === 'required');
   const where = required.length === 0 ? '' : ` near ${required.map(({ kind, physnet }) => physnet ?? kind).join(', ')}`;
+  const cores = host.cores.filter((core) => core.isSubsetOf(usable)).length;
   const sum = asks.wholeCores
-    ? `${host.cores.filter((core) => core.isSubsetOf(usable)).length} whole cores are free${where}, ${usable.size} CPUs; it needs ${asks.cpus}`
-    : `${usable.size} CPUs are free${where}; it needs ${asks.cpus}`;
+    ? `${countText(cores, 'whole core')} free${where}, ${cpusText(usable.size)}; it needs ${asks.cpus}`
+    : `${cpusText(usable.size)} free${where}; it needs ${asks.cpus}`;
   const labels = host.cells.map(({ id }) => [id, networksOn(networks, id).join(', ')] as const);
   const cellLabels = new Map(labels.filter(([, text]) => text));
   return [

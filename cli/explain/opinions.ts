@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { extenderVerdict } from '../../console/server/questions.ts';
+import { cpuListText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 import type { NodeGroup, SchedulerRefusal } from '../../model/vm-state/facts.ts';
@@ -24,7 +25,14 @@ interface FitOpinion {
 
 export interface RefusedOpinion extends Omit<Refused, 'kind'> {
   readonly node: string;
-  readonly kind: RefusalKind | SchedulerRefusal;
+  readonly kind: RefusalKind | SchedulerRefusal | 'not-predicted';
+}
+
+export const NOT_PREDICTED = 'not predicted: it may accept or refuse it';
+
+/** The node passes without a prediction of its CPUs. @param why the reason, if it is known */
+export function notPredicted(node: string, why: string): RefusedOpinion {
+  return { node, fits: false, kind: 'not-predicted', text: NOT_PREDICTED, detail: why };
 }
 
 /** The predicted results and their source. */
@@ -52,7 +60,7 @@ type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
  */
 export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
   if (choice.extender !== undefined) {
-    const document = await askAddress(choice.extender, pod);
+    const document = await askAddress(choice.extender, pod, cluster.requestTimeout);
     return { opinions: opinionsOf(document, choice.extender) };
   }
   const asked = await askInCluster(cluster, { pod });
@@ -79,6 +87,7 @@ function opinionsOf(document: unknown, who: string): Opinions {
  */
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
+  'not-predicted',
   'in-flight',
   'refused-by-kubelet',
   'refused-on-host',
@@ -136,7 +145,7 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   const nodes = sorted.map(({ node }) => node);
   if (first.fits) {
     const numa = first.numaNodes.join(',');
-    const where = first.cpus === '' ? 'not predicted where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
+    const where = first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on NUMA node ${numa}`;
     const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
     const text = first.warnings.length === 0 ? 'would take it' : 'would take it, with warnings';
     const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };

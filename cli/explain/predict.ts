@@ -1,6 +1,7 @@
+import { countText } from '../../model/amounts.ts';
 import { DPU_HOST_LABEL } from '../../model/names.ts';
 import { judgeMask, maskHostOf, maskUnheard } from '../../model/placement/mask-fit.ts';
-import type { PlacementHost, PlacementNeeds } from '../../model/placement/needs.ts';
+import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/preferences.ts';
 import {
   judgeFit,
@@ -8,12 +9,19 @@ import {
   type NodeVerdict,
   type Refused,
   STALE_REPORT,
+  UNCHECKED,
   unfitShape,
 } from '../../model/placement/verdict.ts';
+import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../model/vm-state/facts.ts';
 import type { Hosts } from '../support/hosts.ts';
-import { countText } from '../support/terminal.ts';
 import { deadDpuCondition, type ExplainedNode, type ExplainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions } from './opinions.ts';
+import { type NodeOpinion, notPredicted, type Opinions } from './opinions.ts';
+
+/** Why a node passes although its kubelet might refuse the pod; undefined: it is refused, or predicted. */
+export function whyNotPredicted(needs: PlacementNeeds, host: PlacementHost, verdict: NodeVerdict): string | undefined {
+  if (!verdict.fits || verdict.cpus !== undefined || sharesOn(needs, host)) return undefined;
+  return `its kubelet cannot be predicted: ${unpredictableFor(needs, host) ?? 'its report has no state'}`;
+}
 
 interface PredictionInput {
   readonly pod: ExplainedPod;
@@ -33,7 +41,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const needs = placementNeedsOf(pod);
   const { hosts, unusable } = reported;
   const byName = new Map(hosts.map((one) => [one.name, one]));
-  const assumed = assumedByNode(pending, pod);
+  const assumed = assumedByNode(pending, pod.metadata.uid);
   const known = new Map<string, NodeVerdict>();
   const unfitModels = new Map<PlacementHost, Refused | undefined>();
 
@@ -43,14 +51,15 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     return unfitModels.get(model);
   };
 
-  /** Undefined: no prediction for the node. */
-  const judge = (name: string): NodeVerdict | undefined => {
+  /** A text: why there is no prediction for the node. */
+  const judge = (name: string): NodeVerdict | string => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {
       if (host === undefined) return maskUnheard(NO_REPORT);
       return silent.has(name) ? maskUnheard(STALE_REPORT) : judgeMask(needs.mask, maskHostOf(host.host));
     }
-    if (host === undefined || silent.has(name)) return undefined;
+    if (host === undefined) return unusable.get(name) ?? NO_CURRENT_REPORT;
+    if (silent.has(name)) return STOPPED_REPORT;
     const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
     const refused = unfit(host.empty);
     if (refused !== undefined) return refused;
@@ -65,8 +74,11 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const name = node.metadata.name ?? '';
     const dead = deadDpu(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
-    const verdict = hasRequest ? judge(name) : undefined;
-    if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [], warnings: [] };
+    const verdict = hasRequest ? judge(name) : UNCHECKED;
+    if (typeof verdict === 'string') return notPredicted(name, verdict);
+    const host = byName.get(name)?.host;
+    const why = host && isExclusive(needs) ? whyNotPredicted(needs, host, verdict) : undefined;
+    if (why !== undefined) return notPredicted(name, why);
     if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
     const { cpus = '', cells: numaNodes, warnings } = verdict;
     return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
@@ -98,11 +110,11 @@ function notesOf(
 }
 
 /** Pods with dedicated CPUs that are bound or nominated and have not started. */
-function assumedByNode(pending: readonly ExplainedPod[], own: ExplainedPod): Map<string, PlacementNeeds[]> {
+export function assumedByNode(pending: readonly ExplainedPod[], own?: string): Map<string, PlacementNeeds[]> {
   const assumed = new Map<string, PlacementNeeds[]>();
   for (const pod of pending) {
     const node = pod.spec.nodeName || pod.status?.nominatedNodeName;
-    if (!node || pod.metadata.uid === own.metadata.uid) continue;
+    if (!node || (own !== undefined && pod.metadata.uid === own)) continue;
     const needs = readableNeedsOf(pod);
     if (needs && isExclusive(needs)) assumed.set(node, [...(assumed.get(node) ?? []), needs]);
   }

@@ -1,7 +1,7 @@
 import type { Stage, Verdict } from '../../model/vm-state/reasons.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
-import { type OutputFormat, print } from '../support/output.ts';
+import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cut, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
 import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
@@ -78,7 +78,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   if (events.length > 0 && state !== 'running') {
     const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
     const rows = events.flatMap((event) =>
-      para('  ', `${age(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
+      para('  ', `${ageText(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
     );
     lines.push('', [paint('bold', 'Events')], ...rows);
   }
@@ -116,11 +116,4 @@ function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Lin
     ...lines,
     ...(left.length === 0 ? [] : [`  ${more} more for ${left.length} other reasons; -o wide shows all`]),
   ];
-}
-
-/** 5 s, 3 min, 2 h: precise enough for a reader. */
-function age(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  return `${Math.round(seconds / 3600)} h`;
 }

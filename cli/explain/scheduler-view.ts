@@ -1,4 +1,11 @@
-import { CORDON, filteringTaints, selectsNode, toleratesAll } from '../../model/launcher/node-selection.ts';
+import { amountText } from '../../model/amounts.ts';
+import {
+  CORDON,
+  filteringTaints,
+  type SelectingSpec,
+  selectsNode,
+  toleratesAll,
+} from '../../model/launcher/node-selection.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { RefusedOpinion } from './opinions.ts';
@@ -10,7 +17,10 @@ const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachab
  * Why kube-scheduler excludes the node before it calls an extender: selectors, cordons and taints. Other plugins
  * (spread, volumes) are not predicted; their messages are in the pod's own condition.
  */
-export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): RefusedOpinion | undefined {
+export function schedulerRefusal(
+  pod: { readonly spec: SelectingSpec },
+  node: ExplainedNode,
+): RefusedOpinion | undefined {
   const { name = '', labels = {} } = node.metadata;
   const refuse = (kind: RefusedOpinion['kind'], text: string, detail = text): RefusedOpinion => {
     return { node: name, fits: false, kind, text, detail };
@@ -44,6 +54,7 @@ export function shortOf(
   const refused = { node: node.metadata.name ?? '', fits: false } as const;
   for (const [resource, request] of requestsOf(pod)) {
     const there = milli(allocatable[resource] ?? '0');
+    const amount = (thousandths: number) => amountText(resource, thousandths / 1000);
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
     if (used + request <= there) continue;
     // More than the whole node has. Devices do not count, because another node may have more.
@@ -78,15 +89,4 @@ function milli(text: string): number {
   } catch {
     return 0;
   }
-}
-
-const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
-
-function amount(milliunits: number): string {
-  let [value, unit] = [milliunits / 1000, 0];
-  while (value >= 10_240 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${Number(value.toFixed(value < 10 ? 1 : 0))}${UNITS[unit]}`;
 }

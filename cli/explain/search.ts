@@ -1,9 +1,12 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
+import { tryChanges } from '../../model/placement/tried-changes.ts';
 import { FOR_ROOM, refuse, tooLargeFor } from '../../model/placement/verdict.ts';
+import type { NodeGroup } from '../../model/vm-state/facts.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { type Hosts, hostsOf } from '../support/hosts.ts';
+import { type Hosts, hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
 import {
@@ -11,6 +14,7 @@ import {
   type ExtenderChoice,
   groupNodes,
   type NodeOpinion,
+  notPredicted,
   type Opinions,
   type RefusedOpinion,
 } from './opinions.ts';
@@ -33,24 +37,33 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   ]);
   const { opinions, reported }: OwnOpinions =
     'opinions' in asked ? asked : await ownOpinions(client, pod, nodes, asked.whyNot, now);
-  const sized = await withSizes(client, pod, opinions.nodes, reported);
-  const all = await withScheduler(client, pod, nodes, sized);
-  return { groups: groupNodes(all), nodes: all.length, source: opinions.source, notes: opinions.notes };
+  const needs = placementNeedsOf(pod);
+  const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
+  const reads = isExclusive(needs) && own.some(({ fits }) => !fits);
+  const { hosts } = reads
+    ? (reported ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []))
+    : { hosts: [] };
+  const all = await withScheduler(client, pod, nodes, withSizes(needs, own, hosts));
+  const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
+  return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes };
 }
 
-/**
- * Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there.
- * @param known the nodes' reports, if they are already read
- */
-async function withSizes(
-  client: KubeClient,
-  pod: ExplainedPod,
+/** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
+function predictedOrNot(one: NodeOpinion): NodeOpinion {
+  if (!one.fits || one.cpus !== '') return one;
+  return notPredicted(
+    one.node,
+    one.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
+  );
+}
+
+/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
+function withSizes(
+  needs: PlacementNeeds,
   opinions: readonly NodeOpinion[],
-  known: Hosts | undefined,
-): Promise<readonly NodeOpinion[]> {
-  const needs = placementNeedsOf(pod);
-  if (!isExclusive(needs) || !opinions.some(isFull)) return opinions;
-  const { hosts } = known ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []);
+  hosts: readonly ReportedHost[],
+): readonly NodeOpinion[] {
+  if (!opinions.some(isFull)) return opinions;
   const models = new Map(hosts.map(({ name, empty }) => [name, empty]));
   const tooLarge = new Map([...new Set(models.values())].map((model) => [model, tooLargeFor(needs, model)]));
   return opinions.map((one) => {
@@ -65,6 +78,21 @@ async function withSizes(
 }
 
 const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
+
+/** The refusals that other CPUs, another size or other networks could end. */
+const CHANGEABLE: readonly NodeGroup['kind'][] = [
+  ...FOR_ROOM,
+  'network-elsewhere',
+  'misaligned',
+  'too-large',
+  'larger-than-cells',
+];
+
+function withTried(group: NodeGroup, needs: PlacementNeeds, hosts: readonly ReportedHost[]): NodeGroup {
+  if (!CHANGEABLE.includes(group.kind)) return group;
+  const reported = hosts.find(({ name }) => name === group.nodes[0]);
+  return reported === undefined ? group : { ...group, tried: tryChanges(needs, reported.host) };
+}
 
 interface OwnOpinions {
   readonly opinions: Opinions;

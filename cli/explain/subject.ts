@@ -93,7 +93,7 @@ const vmiPath = (namespace: string, name: string) =>
   `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
 
 /** The relevant launcher. During a migration a VM has two: users wait for the newer one. */
-function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
+export function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
   const newest = [...pods].sort((a, b) => time(b) - time(a));
   return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
 }

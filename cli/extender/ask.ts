@@ -12,7 +12,7 @@ export type Asked =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
 
-type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
+type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
 /** A kube-scheduler with an extender: the Lease of its election, and where the leader's extender listens. */
 interface Place {
@@ -64,7 +64,12 @@ async function askLeader(cluster: Cluster, place: Place, query: Record<string, s
   const silent = (why: string | number) =>
     ({ missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${why})` }) as const;
   try {
-    const { status, text } = await getFromPod(cluster.config, target, `/explain?${new URLSearchParams(query)}`);
+    const { status, text } = await getFromPod(
+      cluster.config,
+      target,
+      `/explain?${new URLSearchParams(query)}`,
+      cluster,
+    );
     return status === 200 ? { answer: JSON.parse(text) } : silent(text.trim().split('\n')[0] || status);
   } catch (error) {
     const { status, text } = forwardFailure(error);
@@ -79,8 +84,8 @@ function unlessForbidden(error: unknown): 'forbidden' {
   throw error;
 }
 
-/** Timeout in seconds; it usually responds in a few hundred milliseconds. */
-const DEADLINE = 5;
+/** It usually responds in a few hundred milliseconds. */
+const DEADLINE_SECONDS = 5;
 
 /**
  * Queries `GET /explain` about a pod at an address from the user, instead of the extender found through the API server.
@@ -88,13 +93,17 @@ const DEADLINE = 5;
  * @param pod namespace/name
  * @throws CliError if the address is malformed or does not respond
  */
-export async function askAddress(extender: string, pod: string): Promise<unknown> {
+export async function askAddress(
+  extender: string,
+  pod: string,
+  requestTimeout: number = DEADLINE_SECONDS,
+): Promise<unknown> {
   const url = explainUrl(extender);
   url.searchParams.set('pod', pod);
   const failed = (why: string) => new CliError(EXIT.unreachable, `cannot ask the extender at ${url.origin}: ${why}`);
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      request(url, { signal: AbortSignal.timeout(DEADLINE * 1000) }, resolve)
+      request(url, { signal: AbortSignal.timeout(requestTimeout * 1000) }, resolve)
         .on('error', reject)
         .end();
     });

@@ -20,13 +20,20 @@ const MAX_MESSAGE_BYTES = 1024 * 1024;
 /** It usually responds in a few hundred milliseconds. */
 const DEADLINE_SECONDS = 5;
 
+export interface PodRequestOptions {
+  /** Seconds for the whole exchange. */
+  readonly requestTimeout?: number | undefined;
+  readonly open?: OpenPort | undefined;
+}
+
 /**
  * One GET from a port in a pod, over a connection of its own.
  * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none; Error if the
  * connection fails
  */
-export async function getFromPod(config: KubeConfig, target: PodPort, path: string, open: OpenPort = openPortForward) {
-  const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
+export async function getFromPod(config: KubeConfig, target: PodPort, path: string, options: PodRequestOptions = {}) {
+  const { requestTimeout = DEADLINE_SECONDS, open = openPortForward } = options;
+  const signal = AbortSignal.timeout(requestTimeout * 1000);
   try {
     const stream = await open(config, target, signal);
     try {

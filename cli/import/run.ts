@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { cpuListText } from '../../model/amounts.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
@@ -133,12 +134,16 @@ function cpuAdvice({ cpus }: NovaHost, online: CpuSet | undefined): string[] {
   const unknown = `# all CPUs of the host except ${dedicated} (give --cpus for the list)`;
   const foreign = online && dedicated.minus(online);
   return [
-    `# Nova gave pinned guests CPUs ${dedicated}. To give VMs the same, reserve the others in the kubelet's configuration:`,
+    `# Nova gave pinned guests ${cpuListText(dedicated)}. To give VMs the same, reserve the others in the kubelet's configuration:`,
     reserved === undefined ? unknown : `# reservedSystemCPUs: "${reserved}"`,
     '# cpuManagerPolicy: static',
     ...(shared
-      ? [`# CPUs ${shared} of the other guests have no counterpart: their pods share the CPUs without an owner.`]
+      ? [
+          `# ${cpuListText(shared)} of the other guests ${shared.size === 1 ? 'has' : 'have'} no counterpart: their pods share the CPUs without an owner.`,
+        ]
       : []),
-    ...(foreign && !foreign.isEmpty ? [`# CPUs ${foreign} are not in --cpus.`] : []),
+    ...(foreign && !foreign.isEmpty
+      ? [`# ${cpuListText(foreign)} ${foreign.size === 1 ? 'is' : 'are'} not in --cpus.`]
+      : []),
   ];
 }

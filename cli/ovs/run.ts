@@ -1,9 +1,9 @@
 import type { OvsStatus } from '../../model/agent-status.ts';
+import { countText, cpuListText } from '../../model/amounts.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { alike, fetchOvsStatus, isInOrder, isInPlace, kindOf, noteOf, type OvsThread } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { numbersOf, type OutputFormat, print } from '../support/output.ts';
-import { countText } from '../support/terminal.ts';
 
 export interface StatusFlags extends AgentFlags {
   readonly output?: OutputFormat;
@@ -53,7 +53,9 @@ export function ovsStatusData(status: OvsStatus) {
 export function statusLines(status: OvsStatus, each = false): string[] {
   const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
   const lines = enabled
-    ? [`on: ordinary threads should run on CPUs ${wanted ?? 'of their original affinity, except owned ones'}`]
+    ? [
+        `on: ordinary threads should run on ${wanted === null ? 'CPUs of their original affinity, except owned ones' : cpuListText(wanted)}`,
+      ]
     : [`off: ${enablerFile} is missing or empty; the agent does not move threads`];
   for (const text of why) lines.push(`  ${text}`);
   for (const { name, problem } of sources) lines.push(`  source ${name}: ${problem ?? 'used'}`);

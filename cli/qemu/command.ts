@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { countText } from '../../model/amounts.ts';
 import { briefMask, type CpuMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
@@ -7,7 +8,7 @@ import { connectQmp, QmpError } from '../../native/qmp.ts';
 import { readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { countText, tableLines } from '../support/terminal.ts';
+import { tableLines } from '../support/terminal.ts';
 import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
 
 const ONLINE = '/sys/devices/system/cpu/online';

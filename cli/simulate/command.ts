@@ -6,7 +6,8 @@ import type { SimulateFlags } from './run.ts';
 const EXAMPLES = `
 A shape is the guest's cores and threads of each, then the networks that it must be near, then how many VMs; without a number, as
 many as fit: 8c, 4c2t, 4c2t:10, 4c2t@physnet0:10, 8c@physnet0,tunnel. Each VM has dedicated CPUs, an isolated emulator
-thread and the full-pcpus-only annotation. Memory does not count.
+thread and the full-pcpus-only annotation. On a cluster, nodes count as in explain: selectors, affinity, taints, agents and pods in
+flight; an instancetype and a preference come from the files, else from the cluster. Memory other than huge pages does not count.
 
 Examples:
   plumbline simulate --vm 4c2t:20                                 # do 20 more fit on this cluster?
@@ -31,7 +32,11 @@ export function createCommand(): Command {
       'Place VMs on this cluster, or on hypothetical nodes, as the extender and kubelets would: how many fit, and what is wasted.',
     )
     .option('--vm <shape>', 'VMs of this shape, such as 4c2t@physnet0:10; may be repeated', gather)
-    .option('-f, --filename <file>', 'VMs of this YAML file; - for standard input; may be repeated', gather)
+    .option(
+      '-f, --filename <file>',
+      'VMs of this YAML file, and their instancetypes; - for standard input; may be repeated',
+      gather,
+    )
     .option('--nodes <number>', 'number of hypothetical nodes to use instead of the cluster', wholeNumber)
     .option(
       '--topology <SxCxT>',

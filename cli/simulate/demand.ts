@@ -1,6 +1,7 @@
 import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
-import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import { guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
@@ -14,7 +15,7 @@ interface VmRequest {
   readonly name: string;
   /** Number of VMs; undefined: as many as fit. */
   readonly count: number | undefined;
-  readonly vmi: VmiShape;
+  readonly vmi: VmiShape & { readonly spec: SelectingSpec };
   /** Physnets that the VM must be near; `tunnel` for the tunnel. */
   readonly networks: readonly string[];
 }
@@ -46,9 +47,10 @@ export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCo
       .filter((network) => network !== undefined),
     wholeCores,
     spansCells: Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough),
+    guestThreads: guestTopology(vmi).threads,
   };
-  /** `cpus` are the exclusive CPUs of the launcher, including the `padding` that completes whole cores. */
-  return { name, count, needs, cpus, padding: cpus - given };
+  /** `spec` selects nodes. `cpus` are the exclusive CPUs of the launcher, including the `padding` that completes whole cores. */
+  return { name, count, needs, cpus, padding: cpus - given, spec: vmi.spec };
 }
 
 /** Bytes by type: KubeVirt requests the guest's memory as huge pages (WithHugePages in renderresources.go). */

@@ -8,6 +8,7 @@ import {
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
@@ -17,13 +18,16 @@ import { resolveNetworks } from '../../model/networks/resolve.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
+import { type InstancetypeObject, isInstancetypeKind, type Matcher, matcher } from './instancetypes.ts';
 
 /** A VM in a file. */
 export interface FileVm {
   readonly name: string;
   readonly count: number;
   readonly namespace: string;
-  readonly vmi: VmiShape;
+  readonly vmi: VmiShape & { readonly spec: SelectingSpec };
+  readonly instancetype?: Matcher;
+  readonly preference?: Matcher;
 }
 
 export type VmFile = ReturnType<typeof readVmFile>;
@@ -45,14 +49,15 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
 };
 
 /**
- * Reads the VMs of a YAML file, `-` for standard input. Objects other than VMs and NetworkAttachmentDefinitions are
- * ignored.
+ * Reads the VMs of a YAML file, `-` for standard input, with networks, instancetypes and preferences. Other objects
+ * are ignored.
  * @throws CliError if the file cannot be read, or a VM in it is malformed
  */
 export function readVmFile(path: string, namespace: string) {
   const vms: FileVm[] = [];
   /** Network definitions in the same file. */
   const nads: NetworkAttachmentDefinition[] = [];
+  const instancetypes: InstancetypeObject[] = [];
   for (const document of documentsOf(path)) {
     const head = anyObject.safeParse(document);
     if (!head.success)
@@ -61,16 +66,18 @@ export function readVmFile(path: string, namespace: string) {
     const read = READERS[kind];
     try {
       if (kind === 'NetworkAttachmentDefinition') nads.push(networkAttachmentDefinition.parse(document));
-      if (read)
-        vms.push({ name: metadata.name ?? kind, namespace: metadata.namespace ?? namespace, ...read(document) });
+      const named = { name: metadata.name ?? kind, namespace: metadata.namespace ?? namespace };
+      if (isInstancetypeKind(kind)) instancetypes.push({ ...named, kind, spec: withSpec.parse(document).spec });
+      if (read) vms.push({ ...named, ...matchersOf(document), ...read(document) });
     } catch (error) {
       if (!(error instanceof z.ZodError)) throw error;
       const [issue] = error.issues;
       throw usageError(`${path}: ${kind} ${metadata.name}: ${issue?.path.join('.')}: ${issue?.message}`);
     }
   }
-  if (vms.length === 0) throw usageError(`${path}: the file has no VM (VirtualMachine, VirtualMachineInstance, …)`);
-  return { vms, nads };
+  if (vms.length + instancetypes.length === 0)
+    throw usageError(`${path}: the file has no VM (VirtualMachine, VirtualMachineInstance, …)`);
+  return { vms, nads, instancetypes };
 }
 
 function documentsOf(path: string): unknown[] {
@@ -92,6 +99,18 @@ function documentsOf(path: string): unknown[] {
       : undefined;
     return items ?? (content === null ? [] : [content]);
   });
+}
+
+const withSpec = z.object({ spec: z.unknown() });
+const matchers = z.object({ instancetype: matcher, preference: matcher });
+const vmSpec = z.union([
+  z.object({ spec: z.object({ virtualMachineTemplate: z.object({ spec: matchers }) }) }),
+  z.object({ spec: matchers }),
+]);
+
+function matchersOf(document: unknown): Pick<FileVm, 'instancetype' | 'preference'> {
+  const { spec } = vmSpec.parse(document);
+  return 'virtualMachineTemplate' in spec ? spec.virtualMachineTemplate.spec : spec;
 }
 
 type Template = z.infer<typeof virtualMachine>['spec'];

@@ -1,17 +1,19 @@
-import type { NodeTopology } from '../../kube/node-topology.ts';
-import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
-import { deadDpuCondition, explainedNode } from '../explain/objects.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { countText, cpusText } from '../../model/amounts.ts';
+import { withoutThreads } from '../../model/launcher/cpus.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
-import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
-import { countText, joinParts, type Line, paint, tableLines, wrap } from '../support/terminal.ts';
+import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
 import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf, parseShape } from './demand.ts';
 import { networksOf, readVmFile, type VmFile } from './file.ts';
+import { expandVm } from './instancetypes.ts';
 import { type Invention, inventNodes } from './invent.ts';
 import { runReplay } from './replay.ts';
+import { candidatesOf, hypothetical, placesOf, readScene, type Scene } from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
 
 export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
@@ -22,14 +24,6 @@ export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly kubelet: string;
   readonly replay?: string;
   readonly output?: OutputFormat;
-}
-
-/** The nodes to place VMs on. */
-interface Scene {
-  readonly topologies: readonly NodeTopology[];
-  readonly nads: readonly NetworkAttachmentDefinition[];
-  /** Nodes that are cordoned or have a dead DPU: no new pods start there. */
-  readonly closed: ReadonlySet<string>;
 }
 
 /** Prints how many of the requested VMs fit. @throws CliError, KubeError */
@@ -50,26 +44,19 @@ export async function run(flags: SimulateFlags): Promise<void> {
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
   const { nodes, topology = TOPOLOGY } = flags;
-  const scene: Scene =
+  const { demands, places, notes } =
     nodes === undefined
-      ? await readScene(flags)
-      : { topologies: inventNodes({ ...flags, nodes, topology }), nads: [], closed: new Set() };
-  const { hosts, unusable } = hostsOf(scene.topologies);
-  const open = hosts.filter(({ name }) => !scene.closed.has(name));
-  const { demands, notes } = demandsOf(flags.vm, files, scene, open);
+      ? await usingCluster(flags, async ({ client }) =>
+          prepare(flags.vm, files, await readScene(client, Date.now()), client),
+        )
+      : await prepare(flags.vm, files, hypothetical(inventNodes({ ...flags, nodes, topology })));
   const progress = createProgress();
   const asked = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
-  const result = simulate(open, demands, (placed) =>
-    progress.update(asked === 0 ? 0 : placed / asked, `${countText(placed, 'VM')} placed`),
-  );
+  const update = (placed: number) =>
+    progress.update(asked === 0 ? 0 : placed / asked, `${countText(placed, 'VM')} placed`);
+  const result = simulate(places.hosts, demands, update, places.circumstances);
   progress.end();
-  const said = [
-    ...notes,
-    ...(scene.closed.size > 0
-      ? [`excluded because they are cordoned or their DPU is dead: ${[...scene.closed].join(', ')}`]
-      : []),
-    ...[...unusable].map(([name, why]) => `${name} is excluded: ${why}`),
-  ];
+  const said = [...notes, ...threadNotes(result, demands, places.hosts), ...places.notes];
   const fits = !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, said), {
     text: ({ width }) => simulationLines(result, said, width),
@@ -78,43 +65,50 @@ export async function run(flags: SimulateFlags): Promise<void> {
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }
 
-function readScene(flags: SimulateFlags): Promise<Scene> {
-  return usingCluster(flags, async ({ client }) => {
-    const path = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
-    const [topologies, nodes, nads] = await Promise.all([
-      readTopologies(client),
-      readIfAllowed(client, '/api/v1/nodes', explainedNode),
-      flags.filename.length === 0 ? [] : readIfAllowed(client, path, networkAttachmentDefinition),
-    ]);
-    assertReported(topologies);
-    const closed = (nodes ?? []).filter(
-      (node) => node.spec?.unschedulable === true || deadDpuCondition(node) !== undefined,
-    );
-    return { topologies, nads: nads ?? [], closed: new Set(closed.map(({ metadata }) => metadata.name ?? '')) };
-  });
-}
-
-function demandsOf(shapes: readonly string[], files: readonly VmFile[], scene: Scene, hosts: readonly ReportedHost[]) {
-  const threadsPerCore = hosts.map(({ host }) => host.host.threadsPerCore);
+/**
+ * The VMs with their instancetypes, and the nodes for them.
+ * @param client undefined without a cluster
+ * @throws CliError, KubeError
+ */
+export async function prepare(
+  shapes: readonly string[],
+  files: readonly VmFile[],
+  scene: Scene,
+  client?: Pick<KubeClient, 'get'>,
+) {
+  const reported = hostsOf(scene.topologies);
+  const threadsOf = (spec: SelectingSpec) =>
+    candidatesOf(scene, reported, spec).map(({ host }) => host.host.threadsPerCore);
+  const instancetypes = files.flatMap((file) => file.instancetypes);
   const notes: string[] = [];
   const demands: Demand[] = [];
   for (const { vms, nads } of files) {
-    for (const vm of vms) {
+    for (const one of vms) {
+      const vm = await expandVm(one, instancetypes, client);
       if (vm.vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) {
         notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
         continue;
       }
       const { networks, notes: said } = networksOf(vm, [...nads, ...scene.nads]);
       notes.push(...said);
-      demands.push(demandOf({ ...vm, networks }, threadsPerCore));
+      demands.push(demandOf({ ...vm, networks }, threadsOf(vm.vmi.spec)));
     }
   }
-  demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsPerCore)));
-  return { demands, notes };
+  demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
+  return { demands, places: placesOf(scene, reported, demands), notes };
+}
+
+/** VMs whose guests see threads that their nodes do not have. */
+function threadNotes({ placements }: Simulation, demands: readonly Demand[], hosts: readonly ReportedHost[]): string[] {
+  const single = hosts.filter(({ host }) => host.host.threadsPerCore === 1).map(({ name }) => name);
+  return demands.flatMap(({ name, needs }) => {
+    const at = (needs.guestThreads ?? 1) > 1 ? single.filter((node) => placements[node]?.includes(name)) : [];
+    return at.length === 0 ? [] : [`${name}: ${withoutThreads(needs.guestThreads)}, as on ${someNames(at)}`];
+  });
 }
 
 /** Output of `plumbline simulate -o json`: docs/schemas/simulate.json. */
-export function simulateData({ vms, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
+export function simulateData({ vms, smt: _, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
   return { fits, ...result, vms: vms.map((vm) => ({ ...vm, asked: vm.asked ?? null })), notes };
 }
 
@@ -123,16 +117,16 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
   const { vms, cpus, nodes, splitCores, placements } = result;
   const columns = Math.max(40, Math.min(width, 120));
   const rows = vms.map(({ name, cpus: each, padding, asked, placed }) => {
-    const of = padding === 0 ? `${each}` : `${each} (${padding} ${padding === 1 ? 'completes' : 'complete'} a core)`;
+    const of = padding === 0 ? `${each}` : `${each} (${paddingText(padding, result.smt)})`;
     return [name, of, asked === undefined ? 'as many as fit' : `${asked}`, `${placed}`];
   });
   const [head = '', ...body] = tableLines(['VM', 'CPUs', 'asked', 'placed'], rows);
   const usable = cpus.total - cpus.reserved - cpus.before;
   const share = (part: number) =>
-    `${part} CPUs (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that VMs can have)`;
+    `${cpusText(part)} (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that VMs can have)`;
   const before = cpus.before === 0 ? '' : `, ${cpus.before} already owned`;
   return [
-    `${countText(nodes, 'node')}, ${cpus.total} CPUs: ${cpus.reserved} reserved${before}`,
+    `${countText(nodes, 'node')}, ${cpusText(cpus.total)}: ${cpus.reserved} reserved${before}`,
     '',
     [paint('bold', head)],
     ...body.map((line, i) => [paint(vms[i] && isShort(vms[i]) ? 'red' : undefined, line)]),
@@ -158,6 +152,9 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
       : []),
   ];
 }
+
+const paddingText = (padding: number, smt: boolean) =>
+  smt ? `${padding} ${padding === 1 ? 'completes' : 'complete'} a core` : `${padding} for an even number`;
 
 export const isShort = ({ asked, placed }: DemandOutcome) => asked !== undefined && placed < asked;
 

@@ -1,7 +1,8 @@
 import { isReportedResource } from '../../model/kubelet/report.ts';
 import { stateText } from '../../model/kubelet/usage.ts';
-import { type PlacementHost, withPod } from '../../model/placement/needs.ts';
+import { type PlacementHost, type PlacementNeeds, withPod } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type Refused, refuse } from '../../model/placement/verdict.ts';
+import { NOT_PREDICTED } from '../explain/opinions.ts';
 import { freeCpus, type ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
@@ -16,10 +17,23 @@ export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'>
   readonly refusals: Readonly<Record<string, number>>;
 }
 
+/** What decides about a node in addition to its report. */
+export interface Circumstances {
+  /** Equal for nodes with equal circumstances. */
+  readonly key: string;
+  /** Why kube-scheduler does not consider the node. */
+  readonly refusals: ReadonlyMap<Demand, Pick<Refused, 'text'> | undefined>;
+  /** Pods in flight there. */
+  readonly inFlight: readonly PlacementNeeds[];
+}
+
+const NONE: Circumstances = { key: '', refusals: new Map(), inFlight: [] };
+
 /** Nodes with the same verdicts, and their CPUs in use. */
 interface Class {
   readonly key: string;
   readonly host: PlacementHost;
+  readonly circumstances: Circumstances;
   /** The last node is used first. */
   readonly nodes: string[];
   readonly verdicts: Map<Demand, NodeVerdict>;
@@ -34,8 +48,9 @@ export function simulate(
   hosts: readonly ReportedHost[],
   demands: readonly Demand[],
   progress: (placed: number) => void = () => {},
+  circumstancesOf: (host: ReportedHost, demands: readonly Demand[]) => Circumstances = () => NONE,
 ) {
-  const classes = classesOf(hosts);
+  const classes = classesOf(hosts, (host) => circumstancesOf(host, demands));
   const placements = new Map<string, string[]>();
   let all = 0;
   const vms = demands.map((demand): DemandOutcome => {
@@ -53,25 +68,40 @@ export function simulate(
     return { name, cpus, padding, asked, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
   /** `placements` has the names of VMs by node. */
-  return { ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
+  /** `smt`: whether a node has cores of several threads. */
+  const smt = hosts.some(({ host }) => host.host.threadsPerCore > 1);
+  return { smt, ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
 }
 
-function classesOf(hosts: readonly ReportedHost[]): Map<string, Class> {
+function classesOf(
+  hosts: readonly ReportedHost[],
+  circumstancesOf: (host: ReportedHost) => Circumstances,
+): Map<string, Class> {
   const classes = new Map<string, Class>();
   for (const one of [...hosts].reverse()) {
-    const { name, alike: key } = one;
+    const { name } = one;
+    const circumstances = circumstancesOf(one);
+    const key = keyOf(one.alike, circumstances);
     const known = classes.get(key);
     if (known) known.nodes.push(name);
-    else classes.set(key, { key, host: one.host, nodes: [name], verdicts: new Map() });
+    else classes.set(key, { key, host: one.host, circumstances, nodes: [name], verdicts: new Map() });
   }
   return classes;
 }
 
+const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
+
 function verdictOn(one: Class, demand: Demand): NodeVerdict {
-  const known =
-    one.verdicts.get(demand) ?? missingDevice(demand, one.host) ?? judgeHost(demand.needs, one.host, [], 'count-check');
-  one.verdicts.set(demand, known);
-  return known;
+  const known = one.verdicts.get(demand);
+  if (known !== undefined) return known;
+  const { host, circumstances } = one;
+  const filtered = circumstances.refusals.get(demand);
+  const verdict =
+    (filtered && refuse('other', filtered.text)) ??
+    missingDevice(demand, host) ??
+    judgeHost(demand.needs, host, circumstances.inFlight, 'count-check');
+  one.verdicts.set(demand, verdict);
+  return verdict;
 }
 
 /** The kubelet gets no pod for devices that its node does not have: kube-scheduler refuses it. */
@@ -99,10 +129,10 @@ function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: str
   if (from.nodes.length === 0) classes.delete(from.key);
   const make = from.key.split(' ')[0] ?? '';
   const host = withPod(from.host, { ...demand.needs.request, uid });
-  const key = `${make} ${host.owned} ${host.state ? stateText(host.state) : ''}`;
+  const key = keyOf(`${make} ${host.owned} ${host.state ? stateText(host.state) : ''}`, from.circumstances);
   const known = classes.get(key);
   if (known) known.nodes.push(node);
-  else classes.set(key, { key, host, nodes: [node], verdicts: new Map() });
+  else classes.set(key, { key, host, circumstances: from.circumstances, nodes: [node], verdicts: new Map() });
   return node;
 }
 
@@ -110,7 +140,7 @@ function refusalsOf(classes: ReadonlyMap<string, Class>, demand: Demand): Record
   const refusals: Record<string, number> = {};
   for (const one of classes.values()) {
     const verdict = verdictOn(one, demand);
-    const text = verdict.fits ? 'its kubelet cannot be predicted' : verdict.text;
+    const text = verdict.fits ? NOT_PREDICTED : verdict.text;
     refusals[text] = (refusals[text] ?? 0) + one.nodes.length;
   }
   return refusals;

@@ -25,6 +25,8 @@ export interface ClusterAccess {
   readonly config: KubeConfig;
   /** From -n, else from the context, else `default`. */
   readonly namespace: string;
+  /** Seconds for each request over another connection; undefined: its default. */
+  readonly requestTimeout?: number | undefined;
 }
 
 /** kubectl's flags that select a cluster. */
@@ -33,7 +35,11 @@ export function withCluster(command: Command): Command {
     .option('--kubeconfig <path>', 'kubeconfig file; default: KUBECONFIG, else ~/.kube/config')
     .option('--context <name>', 'context of the kubeconfig; default: its current one')
     .option('--as <user>', 'impersonate this user', userName)
-    .option('--request-timeout <seconds>', 'timeout of each request to the cluster; default: 10', seconds);
+    .option(
+      '--request-timeout <seconds>',
+      'timeout of each request to the cluster, extender or agent; default: 10, or 5 through a port-forward',
+      seconds,
+    );
 }
 
 /** kubectl's -n. */
@@ -68,7 +74,7 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, CONNECTIONS), flags);
   const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
   try {
-    return await use({ client, config, namespace });
+    return await use({ client, config, namespace, requestTimeout: flags.requestTimeout });
   } finally {
     await client.close();
   }

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
 import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
@@ -13,6 +13,21 @@ export function withOutput(command: Command, formats: readonly Exclude<OutputFor
     formats,
   );
   return command.addOption(option);
+}
+
+/** Parses the value of -w: seconds between two views. */
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0.2 && value <= 3600))
+    throw new InvalidArgumentError('expected 0.2 to 3600 seconds; give names before --watch');
+  return value;
+}
+
+/** 5 s, 3 min, 2 h: precise enough for a reader. */
+export function ageText(age: number): string {
+  if (age < 120) return `${Math.round(age)} s`;
+  if (age < 7200) return `${Math.round(age / 60)} min`;
+  return `${Math.round(age / 3600)} h`;
 }
 
 export interface Texts {

@@ -63,11 +63,6 @@ export function lineText(line: Line, color = false): string {
     .join('');
 }
 
-/** `1 node`, `3 nodes`. */
-export function countText(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number} ${number === 1 ? noun : plural}`;
-}
-
 /** A few names, and the number of further ones. */
 export function someNames(names: readonly string[], max = 3): string {
   return names.slice(0, max).join(', ') + (names.length > max ? ` and ${names.length - max} more` : '');

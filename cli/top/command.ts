@@ -1,6 +1,6 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { withCluster } from '../support/cluster.ts';
-import { withOutput } from '../support/output.ts';
+import { seconds, withOutput } from '../support/output.ts';
 import type { TopFlags } from './run.ts';
 
 /** Seconds between two drawings of a live map. */
@@ -28,11 +28,4 @@ export function createCommand(): Command {
       (await import('./run.ts')).run(nodes, flags, REFRESH_SECONDS),
     );
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (!(value >= 0.2 && value <= 3600))
-    throw new InvalidArgumentError('expected 0.2 to 3600 seconds; give names of nodes before --watch');
-  return value;
 }

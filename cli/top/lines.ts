@@ -1,3 +1,4 @@
+import { countText, cpusText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
 import {
@@ -47,6 +48,10 @@ function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
   return [{ ...POLLED, cpus: polled }, { ...RESERVED, cpus: reserved }, ...padded, ...vms];
 }
 
+/** Without SMT, padding makes the number of CPUs even and completes nothing. */
+const paddingLabel = (nodes: readonly NodeView[]) =>
+  nodes.some(({ host }) => host.threadsPerCore > 1) ? 'completes a core' : 'padding';
+
 /**
  * Every node as a few lines: one for each NUMA node, with its cores side by side and the threads of a core next to each
  * other.
@@ -61,15 +66,15 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
     }),
     { cpus: 0, free: 0, cores: 0 },
   );
-  const anyPadding = nodes.some(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
+  const padded = nodes.filter(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
   const legend = [
     `${FREE} free`,
     `${RESERVED.mark} reserved`,
     ...(nodes.some(({ polled }) => !polled.isEmpty) ? [`${POLLED.mark} ${POLLED.label}`] : []),
-    ...(anyPadding ? [`${PADDING} completes a core`] : []),
+    ...(padded.length > 0 ? [`${PADDING} ${paddingLabel(padded)}`] : []),
     'letters: VMs',
   ].join('   ');
-  const total = `${nodes.length} nodes, ${totals.cpus} CPUs: ${totals.free} free, ${totals.cores} whole cores of them`;
+  const total = `${countText(nodes.length, 'node')}, ${cpusText(totals.cpus)}: ${totals.free} free, ${countText(totals.cores, 'whole core')} of them`;
   const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
   return [...blocks, ...footer.map((line) => [paint('dim', cut(line, terminal.width))])];
 }
@@ -78,7 +83,7 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
   const { name, host, cells, free, freeCores, kubelet, remarks } = node;
   const owners = ownersOf(node);
   const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
-  const counts = `${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`;
+  const counts = `${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`;
   const head = cut(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
   const labels = cells.map(
     ({ id, networks }) => `  NUMA ${id}${networks.length === 0 ? '' : ` ${networks.join(' ')}`}`,
@@ -153,11 +158,13 @@ export function nodeLines(node: NodeView, { width }: Terminal): Line[] {
   const cellLabels = new Map(
     cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
   );
-  const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'completes a core' } : owner));
+  const owners = ownersOf(node).map((owner) =>
+    owner.label === '' ? { ...owner, label: paddingLabel([node]) } : owner,
+  );
   const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
   return [
     [paint('bold', cut(head, width))],
-    cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),
+    cut(`${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`, width),
     '',
     ...drawCpuMap({ host, owners, cellLabels, width }),
     ...resourceRows(node, width),

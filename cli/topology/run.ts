@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { countText } from '../../model/amounts.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { unevenCore } from '../../model/host.ts';
@@ -8,7 +9,7 @@ import { drawCpuMap } from '../support/cpu-map.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { countText, joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
+import { joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
 import { type Machine, readMachine, topologyData } from './machine.ts';
 
 export interface TopologyFlags {

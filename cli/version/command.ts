@@ -1,18 +1,23 @@
 import { Command } from 'commander';
-import packageJson from '../../package.json' with { type: 'json' };
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { withCluster } from '../support/cluster.ts';
+import { withOutput } from '../support/output.ts';
+import type { VersionFlags } from './run.ts';
 
-interface VersionFlags {
-  readonly output?: OutputFormat;
-}
+const EXAMPLES = `
+Examples:
+  plumbline version             # of this command, and of the parts that the cluster runs
+  plumbline version --client    # of this command only
+  plumbline version -o json
+
+Exit status: 0; 3 if there is a kubeconfig and its cluster cannot be queried.`;
 
 export function createCommand(): Command {
   const command = new Command('version')
-    .description('Print the version of this command and of the Node.js that runs it.')
-    .addHelpText('after', '\nExamples:\n  plumbline version\n  plumbline version -o json')
-    .action(async ({ output }: VersionFlags) => {
-      const data = { version: packageJson.version, node: process.version };
-      await print(output, data, { text: () => [`plumbline ${data.version}, Node.js ${data.node}`] });
-    });
-  return withOutput(command, ['json', 'yaml']);
+    .description(
+      'Print the versions of this command, its Node.js, and Plumbline, KubeVirt and Kubernetes on the cluster.',
+    )
+    .option('--client', 'do not query the cluster')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: VersionFlags) => (await import('./run.ts')).run(flags));
+  return withOutput(withCluster(command), ['json', 'yaml']);
 }

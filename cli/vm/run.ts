@@ -1,4 +1,5 @@
 import { type OneVm, type VmStatus, vmStatus } from '../../model/agent-status.ts';
+import { cpuListText } from '../../model/amounts.ts';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
@@ -47,16 +48,17 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
 export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
   const lines = vms.flatMap((vm) => [...headLines(vm), ...threadLines(vm, each), '']);
   if (vms.length === 0) lines.push('no VM on this node has a CPU mask or dedicated CPUs', '');
-  for (const { vms: pair, cpus } of overlaps) lines.push(`! ${pair[0]} and ${pair[1]} are both pinned to CPUs ${cpus}`);
+  for (const { vms: pair, cpus } of overlaps)
+    lines.push(`! ${pair[0]} and ${pair[1]} are both pinned to ${cpuListText(cpus)}`);
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 }
 
 function headLines({ namespace, vmi, pid, container, mask, state, message, housekeeping, problems }: OneVm): string[] {
-  const place = pid === null ? 'QEMU is not running' : `pid ${pid}, container CPUs ${container}`;
+  const place = pid === null ? 'QEMU is not running' : `pid ${pid}, container ${cpuListText(container)}`;
   const lines = [`${namespace}/${vmi}: ${place}`];
   if (mask !== null) lines.push(`  CPU mask ${mask}: ${state ?? 'not checked yet'}${message ? `; ${message}` : ''}`);
   else if (message !== null) lines.push(`  CPU mask: ${state}; ${message}`);
-  if (housekeeping !== null) lines.push(`  housekeeping on CPUs ${housekeeping}`);
+  if (housekeeping !== null) lines.push(`  housekeeping on ${cpuListText(housekeeping)}`);
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
 }
 

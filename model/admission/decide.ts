@@ -1,5 +1,6 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
+import { guestTopology } from '../launcher/cpus.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
@@ -92,6 +93,9 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
   const { candidates, nodeKinds: reported } = cluster;
+  // Without a choice between nodes with and without SMT, the threads change nothing.
+  const isMixed = new Set(candidates.map(({ threadsPerCore }) => threadsPerCore === 1)).size > 1;
+  const guestThreads = vmi !== undefined && cpus.answered && isMixed ? guestTopology(vmi).threads : 1;
   const amounts = cpus.amounts.map((one) => one.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
   const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
@@ -116,7 +120,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
     containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
     annotations: {
       [DECISION_ANNOTATION]: text,
-      [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
+      [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells, guestThreads }, networks.resources),
     },
     nodes,
   };

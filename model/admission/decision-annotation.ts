@@ -44,11 +44,12 @@ export function decisionText(text: DecisionText): string {
 export const NOTHING_TO_DO: string = JSON.stringify({ padding: 0 });
 
 /**
- * Text of the placement annotation, which the extender reads; undefined if no network matters.
+ * Text of the placement annotation, which the extender reads; undefined if neither networks nor threads matter.
  * @param required device resources of the required networks
  */
 export function placementText(preferences: PlacementPreferences, required: readonly string[]): string | undefined {
-  return preferences.preferred.length > 0 || required.length > 0 ? formatPreferences(preferences) : undefined;
+  const matters = preferences.preferred.length > 0 || required.length > 0 || preferences.guestThreads > 1;
+  return matters ? formatPreferences(preferences) : undefined;
 }
 
 /** A node requirement as text: `key In a,b`. */

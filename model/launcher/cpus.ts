@@ -86,3 +86,7 @@ function cpusByPurpose(vmi: VmiShape, ioThreads: number, counted: number): Launc
   const emulator = vmi.spec.domain.cpu?.isolateEmulatorThread === true ? isolated : 0;
   return { vcpus, ioThreads, emulator, total: vcpus + ioThreads + emulator };
 }
+
+/** The effect of nodes without SMT on a guest with threads, for messages. */
+export const withoutThreads = (threads = 1): string =>
+  `its guest has ${threads} threads per core, which are separate cores on nodes without SMT`;

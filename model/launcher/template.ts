@@ -12,7 +12,7 @@ import {
 import { parseAffinities } from '../networks/interfaces.ts';
 import type { MetaShape, VmiShape } from '../shapes.ts';
 import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from './annotation.ts';
-import { guestVcpus, launcherCpus } from './cpus.ts';
+import { guestVcpus, launcherCpus, withoutThreads } from './cpus.ts';
 import { maskRefusals } from './mask-request.ts';
 import { pausesAtStart } from './paused-start.ts';
 import type { NodeKind } from './smt-affinity.ts';
@@ -143,6 +143,21 @@ function isSame(current: VmTemplate, previous: VmTemplate | undefined, annotatio
   return (
     previous !== undefined && current.metadata.annotations?.[annotation] === previous.metadata.annotations?.[annotation]
   );
+}
+
+/**
+ * A warning for a VM whose guest has threads, if no node that it can run on has any: the guest's scheduler then keeps
+ * work off vCPUs that are whole cores. Undefined if some node has them, or none is known.
+ * @param candidates the kinds of the reporting nodes that the VM can run on
+ */
+export function threadsWarning(
+  { spec, instancetype }: VmTemplate,
+  candidates: readonly NodeKind[],
+): string | undefined {
+  const { threads = 1, dedicatedCpuPlacement } = spec.domain.cpu ?? {};
+  if (instancetype || dedicatedCpuPlacement !== true || threads <= 1 || candidates.length === 0) return undefined;
+  if (candidates.some(({ threadsPerCore }) => threadsPerCore > 1)) return undefined;
+  return `no node that this VM may go to has SMT: ${withoutThreads(threads)}; give it cores instead (spec.domain.cpu.threads: 1)`;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { cpusText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { few } from '../errors.ts';
 import type { ResolvedNetwork } from './resolve.ts';
@@ -65,7 +66,7 @@ function tooLarge(
 ): OutOfReach | undefined {
   const room = roomOn(node, (cell) => shared.has(cell));
   if (cpus <= room) return undefined;
-  const text = `${places(located)}, where pods can have ${room} CPUs at most, and it requests ${cpus}`;
+  const text = `${places(located)}, where pods can have ${cpusText(room)} at most, and it requests ${cpus}`;
   return { reason: 'larger-than-cells', text, excess: cpus - room };
 }
 
@@ -78,8 +79,8 @@ function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms
   const widest = away.reduce((most, one) => (one.room > most.room ? one : most));
   if (cpus > widest.room) return undefined;
   const text =
-    `the kubelet may put all ${cpus} CPUs away from ${widest.text}: ${places(located)}; ` +
-    `the guest needs more than ${widest.room} CPUs to be near all of them for certain`;
+    `the kubelet may put all ${cpusText(cpus)} away from ${widest.text}: ${places(located)}; ` +
+    `the guest needs more than ${cpusText(widest.room)} to be near all of them for certain`;
   return { reason: 'may-not-span', text };
 }
 

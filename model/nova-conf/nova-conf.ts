@@ -1,3 +1,4 @@
+import { cpusAre } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import { ParseError, quote } from '../errors.ts';
 import type { NetworkMapEntry } from '../networks/network-map.ts';
@@ -79,7 +80,7 @@ function cpusOf(config: OsloConfig, warnings: string[]): NovaCpus {
   if (dedicated && old) warnings.push('[DEFAULT] vcpu_pin_set is ignored: cpu_dedicated_set replaces it');
   const both = dedicated && shared && dedicated.intersect(shared);
   if (both && !both.isEmpty) {
-    warnings.push(`CPUs ${both} are in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this setting`);
+    warnings.push(`${cpusAre(both)} in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this setting`);
   }
   return { dedicated: dedicated ?? old, shared };
 }

@@ -1,3 +1,4 @@
+import { cpusText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
@@ -114,7 +115,7 @@ export function countCheck(
 
   const available = countIn(free) - taken;
   if (available < wanted) {
-    const text = `${wanted} CPUs are needed and at most ${Math.max(0, available)} are free`;
+    const text = `${cpusText(wanted)} needed; at most ${cpusText(Math.max(0, available))} free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';
     return refusal(reason, text, { resource: 'cpus', wanted, available: Math.max(0, available) });
   }

@@ -39,6 +39,8 @@ export interface PlacementNeeds {
    * Whether the guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell.
    */
   readonly spansCells?: boolean | undefined;
+  /** Threads of each core that the guest sees; default: 1. */
+  readonly guestThreads?: number | undefined;
   /** The CPU mask for the VM's vCPUs; only without exclusive CPUs. */
   readonly mask?: MaskRequest | undefined;
   /**
@@ -53,7 +55,7 @@ export interface PlacementNeeds {
 /** A key that is equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
 export function needsKey(needs: PlacementNeeds): string {
   if (needs.key !== undefined) return needs.key;
-  const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false } = needs;
+  const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false, guestThreads = 1 } = needs;
   const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
     kind,
     cpus,
@@ -68,6 +70,7 @@ export function needsKey(needs: PlacementNeeds): string {
     spansCells,
     mayShare,
     ...(mask ? [maskRequestKey(mask)] : []),
+    ...(guestThreads > 1 ? [guestThreads] : []),
   ]);
 }
 

@@ -1,3 +1,4 @@
+import { cpuListText } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import { type Host, wholeCoresWithin } from '../host.ts';
 import { lastingCpus } from '../kubelet/pod-request.ts';
@@ -58,9 +59,10 @@ function elsewhere(
   const free = freeCores(node, state).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
   const text =
     `${networkText(need)} is on NUMA node ${cells}, where ${free.length} of ${wanted} needed whole cores are free; ` +
-    `the kubelet would give CPUs ${cpus} on NUMA node ${cellsTouched(node.host, cpus).join(',')}` +
+    `the kubelet would give ${cpuListText(cpus)} on NUMA node ${cellsTouched(node.host, cpus).join(',')}` +
     (needs.request.containers.some(({ devices }) => devices.size > 0) ? '' : ' (the pod asks for no device of it)');
-  const details = { resource: 'cores', where: cells.toArray(), wanted, available: free.length } as const;
+  const counts = { wanted: wanted * threads, available: free.length * threads };
+  const details = { resource: 'cores', where: cells.toArray(), ...counts } as const;
   return refusal('network-elsewhere', text, details);
 }
 

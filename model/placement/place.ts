@@ -1,3 +1,4 @@
+import { countText, cpuListText } from '../amounts.ts';
 import { type CpuSet, unionOf } from '../cpu-set.ts';
 import { isWholeCores } from '../host.ts';
 import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
@@ -58,8 +59,8 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
   if (before.refused || !anyOrder(needs, node, kubelet, state, inFlight)) {
     const text = before.refused
-      ? `the ${inFlight.length} pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
-      : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
+      ? `${countText(inFlight.length, 'pod')} in flight ${inFlight.length === 1 ? 'does' : 'do'} not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
+      : `it fits only if the kubelet admits it before some of ${countText(inFlight.length, 'pod')} in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);
@@ -96,12 +97,12 @@ export function judge(
   if (!foreign.isEmpty) return givesTwice(node, foreign);
   const polled = exclusiveCpus(given).intersect(node.polled);
   if (!polled.isEmpty) {
-    const text = `the kubelet would give CPUs ${polled}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;
+    const text = `the kubelet would give ${cpuListText(polled)}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;
     return refusal('polled-cpus', text, { resource: 'cpus' });
   }
   const broken = keepsWholeCores(needs, node) ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
   if (broken) {
-    const text = `container ${broken.name} needs whole cores, but the kubelet would give it CPUs ${broken.cpus}`;
+    const text = `container ${broken.name} needs whole cores, but the kubelet would give it ${cpuListText(broken.cpus)}`;
     return refusal('too-few-whole-cores', text, { resource: 'cores' });
   }
   const networks = networkVerdict(needs, node, exclusiveCpus(given), state);

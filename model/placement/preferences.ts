@@ -19,17 +19,25 @@ type Fields = z.infer<typeof preferences>;
  */
 export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
-export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
+export const NO_PREFERENCES: PlacementPreferences = Object.freeze({
+  preferred: [],
+  spansCells: false,
+  interfaces: {},
+  guestThreads: 1,
+});
 
 /** Number of networks, characters of a resource's name, and of the interface names of one network. */
 const MAX_PREFERENCES = 64;
 const MAX_RESOURCE_CHARACTERS = 317;
 const MAX_NAMES_CHARACTERS = 200;
+const MAX_GUEST_THREADS = 8;
 
 const preferences = z.object({
   /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MAX_PREFERENCES).catch([]),
   spansCells: z.boolean().catch(false),
+  /** Threads of each core that the guest sees. */
+  guestThreads: z.number().int().min(1).max(MAX_GUEST_THREADS).catch(1),
   /** For each such resource, the interfaces on its network, for messages. */
   interfaces: z
     .record(z.string(), z.string().max(MAX_NAMES_CHARACTERS))
@@ -38,10 +46,11 @@ const preferences = z.object({
 });
 
 /** The preferences as the annotation's value: JSON without fields that have their default. */
-export function formatPreferences({ preferred, spansCells, interfaces }: PlacementPreferences): string {
+export function formatPreferences({ preferred, spansCells, interfaces, guestThreads }: PlacementPreferences): string {
   return JSON.stringify({
     ...(preferred.length > 0 && { preferred }),
     ...(spansCells && { spansCells }),
+    ...(guestThreads > 1 && { guestThreads }),
     ...(Object.keys(interfaces).length > 0 && { interfaces }),
   });
 }
@@ -96,7 +105,7 @@ export function neededNetworks(
 }
 
 /** KubeVirt 1.8 and later, and 1.7, select nodes by one of these labels, for VMs with dedicatedCpuPlacement only. */
-const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
+export const DEDICATED_SELECTORS: readonly string[] = ['kubevirt.io/cpumanager', 'cpumanager'];
 
 /**
  * The needs of a pod, from the pod alone: the webhook has written them there.
@@ -114,6 +123,7 @@ export function placementNeedsOf(pod: PodShape): PlacementNeeds {
     mask: shared && isLauncher(pod.metadata) ? maskRequestOf(pod.metadata) : undefined,
     networks,
     spansCells: preferences.spansCells,
+    guestThreads: preferences.guestThreads,
     wholeCores: wantsWholeCores(pod.metadata) && isPadded(request),
     mayShare: !shared && !asks,
   };

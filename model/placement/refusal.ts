@@ -1,3 +1,4 @@
+import { countText, cpuListText, cpusAre } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { splitCore, unevenCore } from '../host.ts';
 import type { KubeletState } from '../kubelet/state.ts';
@@ -49,6 +50,7 @@ export interface Refusal {
   /** The resource that prevents the placement. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
   readonly where?: readonly number[] | undefined;
+  /** CPUs, also if it needs whole cores. */
   readonly wanted?: number | undefined;
   readonly available?: number | undefined;
 }
@@ -66,33 +68,29 @@ export function refusal(reason: RefusalReason, detail: string, more: Partial<Ref
 export function unfitForWholeCores({ host, reserved, offline, kubelet }: PlacementHost): Refusal | undefined {
   const uneven = unevenCore(host);
   if (uneven) {
-    const threads = uneven.size === 1 ? '1 thread' : `${uneven.size} threads`;
-    const text = `core ${uneven} has ${threads} while others have a different number: the kubelet cannot tell whole cores on such a host`;
+    const text = `core ${uneven} has ${countText(uneven.size, 'thread')} while others have a different number: the kubelet cannot tell whole cores on such a host`;
     return offline.isEmpty
       ? refusal('uneven-cores', text, { resource: 'cores' })
       : refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cores' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined || 'unpredictable' in kubelet || !kubelet.cpu?.options.distributeAcrossNuma) return undefined;
-  const text = `reserved CPUs ${reserved} split core ${split}, of which distribute-cpus-across-numa gives out single threads`;
+  const text = `reserved ${cpuListText(reserved)} split core ${split}, of which distribute-cpus-across-numa gives out single threads`;
   return refusal('split-reservation', text, { resource: 'cores' });
-}
-
-/** `CPU 3 is` or `CPUs 3-4 are`. */
-export function cpusAre(cpus: CpuSet): string {
-  return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus.brief} are`;
 }
 
 /** The kubelet would give CPUs that are reserved or have an owner: it counts the threads of a core wrongly. */
 export function givesTwice({ host, reserved, offline }: PlacementHost, cpus: CpuSet): Refusal {
   const state = cpus.intersects(reserved) ? 'reserved' : 'in use';
-  const text = `the kubelet would give out ${state} CPUs (${cpus}), because cores or sockets differ in size`;
+  const text = `the kubelet would give out ${cpuListText(cpus)}, which ${cpus.size === 1 ? 'is' : 'are'} ${state}, because cores or sockets differ in size`;
   if (!offline.isEmpty) {
     return refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cpus' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined) return refusal('uneven-cores', text, { resource: 'cpus' });
-  return refusal('split-reservation', `${text}; reserved CPUs ${reserved} split core ${split}`, { resource: 'cpus' });
+  return refusal('split-reservation', `${text}; reserved ${cpuListText(reserved)} split core ${split}`, {
+    resource: 'cpus',
+  });
 }
 
 /** The whole cores that have no owner and are not reserved. */

@@ -1,3 +1,4 @@
+import { amountText, countText, cpusText } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import type { Admission } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
@@ -26,13 +27,14 @@ export function refusedByKubelet(
   if (rejected.reason === 'SMTAlignmentError') {
     const odd = needs.request.containers.find(({ cpus }) => cpus % threads !== 0);
     if (odd) {
-      const what = `container ${odd.name} requests ${odd.cpus} CPUs, not a multiple of ${threads} threads per core`;
-      return refusal('misaligned', text(what), { resource: 'cpus', wanted: odd.cpus, available: threads });
+      const what = `container ${odd.name} requests ${cpusText(odd.cpus)}, not a multiple of ${threads} threads per core`;
+      return refusal('misaligned', text(what), { resource: 'cpus' });
     }
     const available = freeCores(node, state).length;
     const cores = Math.ceil(wanted / threads);
-    const what = `${cores} whole cores are needed and ${available} are free`;
-    return refusal('too-few-whole-cores', text(what), { resource: 'cores', wanted: cores, available });
+    const what = `${countText(cores, 'whole core')} needed, ${available} free`;
+    const counts = { wanted: cores * threads, available: available * threads };
+    return refusal('too-few-whole-cores', text(what), { resource: 'cores', ...counts });
   }
   const free = state.defaultSet.minus(node.reserved).size;
   const counts = { wanted, available: free };
@@ -44,7 +46,7 @@ export function refusedByKubelet(
     return { ...refused, detail: text(refused.detail) };
   }
   if (kubelet.cpu && free < wanted) {
-    const what = `${wanted} CPUs are needed and ${free} are free`;
+    const what = `${cpusText(wanted)} needed, ${free} free`;
     return refusal('too-few-cpus', text(what), { resource: 'cpus', ...counts });
   }
   const short = shortResource(needs.request, node, kubelet, state) ?? 'the kubelet has too little of a resource';
@@ -90,8 +92,8 @@ function tiedByInit(
   const cells = cellsTouched(node.host, first.containers[0]?.cpus ?? CpuSet.EMPTY);
   const free = state.defaultSet.minus(node.reserved).intersect(cpusOfCells(node.host, CpuSet.of(cells))).size;
   const text =
-    `init container ${init.name}: it gets ${init.cpus} of the CPUs of NUMA node ${cells.join()}, which container ` +
-    `${largest.name} reuses, so all ${largest.cpus} CPUs are needed there; ${free} are free`;
+    `init container ${init.name}: it gets ${cpusText(init.cpus)} of NUMA node ${cells.join()}, which container ` +
+    `${largest.name} reuses, so ${cpusText(largest.cpus)} are needed there; ${free} free`;
   return refusal('tied-by-init', text, { resource: 'numa', where: cells, ...shortage(largest.cpus, free) });
 }
 
@@ -107,7 +109,7 @@ function noCommonNode(
   const wanted = podCpus(request);
   const free = state.defaultSet.minus(node.reserved);
   const byCell = new Map(node.host.cells.map(({ id, cpus }) => [id, free.intersect(cpus).size]));
-  const text = `${wanted} CPUs are needed near each other; ${countText(byCell)}`;
+  const text = `${cpusText(wanted)} needed near each other; ${freeByCell(byCell)}`;
   return refusal('no-common-node', text, { resource: 'numa', ...shortage(wanted, Math.max(0, ...byCell.values())) });
 }
 
@@ -139,7 +141,7 @@ export function shortResource(
   if (state.memory === undefined) return undefined;
   for (const [type, bytes] of podMemory(request)) {
     const ofCells = state.memory.cells.map(({ tables }) => tables.get(type)?.free ?? 0);
-    const text = shortMemory(new Map(topology.numaIds.map((id, bit) => [id, ofCells[bit] ?? 0])), bytes, cpus);
+    const text = shortMemory(type, new Map(topology.numaIds.map((id, bit) => [id, ofCells[bit] ?? 0])), bytes, cpus);
     if (text !== undefined) return `${type}: ${text}`;
   }
   return undefined;
@@ -158,11 +160,11 @@ function shortDevice(
 ): string | undefined {
   const devices = freeDevices(state, resource);
   if (devices === undefined || count === 0) return undefined;
-  if (devices.length < count) return `${devices.length} free, ${count} needed`;
+  if (devices.length < count) return `${amountText(resource, count)} needed, ${devices.length} free`;
   if (devices.every((nodes) => nodes === undefined || nodes.length === 0)) return undefined;
   const byCell = new Map(numaIds.map((id) => [id, devices.filter((nodes) => nodes?.includes(id)).length]));
   const cells = cellsWith(byCell, count);
-  if (cells.length === 0) return `${count} needed near each other; ${countText(byCell)}`;
+  if (cells.length === 0) return `${amountText(resource, count)} needed near each other; ${freeByCell(byCell)}`;
   const most = Math.max(...cells.map((id) => free.get(id) ?? 0));
   if (most >= needed) return undefined;
   const owned = cells.length === 1 ? 'its CPUs are owned' : 'their CPUs are owned';
@@ -170,13 +172,13 @@ function shortDevice(
   return `free on NUMA node ${cells.join()} only; ${cpus}`;
 }
 
-function shortMemory(byCell: ByCell, bytes: number, { free, needed }: CpuAmounts): string | undefined {
+function shortMemory(type: string, byCell: ByCell, bytes: number, { free, needed }: CpuAmounts): string | undefined {
   const total = [...byCell.values()].reduce((sum, amount) => sum + amount, 0);
-  if (total < bytes) return `${bytesText(total)} free, ${bytesText(bytes)} needed`;
+  if (total < bytes) return `${amountText(type, bytes)} needed, ${amountText(type, total)} free`;
   const cells = cellsWith(free, needed);
   if (cells.length === 0 || cells.some((id) => (byCell.get(id) ?? 0) >= bytes)) return undefined;
-  const places = cells.map((id) => `${bytesText(byCell.get(id) ?? 0)} free on NUMA node ${id}`);
-  return `${places.join(', ')}, ${bytesText(bytes)} needed`;
+  const places = cells.map((id) => `${amountText(type, byCell.get(id) ?? 0)} free on NUMA node ${id}`);
+  return `${amountText(type, bytes)} needed, ${places.join(', ')}`;
 }
 
 /** The NUMA nodes of each free device; undefined if the resource has no limited devices. */
@@ -194,14 +196,6 @@ function cellsWith(amounts: ByCell, least: number): number[] {
 }
 
 /** Amounts for messages: `free by NUMA node: 0: 3, 1: 32`. */
-export function countText(amounts: ByCell): string {
+export function freeByCell(amounts: ByCell): string {
   return `free by NUMA node: ${[...amounts].map(([id, amount]) => `${id}: ${amount}`).join(', ')}`;
-}
-
-const UNITS = ['Ki', 'Mi', 'Gi', 'Ti'];
-
-function bytesText(bytes: number): string {
-  const power = Math.min(UNITS.length, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  if (power === 0) return `${bytes}`;
-  return `${Number((bytes / 1024 ** power).toFixed(1))}${UNITS[power - 1]}`;
 }

@@ -19,12 +19,20 @@ const NEARNESS = 0.8;
  */
 const ON_NODE = 0.5;
 
+/** Factor for guests with threads on a node without SMT: the worst node with SMT is as good. */
+const WITHOUT_SMT = 1 - HOUSEKEEPING;
+
 /**
  * The score of a placement, from 0 to 1. It is high if the CPUs are near the preferred networks, or at least on a node
  * that has them. Then it is higher if the placement avoids the NUMA nodes of other NICs, fills nodes that are already
- * full so that large VMs find empty ones, and breaks no whole core.
+ * full so that large VMs find empty ones, and breaks no whole core. Guests with threads prefer nodes with SMT.
  */
 export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
+  const lacksThreads = (needs.guestThreads ?? 1) > 1 && node.host.threadsPerCore === 1;
+  return (lacksThreads ? WITHOUT_SMT : 1) * placementScore(needs, node, state, cpus);
+}
+
+function placementScore(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   const parts = {
     keepsNicCells: 1 - share(nicCpus(needs, node).intersect(cpus).size, cpus.size),
     packs: share(node.host.online.size - state.defaultSet.size + cpus.size, node.host.online.size),

@@ -50,7 +50,7 @@ export type NodeVerdict =
       readonly text: string;
       /** Text for people: the resource, its place, the requested and the available amount. */
       readonly detail: string;
-      /** Missing CPUs or whole cores, as in the detail; undefined if no number would help. */
+      /** Missing CPUs; undefined if no number would help. */
       readonly missing?: number | undefined;
     };
 
@@ -175,7 +175,7 @@ function hangs({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): 
   return refusedFor(refusal('hangs-kubelet', admission.message));
 }
 
-/** The verdict for a predicted refusal by the kubelet. `missing` is in the unit of the resource. */
+/** The verdict for a predicted refusal by the kubelet. */
 function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   const missing = wanted === undefined || available === undefined ? 0 : wanted - available;

@@ -1,5 +1,6 @@
 import { decidedOf } from '../admission/decision-annotation.ts';
 import { DEFAULT_SCHEDULER } from '../admission/scheduling.ts';
+import { cpusText } from '../amounts.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
 import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
@@ -60,7 +61,7 @@ function unpadded(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   // A decision without CPUs leaves them as they are.
   if (decided !== undefined && !(odd && decided.cpus)) return undefined;
   const what = odd
-    ? `${odd.name} asks for ${odd.cpus} CPUs, which are not whole cores`
+    ? `${odd.name} asks for ${cpusText(odd.cpus)}, which ${odd.cpus === 1 ? 'is not a whole core' : 'are not whole cores'}`
     : 'it has no decision annotation';
   return ['WebhookMissed', what];
 }

@@ -1,6 +1,7 @@
 import { isPausedAtStart, parsePausedStart } from '../launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../names.ts';
 import type { PlacementHost } from '../placement/needs.ts';
+import type { TriedChanges } from '../placement/tried-changes.ts';
 import type { RefusalKind } from '../placement/verdict.ts';
 import type { ConditionShape, MetaShape, PodShape } from '../shapes.ts';
 import type { Reason } from './reasons.ts';
@@ -138,16 +139,23 @@ export type SchedulerRefusal =
   | 'short-of'
   | 'too-large';
 
+/** Why a node without a current report is not predicted. */
+export const NO_CURRENT_REPORT = 'its agent does not report';
+export const STOPPED_REPORT = 'its agent has stopped reporting';
+
 export interface NodeGroup {
-  /** 'fits', or the reason. */
-  readonly kind: 'fits' | RefusalKind | SchedulerRefusal;
+  /** 'fits', 'not-predicted' if the node may accept or refuse it, or the reason. */
+  readonly kind: 'fits' | 'not-predicted' | RefusalKind | SchedulerRefusal;
   readonly text: string;
   readonly count: number;
   /** All nodes of the group; the one that needs the least comes first. */
   readonly nodes: readonly string[];
   /** The detail of the first node, with its numbers. */
   readonly detail: string;
+  /** CPUs. */
   readonly missing?: number | undefined;
+  /** Changes that were tried on the first node. */
+  readonly tried?: TriedChanges | undefined;
   /**
    * If the pod fits: the CPUs that the first node would assign, and their NUMA nodes; absent if that is not predicted.
    */

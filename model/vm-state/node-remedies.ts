@@ -1,7 +1,10 @@
+import { countText, cpusText } from '../amounts.ts';
 import { asksForWholeCores, wantsWholeCores } from '../launcher/annotation.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import { readableNeedsOf } from '../placement/preferences.ts';
+import type { TriedChanges } from '../placement/tried-changes.ts';
 import type { MetaShape } from '../shapes.ts';
-import type { NodeGroup, VmFacts } from './facts.ts';
+import { NO_CURRENT_REPORT, type NodeGroup, STOPPED_REPORT, type VmFacts } from './facts.ts';
 import {
   addAnnotation,
   bringDpuBack,
@@ -15,12 +18,13 @@ import {
 } from './remedy.ts';
 
 type Waiting = Named & Pick<VmFacts, 'pod'>;
-type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | undefined;
+type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | readonly Remedy[] | undefined;
 
 const shortOf = (node: string, { missing }: NodeGroup) =>
-  missing === undefined ? `on a node such as ${node}` : `on ${node}, which is short of ${missing}`;
+  missing === undefined ? `on a node such as ${node}` : `on ${node}, which is short of ${cpusText(missing)}`;
 const describe = (node: string) => kubectl('describe', 'node', node);
 const top = (node: string) => plumbline('top', node);
+const fewerText = (cpus: number) => countText(cpus, 'fewer CPU');
 const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
 
 /**
@@ -28,6 +32,14 @@ const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_AN
  * remedy of their own.
  */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
+  'not-predicted': (node, { detail }) =>
+    [NO_CURRENT_REPORT, STOPPED_REPORT].includes(detail)
+      ? checkAgent(node, `find out why the agent on ${node} does not report`)
+      : remedy(
+          'set-kubelet',
+          `use a kubelet version and options that Plumbline predicts on ${node}`,
+          plumbline('doctor', 'kubelet'),
+        ),
   'in-flight': () => remedy('wait', 'wait: pods in flight start on these nodes, or their reservations end'),
   'refused-by-kubelet': (node, { text }, { namespace }) =>
     remedy(
@@ -46,13 +58,10 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     remedy('free-whole-cores', `free whole cores ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
   'too-few-cpus': (node, group) =>
     remedy('free-whole-cores', `free CPUs ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
-  'network-elsewhere': (node, group) =>
-    remedy(
-      'free-whole-cores',
-      `free cores near the network ${shortOf(node, group)}, or allow the VM to run far from the network ` +
-        `(${NUMA_AFFINITY_ANNOTATION}: '{"<interface>":"preferred"}')`,
-      top(node),
-    ),
+  'network-elsewhere': (node, group, facts) => [
+    remedy('free-whole-cores', `free cores near the network ${shortOf(node, group)}`, top(node)),
+    remedy('relax-networks', `allow the VM to run far from the network (${preferred(facts)})`),
+  ],
   'no-common-node': (node, group) =>
     remedy(
       'free-whole-cores',
@@ -65,8 +74,9 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
       `give ${detail.split(':')[0]} a fraction of a CPU, or as many CPUs as the container that reuses them (on ${node})`,
       top(node),
     ),
-  'too-large': (node, { missing, text }) => {
-    const less = missing === undefined ? `less than ${node} has` : `${missing} fewer CPUs (on ${node})`;
+  'too-large': (node, { missing, tried, text }) => {
+    const fewer = tried?.fewerCpus ?? missing;
+    const less = fewer === undefined ? `less than ${node} has` : `${fewerText(fewer)} (on ${node})`;
     const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
     const why = 'it does not fit even if other VMs end';
     return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
@@ -80,10 +90,10 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   },
   'cannot-split': () => remedy('relax-networks', PREFER),
   'may-not-span': () => remedy('relax-networks', `${PREFER}, or give the guest more CPUs than fit on one NUMA node`),
-  'larger-than-cells': (node, { missing }) =>
+  'larger-than-cells': (node, { missing, tried }) =>
     remedy(
       'ask-for-less',
-      `give the VM ${missing} fewer CPUs (on ${node}), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
+      `give the VM ${fewerText(tried?.fewerCpus ?? missing ?? 0)} (on ${node}), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
     ),
   dpu: (node) => bringDpuBack(node),
   'polled-cpus': (node) =>
@@ -131,6 +141,16 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
 };
 
+/** The annotation with the names of its interfaces, if they are known. */
+function preferred({ pod }: Waiting): string {
+  const needs = pod && readableNeedsOf(pod);
+  const required = (needs?.networks ?? []).filter(({ affinity }) => affinity === 'required');
+  const names = required.flatMap(({ name }) => name.split(', ')).filter((name) => /^[\w.-]+$/.test(name));
+  if (names.length === 0) return `"preferred" for its interface in ${NUMA_AFFINITY_ANNOTATION}`;
+  const affinities = Object.fromEntries(names.map((name) => [name, 'preferred']));
+  return `${NUMA_AFFINITY_ANNOTATION}: '${JSON.stringify(affinities)}'`;
+}
+
 /** Remedy: let the webhook pad a pod that is not a VM's. */
 function alignPod(metadata: MetaShape): Remedy {
   if (asksForWholeCores(metadata))
@@ -142,9 +162,38 @@ function alignPod(metadata: MetaShape): Remedy {
 /** Number of remedies: a user does not read a page of them. */
 const MAX_REMEDIES = 3;
 
-/** The remedies, most likely first. If no node was meant for the pod at all, a remedy says so. */
+/** The change that each remedy makes, for those that can be tried against the prediction. */
+const CHANGES: Readonly<Record<string, (tried: TriedChanges) => boolean | undefined>> = {
+  'free-whole-cores': ({ emptied }) => emptied,
+  'add-annotation': ({ padded }) => padded,
+  'relax-networks': ({ preferred: isFar }) => isFar,
+  'ask-for-less': ({ fewerCpus }) => fewerCpus !== undefined,
+};
+
+/** 0: it was tried and would work; 1: it cannot be tried; 2: it would not work. */
+function rank({ id }: Remedy, { kind, tried }: NodeGroup): number {
+  if (kind === 'cordoned') return 0;
+  const works = tried && CHANGES[id]?.(tried);
+  if (works === undefined) return 1;
+  return works ? 0 : 2;
+}
+
+function remediesOf(group: NodeGroup, facts: Waiting): readonly Remedy[] {
+  const own = REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? [];
+  const list = Array.isArray(own) ? (own as readonly Remedy[]) : [own as Remedy];
+  if (group.kind === 'misaligned' || group.tried?.padded !== true || facts.pod === undefined) return list;
+  return [...list, ...[REMEDIES.misaligned?.('', group, facts) ?? []].flat()];
+}
+
+/**
+ * The remedies: those first that would work, and without those that would not if there is any other. If no node was
+ * meant for the pod at all, a remedy says so.
+ */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
-  const found = groups.flatMap((group) => REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []);
+  const ranked = groups
+    .flatMap((group) => remediesOf(group, facts).map((one) => ({ one, rank: rank(one, group) })))
+    .sort((a, b) => a.rank - b.rank);
+  const found = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
   if (found.length > 0) {
     const texts = new Map(found.map((one) => [one.text, one]));
     return [...texts.values()].slice(0, MAX_REMEDIES);

@@ -1,3 +1,4 @@
+import { cpuListText } from '../amounts.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { isWholeCores } from '../host.ts';
 import {
@@ -72,12 +73,12 @@ function aligned(
     : [
         {
           reason: 'SplitCores',
-          text: `its CPUs ${cpus} are not whole cores: it shares cores with other pods`,
+          text: `its ${cpuListText(cpus)} ${cpus.size === 1 ? 'is' : 'are'} not whole cores: it shares cores with other pods`,
           remedies,
         },
       ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
-  const where = `it runs on ${at}, on CPUs ${cpus} of NUMA node ${cells.join(',')}`;
+  const where = `it runs on ${at}, on ${cpuListText(cpus)} of NUMA node ${cells.join(',')}`;
   const found: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (found.length > 1) return found;
   const near = needs.networks.length === 0 ? '' : ', near its networks';

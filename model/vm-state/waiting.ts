@@ -1,3 +1,4 @@
+import { countText } from '../amounts.ts';
 import { SCHEDULER } from '../names.ts';
 import type { PodShape } from '../shapes.ts';
 import { schedulerOf } from './bypasses.ts';
@@ -43,6 +44,8 @@ function searched(facts: VmFacts, search: SearchFacts): Cause {
   const { groups } = search;
   if (groups.some(({ kind }) => kind === 'fits')) return { reason: 'RetryPending', text, remedies: RETRY };
   const remedies = nodeRemedies(groups, facts);
+  if (groups.some(({ kind }) => kind === 'not-predicted'))
+    return { reason: 'RetryPending', text, remedies: [...remedies, ...RETRY] };
   return { reason: isTooLarge(groups) ? 'TooLarge' : 'NoNodeFits', text, remedies };
 }
 
@@ -73,7 +76,10 @@ function notTried(scheduler: string): Remedy {
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
   const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
-  if (fits > 0) return `it waits although ${fits} of ${nodes} nodes would take it`;
+  if (fits > 0) return `it waits although ${fits} of ${countText(nodes, 'node')} would take it`;
+  const unknown = groups.find(({ kind }) => kind === 'not-predicted');
+  if (unknown !== undefined)
+    return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
   const [first] = groups;
   if (groups.length === 1) return `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${first?.text}`;
   return `none of ${nodes} nodes can take it; nearest to it: ${first?.text}`;

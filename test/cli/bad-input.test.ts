@@ -72,7 +72,7 @@ describe('reports an error in one line, with the next step', function () {
       [['explain', 'vm', 'a', '-o', 'xml'], /'xml' is invalid. Allowed choices are json, yaml, wide, name/],
       [['explain', 'vm', 'a', '--request-timeout', 'soon'], /expected seconds/],
       [['explain', 'pod', 'a', '--extender'], /argument missing/],
-      [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; give names of nodes before --watch/],
+      [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; give names before --watch/],
       [['doctor', 'everything'], /Allowed choices are preflight, installed/],
       [['doctor', '--watch', '-1'], /0 to 3600/],
       [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is not sysfs/],

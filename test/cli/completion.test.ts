@@ -41,6 +41,10 @@ describe('completion', function () {
     ],
     [['explain', 'pod', ''], ['firewall']],
     [['explain', 'pod', '-n', 'elsewhere', ''], []],
+    [['explain', 'pod/'], ['pod/firewall']],
+    [['explain', 'vm', '-n', 'kube-s'], ['kube-system']],
+    [['top', '--context', ''], ['plumbline-sandbox']],
+    [['top', '--context', 'none', ''], []],
     [
       ['explain', 'pod', 'firewall', '-o', ''],
       ['json', 'yaml', 'wide', 'name'],

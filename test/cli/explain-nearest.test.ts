@@ -25,7 +25,7 @@ describe('the node closest to fitting a VM', () => {
       [
         '',
         'The closest node: worker-1',
-        '  2 whole cores are free near physnet0, 4 CPUs; it needs 6',
+        '  2 whole cores free near physnet0, 4 CPUs; it needs 6',
         '  NUMA node 0  (physnet0)',
         '     0 16  │  1 17  │  2 18  │  3 19  │  4 20  │  5 21  │  6 22  │  7 23',
         '     R  R  │  #  #  │  #  #  │  #  #  │  #  #  │  #  -  │  +  +  │  +  +',
@@ -39,7 +39,7 @@ describe('the node closest to fitting a VM', () => {
 
   it('counts every free CPU as usable without whole cores or networks', () => {
     const lines = nearestLines({ node: 'n', host, asks: { ...asks, wholeCores: false, networks: [] } }, 80);
-    assert.match(lines.map((line) => lineText(line)).join('\n'), /19 CPUs are free; it needs 6/);
+    assert.match(lines.map((line) => lineText(line)).join('\n'), /19 CPUs free; it needs 6/);
   });
 
   describe('with a cluster', function () {
@@ -62,7 +62,7 @@ describe('the node closest to fitting a VM', () => {
     it('is drawn by explain below the reasons, and -o json has only data', async () => {
       const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: cluster.kubeconfig });
       assert.match(stdout, /The closest node: worker-1\n/);
-      assert.match(stdout, /2 whole cores are free near physnet0, 4 CPUs; it needs 6/);
+      assert.match(stdout, /2 whole cores free near physnet0, 4 CPUs; it needs 6/);
       const json = await plumbline(['explain', 'pod', 'waits', '-o', 'json'], { kubeconfig: cluster.kubeconfig });
       assert.doesNotMatch(json.stdout, /almost/);
     });

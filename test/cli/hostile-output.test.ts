@@ -10,7 +10,7 @@ import { createTerminalLog } from '../../cli/console/run.ts';
 import { createPrinter } from '../../cli/demo/printer.ts';
 import { runProgram } from '../../cli/program.ts';
 import { createProgress, print } from '../../cli/support/output.ts';
-import { watch } from '../../cli/top/run.ts';
+import { watch } from '../../cli/support/watch.ts';
 import { readMachine } from '../../cli/topology/machine.ts';
 import { machineLines } from '../../cli/topology/run.ts';
 import { KubeError } from '../../kube/client.ts';
@@ -290,6 +290,9 @@ describe('texts of others in the output', function () {
     ['top', 'n1'],
     ['verify', '-o', 'wide'],
     ['simulate', '--vm', '4c2t', '-o', 'wide'],
+    ['status', '-A', '-o', 'wide'],
+    ['version'],
+    ['bug-report', '--dry-run'],
   ];
   const query = (args: readonly string[]) => run([...args, '--kubeconfig', kubeconfig]);
 
@@ -562,7 +565,14 @@ describe('texts of others in the output', function () {
   }
 
   it('have one way to a terminal: no file of the command writes by itself', () => {
-    const writers = ['completion/complete.ts', 'main.ts', 'support/output.ts', 'top/run.ts'];
+    const writers = [
+      'completion/complete.ts',
+      'main.ts',
+      'start.ts',
+      'support/output.ts',
+      'support/watch.ts',
+      'top/run.ts',
+    ];
     const files = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.ts'),
     );

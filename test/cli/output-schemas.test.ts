@@ -19,7 +19,17 @@ const accept = (name: string, data: unknown) => void parseOutput(name, data);
 
 describe('the schemas of -o json', () => {
   it('exist for each command, and accept no unknown field', () => {
-    const commands = ['doctor', 'explain', 'ovs-status', 'simulate', 'top', 'topology', 'verify', 'vm-status'];
+    const commands = [
+      'doctor',
+      'explain',
+      'ovs-status',
+      'simulate',
+      'status',
+      'top',
+      'topology',
+      'verify',
+      'vm-status',
+    ];
     assert.deepEqual([...OUTPUT_SCHEMAS.keys()].sort(), commands);
     for (const [name, schema] of OUTPUT_SCHEMAS) assert.equal(schema.safeParse({ unknown: 1 }).success, false, name);
   });

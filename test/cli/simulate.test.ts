@@ -72,7 +72,7 @@ describe('plumbline simulate', () => {
       assert.deepEqual(placedWith(gpus(3), { gpus: [gpu], hostDevices: [gpu] })[0], 1, 'two for each VM');
       assert.deepEqual(placedWith(gpus(0), { gpus: [gpu] })[0], 0);
       assert.deepEqual(placedWith([], { gpus: [gpu] }), [0, none]);
-      assert.deepEqual(placedWith(undefined, { gpus: [gpu] }), [0, 'its kubelet cannot be predicted']);
+      assert.deepEqual(placedWith(undefined, { gpus: [gpu] }), [0, 'not predicted: it may accept or refuse it']);
     });
 
     it('is limited by huge pages of each NUMA node under a static memory manager', () => {
@@ -245,7 +245,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       ]);
       assert.deepEqual(notes, [
         'shared has no dedicated CPUs and is ignored',
-        'excluded because they are cordoned or their DPU is dead: worker-2',
+        'excluded because it is cordoned: worker-2',
       ]);
     });
 

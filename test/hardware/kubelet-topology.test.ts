@@ -89,12 +89,12 @@ describe('host as the kubelet sees it', () => {
     [
       'CPUs without core_id',
       { ...MACHINE_OF_FOUR, core: [0, 1, null, 3] },
-      [/^the kubelet ignores CPUs 2: they have no core_id/],
+      [/^the kubelet ignores CPU 2: it has no core_id/],
     ],
     [
       'CPUs without a NUMA node',
       { ...MACHINE_OF_FOUR, core: [0, 1, 2, 3], nodes: { 0: '0-2' } },
-      [/^the kubelet ignores CPUs 3:/],
+      [/^the kubelet ignores CPU 3:/],
     ],
     [
       'offline CPUs of a kernel without NUMA',

@@ -126,7 +126,7 @@ describe('model/nova-conf: CPUs', () => {
   });
 
   it('CPUs in both sets cause a warning', () => {
-    assert.match(read('[compute]\ncpu_dedicated_set = 2-4\ncpu_shared_set = 4-5').warnings.join(), /CPUs 4 are in/);
+    assert.match(read('[compute]\ncpu_dedicated_set = 2-4\ncpu_shared_set = 4-5').warnings.join(), /CPU 4 is in/);
   });
 
   for (const set of ['2-', 'a', '5,^5', '0-999999999', '^3']) {

@@ -15,6 +15,7 @@ import {
   checkTemplate,
   misplacedAnnotations,
   rejectionWarning,
+  threadsWarning,
   type VmTemplate,
 } from '../../model/launcher/template.ts';
 import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
@@ -71,9 +72,11 @@ async function validate(
   const aboutMask = maskWarnings(current, previous, options.view);
   const aboutNetworks = await reviewNetworks(namespace, current, previous, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
-  const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
+  const candidates = options.view.candidates(current.spec);
+  const aboutNodes = [rejectionWarning(current, candidates, options), threadsWarning(current, candidates)].filter(
+    (warning) => warning !== undefined,
+  );
   const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);
-  const aboutNodes = rejected === undefined ? [] : [rejected];
   const before = [...warnings, ...misplaced, ...aboutMask];
   return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks.warnings, ...aboutScheduler] };
 }

@@ -1,8 +1,9 @@
+import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { isVerified } from '../../explain/vm-facts.ts';
 import { leaderless } from '../../extender/election.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import { type Facts, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
 import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';

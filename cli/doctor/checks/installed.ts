@@ -1,5 +1,5 @@
+import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
-import { countText } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
 import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
@@ -74,7 +74,7 @@ export function checkVersions(notes: Notebook, { systemPods, command }: Facts): 
   for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (running.length === 0) return;
   const all = [...running, { part: COMMAND, version: command, pods: 1 }];
-  const said = inWords(all);
+  const said = versionsText(all);
   if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
     notes.seen(`versions: ${said}`);
     return;
@@ -103,7 +103,7 @@ const BY_ONE: Fix = fix(
   inSystem('get', 'pods', '-o', 'wide'),
 );
 
-function runningParts(pods: readonly SystemPod[]) {
+export function runningParts(pods: readonly SystemPod[]) {
   const counts = new Map<string, Running>();
   const unknown = new Set<string>();
   for (const { spec } of pods) {
@@ -128,7 +128,7 @@ function runningParts(pods: readonly SystemPod[]) {
 const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
 
 /** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`. */
-function inWords(all: readonly Running[]): string {
+export function versionsText(all: readonly Running[]): string {
   const parts = [...new Set(all.map(({ part }) => part))];
   return parts
     .map((part) => {

@@ -1,6 +1,7 @@
+import { countText } from '../../../model/amounts.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 

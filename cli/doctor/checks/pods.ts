@@ -1,3 +1,4 @@
+import { countText } from '../../../model/amounts.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-request.ts';
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
@@ -11,7 +12,7 @@ import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../
 import { schedulerFacts } from '../../extender/election.ts';
 import { hostsOf } from '../../support/hosts.ts';
 import { groupBy } from '../../support/lists.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
 
@@ -146,8 +147,10 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
 ];
 export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
+type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'>;
+
 /** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
-export function launcherStates(facts: Facts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
+export function launcherStates(facts: StateFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
   const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
   const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));

@@ -1,5 +1,6 @@
+import { countText } from '../../../model/amounts.ts';
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 

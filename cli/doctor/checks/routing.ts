@@ -1,7 +1,8 @@
+import { countText } from '../../../model/amounts.ts';
 import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { plumbline } from '../../../model/vm-state/remedy.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import type { Facts, Way } from '../facts/facts.ts';
 import { APPLY, fix, type Notebook } from './finding.ts';
 import { podNames, podObjects } from './pods.ts';

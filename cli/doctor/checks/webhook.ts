@@ -1,7 +1,8 @@
+import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
-import { countText, someNames } from '../../support/terminal.ts';
+import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
 import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';

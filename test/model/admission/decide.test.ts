@@ -316,6 +316,18 @@ describe('the decision about a pod', () => {
     assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: seen, [PLACEMENT_ANNOTATION]: undefined });
   });
 
+  for (const [title, kinds, placement] of [
+    ['nodes with and without SMT', [kind(2), kind(1)], '{"guestThreads":2}'],
+    ['nodes with SMT only', [kind(2)], undefined],
+    ['nodes without SMT only', [kind(1)], undefined],
+  ] as const) {
+    it(`records the guest’s threads for a choice: ${title}`, () => {
+      const decision = decide(launcher({}, { owner: found(cluster([...kinds], { nodeKinds: [...kinds] })) }));
+      assert.ok(decision.outcome === 'changed');
+      assert.equal(decision.changes.annotations[PLACEMENT_ANNOTATION], placement);
+    });
+  }
+
   it('records its findings in the decision, except that the scheduler does not work at present', () => {
     const decision = decide(
       launcher(

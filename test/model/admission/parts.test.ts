@@ -238,10 +238,11 @@ describe('a decision annotation', () => {
     });
     assert.equal(inWords({ key: 'k', operator: 'In', values: null } as never), 'k In ');
   });
-  it('has a placement annotation next to it only if a network matters', () => {
-    const none = { preferred: [], spansCells: false, interfaces: {} };
+  it('has a placement annotation next to it only if a network or threads matter', () => {
+    const none = { preferred: [], spansCells: false, interfaces: {}, guestThreads: 1 };
     assert.equal(placementText(none, []), undefined);
     assert.equal(typeof placementText(none, [EAST]), 'string');
+    assert.equal(placementText({ ...none, guestThreads: 2 }, []), '{"guestThreads":2}');
     assert.equal(typeof placementText({ ...none, preferred: [EAST] }, []), 'string');
   });
 });

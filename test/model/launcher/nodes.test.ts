@@ -15,7 +15,7 @@ import {
   smtAffinity,
   withAlternatives,
 } from '../../../model/launcher/smt-affinity.ts';
-import { rejectionWarning } from '../../../model/launcher/template.ts';
+import { rejectionWarning, threadsWarning } from '../../../model/launcher/template.ts';
 import { ANNOTATED, CPU, kind } from '../admission/facts.ts';
 
 const LABELS: Readonly<Record<string, string>> = { zone: 'a', size: '10', empty: '' };
@@ -410,5 +410,23 @@ describe('the warning that nodes would reject the launcher of a VM', () => {
     ],
   ] as const) {
     it(what, () => assert.equal(rejectionWarning(one, kinds, its), expected));
+  }
+});
+
+describe('the warning for a guest with threads', () => {
+  const template = (cpu: object) => ({ metadata: {}, spec: { domain: { cpu } }, instancetype: false });
+  const threaded = { cores: 4, threads: 2, dedicatedCpuPlacement: true };
+  for (const [what, one, kinds, isGiven] of [
+    ['no node has SMT', template(threaded), [kind(1)], true],
+    ['some node has SMT', template(threaded), [kind(1), kind(2)], false],
+    ['no node is known', template(threaded), [], false],
+    ['a guest without threads', template({ ...threaded, threads: 1 }), [kind(1)], false],
+    ['a VM on shared CPUs', template({ ...threaded, dedicatedCpuPlacement: false }), [kind(1)], false],
+    ['a VM with an instancetype', { ...template(threaded), instancetype: true }, [kind(1)], false],
+  ] as const) {
+    it(`${isGiven ? 'is given' : 'is omitted'}: ${what}`, () => {
+      const text = threadsWarning(one, kinds) ?? '';
+      assert.equal(/^no node that this VM may go to has SMT: its guest has 2 threads per core/.test(text), isGiven);
+    });
   }
 });

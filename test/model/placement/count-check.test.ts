@@ -7,7 +7,7 @@ const host = (changes: Parameters<typeof node>[0] = {}) => node({ kubeletVersion
 const plain = { cpuManager: { policy: 'static' } };
 const CPU_0_IS_TAKEN = [{ podUID: 'x', container: 'c', cpus: '2' }];
 const tooFew = (wanted: number, available: number) => ({
-  detail: `${wanted} CPUs are needed and at most ${available} are free`,
+  detail: `${wanted} CPUs needed; at most ${available} CPUs free`,
   resource: 'cpus',
   where: undefined,
   wanted,

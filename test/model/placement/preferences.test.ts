@@ -11,7 +11,12 @@ import {
 
 const EAST = physnetResource('east');
 const WEST = physnetResource('west');
-const full = { preferred: [EAST, TUNNEL_RESOURCE], spansCells: true, interfaces: { [EAST]: 'net1, net2' } };
+const full = {
+  preferred: [EAST, TUNNEL_RESOURCE],
+  spansCells: true,
+  interfaces: { [EAST]: 'net1, net2' },
+  guestThreads: 2,
+};
 const many = (count: number) => Array.from({ length: count }, (_, i) => physnetResource(`p${i}`));
 const objectOf = (names: readonly string[], value: string) => Object.fromEntries(names.map((name) => [name, value]));
 
@@ -35,6 +40,9 @@ describe('model/placement: preferences in an annotation', () => {
       [{ preferred: [1] }, { preferred: [] }],
       [{ spansCells: 'x' }, { spansCells: false }],
       [{ interfaces: [] }, { interfaces: {} }],
+      [{ guestThreads: 'x' }, { guestThreads: 1 }],
+      [{ guestThreads: 9 }, { guestThreads: 1 }],
+      [{ guestThreads: 0 }, { guestThreads: 1 }],
       [{ interfaces: { [EAST]: 1 } }, { interfaces: {} }],
       [{ preferred: many(64) }, { preferred: many(64) }],
       [{ preferred: many(65) }, { preferred: [] }],

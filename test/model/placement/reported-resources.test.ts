@@ -88,25 +88,25 @@ describe('model/placement: devices of a report', () => {
       'all in use',
       withVf('a'),
       { devices: vfs(vfOn('0', 0), vfOn('1', 0)) },
-      `no-common-node: ${VF}: 0 free, 1 needed`,
+      `no-common-node: ${VF}: 1 device needed, 0 free`,
     ],
     [
       'those without topology in use',
       withVf('a'),
       { devices: vfs({ total: 8, free: 0 }) },
-      `resources: ${VF}: 0 free, 1 needed`,
+      `resources: ${VF}: 1 device needed, 0 free`,
     ],
     [
       'two of a NUMA node that has one',
       withVf('a', 8, 2),
       { devices: vfs(vfOn('0', 1), vfOn('1', 1)) },
-      `no-common-node: ${VF}: 2 needed near each other; free by NUMA node: 0: 1, 1: 1`,
+      `no-common-node: ${VF}: 2 devices needed near each other; free by NUMA node: 0: 1, 1: 1`,
     ],
     [
       'two resources on different NUMA nodes',
       needs('a', 8, { [VF]: '1', [GPU]: '1' }),
       { devices: [{ resource: GPU, groups: [vfOn('0', 1)] }, ...vfs(vfOn('1', 8))] },
-      'no-common-node: 8 CPUs are needed near each other; free by NUMA node: 0: 30, 1: 32',
+      'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
     ],
     [
       'two resources on the same one',
@@ -183,13 +183,13 @@ describe('model/placement: devices of pods in flight', () => {
       [...two, withVf('r')],
       FIRST_ON_0,
     ],
-    ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 0 free, 1 needed`],
+    ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 1 device needed, 0 free`],
     [
       'more in flight than VFs',
       withVf('a'),
       { devices: vfs(vfOn('1', 2), vfOn('0', 0)) },
       [...two, withVf('r')],
-      `no-common-node: ${VF}: 0 free, 1 needed`,
+      `no-common-node: ${VF}: 1 device needed, 0 free`,
     ],
     [
       'others without VFs do not take any',
@@ -203,14 +203,14 @@ describe('model/placement: devices of pods in flight', () => {
       needs('a', 26),
       { devices: vfs(vfOn('0', 8)) },
       [withVf('p')],
-      'in-flight: it fits only if the kubelet admits it before some of the 1 pods in flight',
+      'in-flight: it fits only if the kubelet admits it before some of 1 pod in flight',
     ],
     [
       'a VF that the kubelet may choose on either NUMA node',
       withVf('a'),
       { devices: vfs(vfOn('0', 1, 1), vfOn('0-1', 1, 1)) },
       [withVf('p')],
-      'in-flight: it fits only if the kubelet admits it before some of the 1 pods in flight',
+      'in-flight: it fits only if the kubelet admits it before some of 1 pod in flight',
     ],
   ];
   for (const [what, wanted, report, assumed, expected] of rows) {
@@ -239,14 +239,14 @@ describe('model/placement: memory and feature gates of a report', () => {
       paged('a'),
       { ...memory(cell(0, 2, 1), cell(1, 8)), ...busy1 },
       [],
-      'no-common-node: hugepages-1Gi: 2Gi free on NUMA node 0, 6Gi needed',
+      'no-common-node: hugepages-1Gi: 6 GiB needed, 2 GiB free on NUMA node 0',
     ],
     [
       'too few on both',
       paged('a'),
       memory(cell(0, 2, 1), cell(1, 2, 1)),
       [],
-      'resources: hugepages-1Gi: 4Gi free, 6Gi needed',
+      'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
     ],
     ['pages of a pod in flight', paged('a'), memory(cell(0, 8), cell(1, 8)), [paged('p')], FIRST_ON_1],
     [
@@ -254,14 +254,14 @@ describe('model/placement: memory and feature gates of a report', () => {
       paged('a'),
       memory(cell(0, 8), cell(1, 8)),
       [paged('p'), paged('q')],
-      'resources: hugepages-1Gi: 4Gi free, 6Gi needed',
+      'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
     ],
     [
       'a group of NUMA nodes',
       needs('a', 8),
       memory(cell(0, 8, 1, '0-1'), cell(1, 8, 1, '0-1')),
       [],
-      'no-common-node: 8 CPUs are needed near each other; free by NUMA node: 0: 30, 1: 32',
+      'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
     ],
     [
       'a report without the state',
@@ -295,7 +295,7 @@ describe('model/placement: an init container', () => {
     [
       'that gets a CPU of a full NUMA node',
       needs('a', 26, {}, 1),
-      'tied-by-init: init container init: it gets 1 of the CPUs of NUMA node 0, which container compute reuses, so all 26 CPUs are needed there; 3 are free',
+      'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free',
       23,
     ],
     ['with as many CPUs as the app', needs('a', 26, {}, 26), '16-28,48-60', undefined],
@@ -303,7 +303,7 @@ describe('model/placement: an init container', () => {
     [
       'is not the reason if the pod is too large without it',
       needs('a', 34, {}, 1),
-      'no-common-node: 34 CPUs are needed near each other; free by NUMA node: 0: 3, 1: 32',
+      'no-common-node: 34 CPUs needed near each other; free by NUMA node: 0: 3, 1: 32',
       2,
     ],
   ];

@@ -69,12 +69,12 @@ describe('model/placement: the verdict of a node', () => {
     [
       'too few CPUs by count',
       judgeHost(needs('a', 10), node(old), [needs('b', 8)], 'count-check'),
-      { kind: 'too-few-whole-cores', detail: '10 CPUs are needed and at most 6 are free', missing: 4 },
+      { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
     ],
     [
       'too few CPUs by count on a node whose report is old',
       judgeByCount(needs('a', 10), node(), [needs('b', 8)]),
-      { kind: 'too-few-whole-cores', detail: '10 CPUs are needed and at most 6 are free', missing: 4 },
+      { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
     ],
     [
       'no exclusive CPUs',
@@ -148,7 +148,7 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
     assert.deepEqual(refused(verdict), [
       'no-common-node',
       2,
-      '8 CPUs are needed near each other; free by NUMA node: 0: 6, 1: 6',
+      '8 CPUs needed near each other; free by NUMA node: 0: 6, 1: 6',
     ]);
     assert.ok(
       !verdict.fits && verdict.detail.endsWith(`the kubelet would answer: ${LOCALITY}`),
@@ -174,7 +174,7 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
       assert.deepEqual(refused(verdict), [
         'no-common-node',
         2,
-        '4 CPUs are needed near each other; free by NUMA node: 0: 2, 1: 2',
+        '4 CPUs needed near each other; free by NUMA node: 0: 2, 1: 2',
       ]);
     }
     // Both NUMA nodes of the bond together have just enough.
@@ -186,8 +186,8 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
     const broken = { assignments: owned('2,4-5') };
     assert.deepEqual(refused(judgeHost(needs('a', 12), node(broken), [], 'refuse')), [
       'too-few-whole-cores',
-      1,
-      '6 whole cores are needed and 5 are free',
+      2,
+      '6 whole cores needed, 5 free',
     ]);
   });
 
@@ -198,7 +198,7 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
       memoryManager: { policy: 'Static', cells: [0, 1].map((id) => ({ id, memory: 2 ** 20, state })) },
     };
     const short = judgeHost(needs('a', 2), node(memory), [], 'refuse');
-    assert.deepEqual(refused(short), ['resources', undefined, 'memory: 2Mi free, 1Gi needed']);
+    assert.deepEqual(refused(short), ['resources', undefined, 'memory: 1 GiB needed, 2 MiB free']);
     const shared = placeOnFit(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }), []);
     assert.equal(shared.outcome === 'refused' ? shared.refusal.reason : shared.outcome, 'resources');
   });
@@ -207,7 +207,7 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
     assert.deepEqual(refused(judgeHost(needs('a', 14), node({ ...plain, assignments: owned('2-4') }), [], 'refuse')), [
       'too-few-cpus',
       3,
-      '14 CPUs are needed and 11 are free',
+      '14 CPUs needed, 11 free',
     ]);
   });
 });

@@ -22,12 +22,14 @@ const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGrou
 });
 const advice = (groups: readonly NodeGroup[], facts: Partial<VmFacts> = {}) =>
   nodeRemedies(groups, { ...VM, ...facts }).map((one) => `${one.id}: ${remedyText(one)}`);
+const idsOf = (groups: readonly NodeGroup[], facts: Partial<VmFacts> = {}) =>
+  nodeRemedies(groups, { ...VM, ...facts }).map(({ id }) => id);
 
 const AFFINITY = 'plumbline.dev/numa-affinity';
 const AGENT =
   'plumbline doctor agents; kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent ' +
   '--field-selector spec.nodeName=n1';
-const SHORT = 'on n1, which is short of 3';
+const SHORT = 'on n1, which is short of 3 CPUs';
 const WHY = 'it does not fit even if other VMs end';
 const FORMS = `make all but one of its networks "preferred" (${AFFINITY})`;
 
@@ -59,12 +61,6 @@ describe('remedies for a pod that needs a node', () => {
       { missing: 3 },
     ],
     [
-      'network-elsewhere',
-      `free-whole-cores: free cores near the network ${SHORT}, or allow the VM to run far from the network ` +
-        `(${AFFINITY}: '{"<interface>":"preferred"}'): plumbline top n1`,
-      { missing: 3 },
-    ],
-    [
       'no-common-node',
       `free-whole-cores: free CPUs, memory and devices of one NUMA node ${SHORT}: stop or migrate a VM there: plumbline top n1`,
       { missing: 3 },
@@ -72,7 +68,7 @@ describe('remedies for a pod that needs a node', () => {
     [
       'tied-by-init',
       'ask-for-less: give init container warm-up a fraction of a CPU, or as many CPUs as the container that reuses them (on n1): plumbline top n1',
-      { detail: 'init container warm-up: it gets 1 of the CPUs of NUMA node 0' },
+      { detail: 'init container warm-up: it gets 1 CPU of NUMA node 0' },
     ],
     ['too-large', `ask-for-less: give the VM less than n1 has, or add a larger node: ${WHY}: plumbline top n1`],
     [
@@ -139,6 +135,58 @@ describe('remedies for a pod that needs a node', () => {
   it('dra-cpu, an ordinary pod: claims of its containers', () => {
     const [text] = advice([group('dra-cpu')], { kind: 'pod', pod: launcher() });
     assert.match(text!, /n1 suits the pod if its containers claim CPUs$/);
+  });
+
+  it('network-elsewhere: free cores there, or let the interfaces, by name, be far from them', () => {
+    const free = `free-whole-cores: free cores near the network ${SHORT}: plumbline top n1`;
+    const far = 'relax-networks: allow the VM to run far from the network';
+    const elsewhere = [group('network-elsewhere', { missing: 3 })];
+    assert.deepEqual(advice(elsewhere), [free, `${far} ("preferred" for its interface in ${AFFINITY})`]);
+    const pod = launcher({
+      metadata: {
+        annotations: { 'plumbline.dev/placement': '{"interfaces":{"physnet.plumbline.dev/east":"net1, net2"}}' },
+      },
+      resources: { 'physnet.plumbline.dev/east': '2' },
+    });
+    assert.deepEqual(advice(elsewhere, { pod }), [
+      free,
+      `${far} (${AFFINITY}: '{"net1":"preferred","net2":"preferred"}')`,
+    ]);
+  });
+
+  const full = (tried: NodeGroup['tried']) => group('too-few-cpus', { tried });
+  const unannotated = launcher({ metadata: { annotations: {} } });
+  for (const [title, groups, expected] of [
+    ['free CPUs would do', [full({ emptied: true, padded: false })], ['free-whole-cores']],
+    ['only padding would do', [full({ emptied: false, padded: true })], ['add-annotation']],
+    [
+      'padding would do now, free CPUs later',
+      [full({ emptied: true, padded: true })],
+      ['free-whole-cores', 'add-annotation'],
+    ],
+    ['nothing would do', [full({ emptied: false, padded: false })], ['free-whole-cores']],
+    [
+      'what was tried before what was not',
+      [group('tainted'), full({ emptied: true })],
+      ['free-whole-cores', 'tolerate'],
+    ],
+    ['uncordoning before what would not do', [full({ emptied: false }), group('cordoned')], ['uncordon']],
+    [
+      'far networks would do, free cores would not',
+      [group('network-elsewhere', { tried: { emptied: false, preferred: true } })],
+      ['relax-networks'],
+    ],
+  ] as const) {
+    it(`in the order of whether they would work: ${title}`, () => {
+      assert.deepEqual(idsOf(groups, { pod: unannotated }), expected);
+    });
+  }
+
+  it('too-large: the number of CPUs that was tried, not the shortage', () => {
+    const [first] = advice([group('too-large', { missing: 30, tried: { emptied: false, fewerCpus: 60 } })]);
+    assert.match(first ?? '', /^ask-for-less: give the VM 60 fewer CPUs \(on n1\)/);
+    const [one] = advice([group('too-large', { missing: 1 })]);
+    assert.match(one ?? '', /^ask-for-less: give the VM 1 fewer CPU \(on n1\)/);
   });
 
   it('misaligned: the annotation, unless the pod already has it', () => {

@@ -99,8 +99,16 @@ describe('a pod that waits for a node', () => {
       ],
     }));
 
+  it('cannot be predicted on the nodes that might accept it', () => {
+    const unknown = { ...group('not-predicted', 2), detail: 'its agent does not report' };
+    const { reason, text, remedies } = waiting(search(2, unknown), REFUSED);
+    assert.equal(reason, 'RetryPending');
+    assert.equal(text, 'no node is predicted to take it; 2 of 2 nodes cannot be predicted: its agent does not report');
+    assert.match(remedies[0] ?? '', /^check-agent: find out why the agent on /);
+  });
+
   it('was refused although a single node would accept it', () =>
-    assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it waits although 1 of 1 nodes would take it'));
+    assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it waits although 1 of 1 node would take it'));
 
   for (const [title, found, text] of [
     ['no nodes', search(0), 'the cluster has no nodes'],

@@ -69,7 +69,7 @@ describe('plumbline vm status', () => {
     assert.ok(!isInOrder({ ...status, vms: [{ ...one!, state: 'refused' }] }));
     const overlap = { ...status, overlaps: [{ vms: ['team-a/a', 'team-b/c'] as [string, string], cpus: '3' }] };
     assert.ok(!isInOrder(overlap));
-    assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPUs 3/);
+    assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPU 3/);
   });
 
   it('reports an agent that does not manage VMs, returns something else, or is down', async () => {

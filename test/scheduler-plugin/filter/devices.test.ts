@@ -50,7 +50,7 @@ describe('a filter call for a pod with VFs', () => {
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; 2 of 4 needed CPUs are free there/,
     ],
     ['free VFs and CPUs on NUMA node 1', nodeWith(8, owned('1-3,9-11')), undefined],
-    ['VFs that are all in use', nodeWith(0), /openshift\.io\/sriov_vf: 0 free, 1 needed/],
+    ['VFs that are all in use', nodeWith(0), /openshift\.io\/sriov_vf: 1 device needed, 0 free/],
     ['a report without devices', nodeWith(8, { devices: undefined }), /the devices of openshift\.io\/sriov_vf are not/],
   ];
   for (const [what, status, refusal] of rows) {
@@ -90,7 +90,12 @@ describe('filter calls for three pods with VFs in flight', () => {
               const label = `${free} free, order ${order.join()}, pod ${index}`;
               assert.equal(NodeNames.length, count <= left ? 1 : 0, label);
               if (count <= left) left -= count;
-              else assert.match(detailOf(under, pod), new RegExp(`${VF}: ${left} free, ${count} needed`), label);
+              else
+                assert.match(
+                  detailOf(under, pod),
+                  new RegExp(`${VF}: ${count === 1 ? '1 device' : `${count} devices`} needed, ${left} free`),
+                  label,
+                );
             }
           }
         }

@@ -246,7 +246,7 @@ describe('the extender over HTTP', () => {
         ...{ node: 'n1', fits: true, score: (nodes[0] as { score: number }).score },
         ...{ cpus: '1-2,9-10', numaNodes: [0], warnings: [], inFlight: [] },
       });
-      assert.match(String(nodes[1]?.['reason']), /2 whole cores are needed and 0 are free/);
+      assert.match(String(nodes[1]?.['reason']), /2 whole cores needed, 0 free/);
       assert.equal(nodes[2]?.['text'], 'node does not report its topology');
       assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10' } });
       assert.equal(decisions.length, 1);

@@ -215,9 +215,9 @@ describe('review of a launcher pod: networks', () => {
     for (const spansCells of [true, false]) {
       const interfaces = { ...west, ...east };
       const text = await placed({ east: 'preferred' }, spansCells);
-      assert.deepEqual(parsePreferences(text), { preferred, spansCells, interfaces });
+      assert.deepEqual(parsePreferences(text), { preferred, spansCells, interfaces, guestThreads: 1 });
       const required = await placed({ east: 'none' }, spansCells);
-      assert.deepEqual(parsePreferences(required), { preferred: [], spansCells, interfaces: west });
+      assert.deepEqual(parsePreferences(required), { preferred: [], spansCells, interfaces: west, guestThreads: 1 });
     }
     assert.equal(await placed({ east: 'none', west: 'none' }, true), undefined);
   });

@@ -1,0 +1,126 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { expandVmi, type InstancetypeShape, type PreferenceShape } from '../../model/launcher/instancetype.ts';
+import { usageError } from '../support/exit-status.ts';
+import { readOne } from '../support/lists.ts';
+import type { FileVm } from './file.ts';
+
+/** A VM's `spec.instancetype` or `spec.preference`. */
+export const matcher = z
+  .object({ kind: z.string().nullish(), name: z.string().nullish(), inferFromVolume: z.string().nullish() })
+  .nullish();
+export type Matcher = z.infer<typeof matcher>;
+
+const texts = z.record(z.string(), z.string()).nullish();
+const devices = z.array(z.object({ deviceName: z.string().optional() })).nullish();
+const quantity = z.union([z.string(), z.number()]).transform(String);
+
+const instancetypeSpec: z.ZodType<InstancetypeShape> = z.object({
+  nodeSelector: texts,
+  annotations: texts,
+  cpu: z.object({
+    guest: z.number().int().min(1),
+    dedicatedCPUPlacement: z.boolean().nullish(),
+    isolateEmulatorThread: z.boolean().nullish(),
+    numa: z.object({ guestMappingPassthrough: z.object({}).optional() }).nullish(),
+  }),
+  memory: z.object({ guest: quantity, hugepages: z.object({ pageSize: z.string().optional() }).nullish() }),
+  gpus: devices,
+  hostDevices: devices,
+  ioThreadsPolicy: z.string().nullish(),
+  ioThreads: z.object({ supplementalPoolThreadCount: z.number().optional() }).nullish(),
+});
+const preferenceSpec: z.ZodType<PreferenceShape> = z.object({
+  annotations: texts,
+  preferSpreadSocketToCoreRatio: z.number().nullish(),
+  cpu: z
+    .object({
+      preferredCPUTopology: z.string().nullish(),
+      spreadOptions: z
+        .object({
+          across: z
+            .string()
+            .nullish()
+            .transform((across) => across ?? null),
+          ratio: z
+            .number()
+            .nullish()
+            .transform((ratio) => ratio ?? null),
+        })
+        .nullish(),
+    })
+    .nullish(),
+});
+
+const SCHEMAS = { instancetype: instancetypeSpec, preference: preferenceSpec } as const;
+type Role = keyof typeof SCHEMAS;
+
+/** The kinds of the API group, with their plural. */
+const KIND = /^VirtualMachine(Cluster)?(Instancetype|Preference)$/i;
+const GROUP = '/apis/instancetype.kubevirt.io/v1beta1';
+
+/** An instancetype or a preference in a file. */
+export interface InstancetypeObject {
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly spec: unknown;
+}
+
+export const isInstancetypeKind = (kind: string): boolean => KIND.test(kind);
+
+/**
+ * The VM with its instancetype and preference, from the files, else from the cluster.
+ * @param client undefined without a cluster
+ * @throws CliError that says what is missing; KubeError
+ */
+export async function expandVm(
+  vm: FileVm,
+  files: readonly InstancetypeObject[],
+  client: Pick<KubeClient, 'get'> | undefined,
+): Promise<FileVm> {
+  const read = async <Spec>(role: Role, schema: z.ZodType<Spec>): Promise<Spec | undefined> => {
+    const reference = vm[role];
+    if (reference == null) return undefined;
+    const spec = await specOf(vm, role, reference, { files, client });
+    const parsed = schema.safeParse(spec);
+    if (parsed.success) return parsed.data;
+    throw usageError(
+      `VM ${vm.name}: ${role} ${reference.name}: ${parsed.error.issues[0]?.path.join('.')} is malformed`,
+    );
+  };
+  const instancetype = await read('instancetype', instancetypeSpec);
+  const preference = await read('preference', preferenceSpec);
+  return { ...vm, vmi: expandVmi(vm.vmi, instancetype, preference) };
+}
+
+interface Sources {
+  readonly files: readonly InstancetypeObject[];
+  readonly client: Pick<KubeClient, 'get'> | undefined;
+}
+
+async function specOf(vm: FileVm, role: Role, reference: NonNullable<Matcher>, { files, client }: Sources) {
+  const { name, inferFromVolume } = reference;
+  const what = `VM ${vm.name}: its ${role}`;
+  if (!name) {
+    const why = inferFromVolume ? `inferred from volume ${inferFromVolume}, which simulate does not read` : 'not named';
+    throw usageError(`${what} is ${why}; give it a name in spec.${role}`);
+  }
+  const kind = reference.kind || `VirtualMachineCluster${role}`;
+  const [, cluster] = KIND.exec(kind) ?? [];
+  const same = (one: InstancetypeObject) =>
+    one.kind.toLowerCase() === kind.toLowerCase().replace(/s$/, '') &&
+    one.name === name &&
+    (cluster !== undefined || one.namespace === vm.namespace);
+  const inFile = files.find(same);
+  if (inFile !== undefined) return inFile.spec;
+  const add = `add it with -f: kubectl get ${kind.toLowerCase()} ${name} -o yaml`;
+  if (client === undefined) throw usageError(`${what} ${name} (${kind}) is in no file; ${add}`);
+  const plural = `${kind.toLowerCase().replace(/s$/, '')}s`;
+  const where = cluster === undefined ? `namespaces/${vm.namespace}/${plural}` : plural;
+  const path = `${GROUP}/${where}/${encodeURIComponent(name)}`;
+  const object = await readOne(client, path, z.object({ spec: z.unknown() }));
+  if (object === undefined)
+    throw usageError(`${what} ${name} (${kind}) is neither in a file nor in the cluster; ${add}`);
+  return object.spec;
+}

@@ -1,0 +1,117 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { NodeTopology } from '../../kube/node-topology.ts';
+import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
+import { CORDON, type SelectingSpec, toleratesAll } from '../../model/launcher/node-selection.ts';
+import { SCHEDULABLE_LABEL } from '../../model/names.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { DEDICATED_SELECTORS } from '../../model/placement/preferences.ts';
+import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../model/vm-state/facts.ts';
+import { deadDpuCondition, type ExplainedNode, explainedNode, explainedPod } from '../explain/objects.ts';
+import { assumedByNode } from '../explain/predict.ts';
+import { schedulerRefusal } from '../explain/scheduler-view.ts';
+import type { Hosts, ReportedHost } from '../support/hosts.ts';
+import { assertReported, groupBy, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
+import type { Demand } from './demand.ts';
+import type { Circumstances } from './simulate.ts';
+
+/** The nodes to place VMs on, and what else decides about them. */
+export interface Scene {
+  readonly topologies: readonly NodeTopology[];
+  readonly nads: readonly NetworkAttachmentDefinition[];
+  /** Undefined for hypothetical nodes, or if the user may not read them: then nothing is filtered. */
+  readonly nodes: readonly ExplainedNode[] | undefined;
+  /** Nodes with an expired agent Lease: their reports are old. */
+  readonly silent: ReadonlySet<string>;
+  /** Pods in flight, by node. */
+  readonly inFlight: ReadonlyMap<string, readonly PlacementNeeds[]>;
+  readonly notes: readonly string[];
+}
+
+export const hypothetical = (topologies: readonly NodeTopology[]): Scene => {
+  return { topologies, nads: [], nodes: undefined, silent: new Set(), inFlight: new Map(), notes: [] };
+};
+
+/** @param now milliseconds since 1970 @throws CliError, KubeError */
+export async function readScene(client: KubeClient, now: number): Promise<Scene> {
+  const path = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
+  const [topologies, nodes, pending, agents, nads] = await Promise.all([
+    readTopologies(client),
+    readIfAllowed(client, '/api/v1/nodes', explainedNode),
+    readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
+    readAgentLeases(client, now),
+    readIfAllowed(client, path, networkAttachmentDefinition),
+  ]);
+  assertReported(topologies);
+  return {
+    topologies,
+    nads: nads ?? [],
+    nodes,
+    silent: agents?.silent ?? new Set(),
+    inFlight: assumedByNode(pending ?? []),
+    notes: nodes === undefined ? ['you may not read nodes: selectors, cordons and taints do not count'] : [],
+  };
+}
+
+/** The nodes that could take one of the VMs, with what decides about each, and notes about the others. */
+export function placesOf(scene: Scene, { hosts, unusable }: Hosts, demands: readonly Demand[]) {
+  const byName = new Map((scene.nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
+  const why = new Map<string, string>();
+  const exclude = (name: string, text: string | false | undefined) => text && why.set(name, text);
+  for (const [name, text] of unusable) exclude(name, text);
+  for (const [name, node] of byName) {
+    if (!unusable.has(name) && !hosts.some((host) => host.name === name)) exclude(name, NO_CURRENT_REPORT);
+    exclude(name, deadDpuCondition(node) && 'its DPU is dead');
+    exclude(
+      name,
+      node.spec?.unschedulable === true &&
+        !demands.some(({ spec }) => toleratesAll(spec.tolerations, [CORDON])) &&
+        'it is cordoned',
+    );
+  }
+  for (const { name } of hosts) {
+    exclude(name, scene.silent.has(name) && STOPPED_REPORT);
+    exclude(name, scene.nodes !== undefined && !byName.has(name) && 'its Node does not exist');
+  }
+  const notes = [...groupBy([...why], ([, text]) => text)].map(
+    ([text, entries]) => `excluded because ${text}: ${entries.map(([name]) => name).join(', ')}`,
+  );
+  return {
+    hosts: hosts.filter(({ name }) => !why.has(name)),
+    notes: [...scene.notes, ...notes],
+    circumstances: circumstancesOf(scene, byName),
+  };
+}
+
+/** The nodes whose cores decide the padding of a VM, as in the webhook: those that it may go to, else all. */
+export function candidatesOf({ nodes }: Scene, { hosts }: Hosts, spec: SelectingSpec): readonly ReportedHost[] {
+  const refused = new Set(
+    (nodes ?? []).filter((node) => schedulerRefusal({ spec }, node)).map(({ metadata }) => metadata.name),
+  );
+  const open = hosts.filter(({ name }) => !refused.has(name));
+  return open.length > 0 ? open : hosts;
+}
+
+/** What KubeVirt and kube-scheduler add to the verdict about a node. */
+function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode>) {
+  const labels = new Set([...byName.values()].flatMap(({ metadata }) => Object.keys(metadata.labels ?? {})));
+  // One of them, depending on the release of KubeVirt.
+  const dedicated = DEDICATED_SELECTORS.find((label) => labels.has(label));
+  const marks = [SCHEDULABLE_LABEL, ...(dedicated === undefined ? [] : [dedicated])];
+  return ({ name, host }: ReportedHost, demands: readonly Demand[]): Circumstances => {
+    const node = byName.get(name);
+    const refusals = new Map(
+      demands.map((demand) => [demand, node && schedulerRefusal({ spec: launcherSpec(demand, marks) }, node)]),
+    );
+    const inFlight = (scene.inFlight.get(name) ?? []).filter(({ request }) => !host.shown.has(request.uid));
+    const texts = demands.map((demand) => refusals.get(demand)?.text ?? '');
+    const key =
+      inFlight.length > 0 ? `in flight on ${name}` : texts.some((text) => text !== '') ? texts.join('\n') : '';
+    return { key, refusals, inFlight };
+  };
+}
+
+/** KubeVirt keeps its launchers on nodes that virt-handler has marked. */
+const launcherSpec = ({ spec }: Demand, marks: readonly string[]) => ({
+  ...spec,
+  nodeSelector: { ...spec.nodeSelector, ...Object.fromEntries(marks.map((label) => [label, 'true'])) },
+});

@@ -1,0 +1,159 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { PREDICTION_DIFFERS } from '../../model/names.ts';
+import type { Stage } from '../../model/vm-state/reasons.ts';
+import { type VmState, vmState } from '../../model/vm-state/state.ts';
+import { launcherStates } from '../doctor/checks/pods.ts';
+import { tolerant } from '../doctor/facts/facts.ts';
+import {
+  deadDpuCondition,
+  type ExplainedPod,
+  explainedNode,
+  explainedPod,
+  explainedVm,
+  explainedVmi,
+  occurrence,
+  timeOf,
+} from '../explain/objects.ts';
+import { theOneThatMatters } from '../explain/subject.ts';
+import { instanceFacts, isVerified, machineFacts } from '../explain/vm-facts.ts';
+import { readElection, SCHEDULER_LEASE } from '../extender/election.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
+import { byName } from '../support/hosts.ts';
+import { groupBy, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+
+/** A VM that should run and does not. */
+export interface WaitingVm {
+  readonly namespace: string;
+  readonly name: string;
+  readonly state: Stage;
+  readonly reason: VmState['reason'];
+  readonly text: string;
+  readonly node: string | undefined;
+  /** Seconds since its launcher, instance or VM was created; undefined: unknown. */
+  readonly age: number | undefined;
+}
+
+export type Status = Awaited<ReturnType<typeof readStatus>>;
+
+const WAITING: readonly Stage[] = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
+/** Older Events say nothing about the current state. */
+const RECENT_MILLISECONDS = 3600 * 1000;
+
+/**
+ * @param namespace of the VMs; undefined: all
+ * @param now milliseconds since 1970
+ * @throws CliError if Plumbline is not installed; KubeError
+ */
+export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
+  const facts = await readStatusFacts(cluster.client, namespace, now);
+  const { topologies, nodes, agents, machines, differences } = facts;
+  const silent = [...(agents.value?.silent ?? [])].filter((name) =>
+    topologies.some((one) => one.metadata.name === name),
+  );
+  return {
+    waiting: [...waitingLaunchers(facts, now), ...waitingMachines(facts, now)].sort(
+      (a, b) => a.namespace.localeCompare(b.namespace) || byName<WaitingVm>(({ name }) => name)(a, b),
+    ),
+    /** Nodes whose agents have stopped, with the seconds since their last renewal. */
+    silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
+    deadDpus: (nodes ?? []).flatMap((node) => {
+      const dead = deadDpuCondition(node);
+      return dead === undefined
+        ? []
+        : [{ node: node.metadata.name ?? '', text: dead.message ?? 'its lease has expired' }];
+    }),
+    /** Events of the last hour: a kubelet did not do as predicted. */
+    mispredictions: (differences ?? [])
+      .filter((event) => isVerified(event) && now - timeOf(event) < RECENT_MILLISECONDS)
+      .filter(({ involvedObject }) => namespace === undefined || involvedObject.namespace === namespace)
+      .map(({ involvedObject: { namespace: where, name }, message }) => ({
+        pod: `${where}/${name}`,
+        text: message ?? '',
+      })),
+    notes: [
+      ...(nodes === undefined ? ['you may not read nodes: dead DPUs are not shown'] : []),
+      ...(agents.missing === 'forbidden' ? ['you may not read the agents’ Leases: silent agents are not shown'] : []),
+      ...(machines === undefined ? ['you may not read VMs: those without a launcher are not shown'] : []),
+      ...(differences === undefined
+        ? ['you may not read Events of all namespaces: wrong predictions are not shown']
+        : []),
+    ],
+  };
+}
+
+type StatusFacts = Awaited<ReturnType<typeof readStatusFacts>>;
+
+async function readStatusFacts(client: KubeClient, namespace: string | undefined, now: number) {
+  const within = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
+  const kubevirt = `/apis/kubevirt.io/v1/${within}`;
+  const events = (reason: string) =>
+    readIfAllowed(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` });
+  const launcherEvents = async () =>
+    (await Promise.all(['CannotEvict', 'CannotStartHere', 'EvictedBeforeStart'].map(events))).flatMap(
+      (list) => list ?? [],
+    );
+  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, schedulerElection] =
+    await Promise.all([
+      readTopologies(client),
+      readIfAllowed(client, '/api/v1/nodes', explainedNode),
+      tolerant(readAgentLeases(client, now)),
+      readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+      readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
+      tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
+      tolerant(launcherEvents()),
+      events(PREDICTION_DIFFERS),
+      tolerant(readElection(client, SCHEDULER_LEASE, now)),
+    ]);
+  const launched = groupBy(pods, vmOf);
+  return { topologies, nodes, agents, machines, instances, cannotEvict, differences, schedulerElection, launched };
+}
+
+function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
+  const relevant = [...facts.launched].flatMap(([vm, pods]) => {
+    const pod = theOneThatMatters(pods);
+    return pod === undefined ? [] : [{ vm, pod }];
+  });
+  const states = launcherStates(
+    { ...facts, nodes: facts.nodes ?? [], topologies: { value: facts.topologies } },
+    relevant.map(({ pod }) => pod),
+  );
+  return relevant.flatMap(({ vm, pod }) => {
+    const state = states.get(pod);
+    return state === undefined
+      ? []
+      : waitingVm(vm, state, { created: pod.metadata.creationTimestamp, now }, pod.spec.nodeName);
+  });
+}
+
+/** VMs that should run and have no launcher. */
+function waitingMachines({ machines, instances, launched }: StatusFacts, now: number): WaitingVm[] {
+  const vmis = new Map((instances.value ?? []).map((vmi) => [`${vmi.metadata.namespace}/${vmi.metadata.name}`, vmi]));
+  return (machines ?? []).flatMap((vm) => {
+    const { namespace = '', name = '', creationTimestamp } = vm.metadata;
+    const key = `${namespace}/${name}`;
+    const machine = machineFacts(vm, now);
+    if (!machine.wanted || launched.has(key)) return [];
+    const vmi = vmis.get(key);
+    const state = vmState({ namespace, name, kind: 'vm', machine, instance: vmi && instanceFacts(vmi) });
+    return waitingVm(key, state, { created: creationTimestamp, now });
+  });
+}
+
+interface Since {
+  readonly created: string | undefined;
+  readonly now: number;
+}
+
+function waitingVm(vm: string, { state, reason, text }: VmState, { created, now }: Since, node = ''): WaitingVm[] {
+  if (!WAITING.includes(state)) return [];
+  const [namespace = '', name = ''] = vm.split('/', 2);
+  const since = Date.parse(created ?? '');
+  const age = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));
+  return [{ namespace, name, state, reason, text, node: node || undefined, age }];
+}
+
+/** `namespace/name` of the VM of a launcher. */
+function vmOf({ metadata }: ExplainedPod): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  return `${metadata.namespace}/${owner?.name ?? metadata.name}`;
+}

@@ -1,0 +1,92 @@
+import { countText } from '../../model/amounts.ts';
+import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
+import { EXIT } from '../support/exit-status.ts';
+import { ageText, type OutputFormat, print } from '../support/output.ts';
+import { cut, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
+import { showRepeatedly } from '../support/watch.ts';
+import { readStatus, type Status } from './read.ts';
+
+export interface StatusFlags extends ClusterFlags {
+  readonly allNamespaces?: true;
+  /** Seconds, or true for the default. */
+  readonly watch?: number | true;
+  readonly output?: OutputFormat;
+}
+
+/**
+ * Prints what waits and what is wrong, once or repeatedly.
+ * @param usualSeconds between two views without a number in the flags
+ * @throws CliError, KubeError
+ */
+export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
+  const { output, watch, allNamespaces } = flags;
+  const seconds = typeof watch === 'number' ? watch : usualSeconds;
+  return usingCluster(flags, (cluster) => {
+    const namespace = allNamespaces ? undefined : cluster.namespace;
+    return showRepeatedly(output, watch === undefined ? undefined : seconds, {
+      read: () => readStatus(cluster, namespace, Date.now()),
+      lines: (status, terminal, wide) => statusLines(status, namespace, terminal, wide),
+      show: async (status) => {
+        await print(output, status, {
+          text: (terminal) => statusLines(status, namespace, terminal),
+          wide: (terminal) => statusLines(status, namespace, terminal, true),
+          name: () => namesOf(status),
+        });
+        process.exitCode = isQuiet(status) ? EXIT.ok : EXIT.findings;
+      },
+    });
+  });
+}
+
+const isQuiet = ({ waiting, silentAgents, deadDpus, mispredictions }: Status) =>
+  waiting.length + silentAgents.length + deadDpus.length + mispredictions.length === 0;
+
+function namesOf({ waiting, silentAgents, deadDpus }: Status): string[] {
+  const nodes = new Set([...silentAgents, ...deadDpus].map(({ node }) => `node/${node}`));
+  return [...waiting.map(({ name }) => `vm/${name}`), ...nodes];
+}
+
+/** The status for people. @param wide without cutting the reasons */
+export function statusLines(
+  { waiting, silentAgents, deadDpus, mispredictions, notes }: Status,
+  namespace: string | undefined,
+  { width }: Terminal,
+  wide = false,
+): Line[] {
+  const columns = wide ? Number.POSITIVE_INFINITY : width;
+  const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
+  const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
+    if (rows.length === 0) return [];
+    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cut(`  ${line}`, columns)), ''];
+  };
+  const lines = [
+    ...section(
+      countText(waiting.length, 'VM does not run', 'VMs do not run'),
+      ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
+      waiting.map((vm) => [
+        namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
+        vm.age === undefined ? '' : ageText(vm.age),
+        vm.node ?? '-',
+        vm.reason,
+        vm.text,
+      ]),
+    ),
+    ...section(
+      countText(silentAgents.length, 'agent is silent', 'agents are silent'),
+      ['NODE', 'LAST RENEWAL'],
+      silentAgents.map(({ node, seconds }) => [node, `${ageText(seconds)} ago`]),
+    ),
+    ...section(
+      countText(deadDpus.length, 'DPU is dead', 'DPUs are dead'),
+      ['NODE', 'MESSAGE'],
+      deadDpus.map(({ node, text }) => [node, text]),
+    ),
+    ...section(
+      countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),
+      ['POD', 'MESSAGE'],
+      mispredictions.map(({ pod, text }) => [pod, text]),
+    ),
+  ];
+  const quiet = waiting.length === 0 ? [`no VM waits ${where}`] : ['plumbline explain vm NAME shows what would help'];
+  return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
+}

@@ -1,0 +1,28 @@
+import type { CpuSet } from './cpu-set.ts';
+import { bytesText } from './quantity.ts';
+
+/** Amounts for people, each with its unit. */
+
+/** `1 node`, `3 nodes`. */
+export function countText(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`;
+}
+
+/** `1 CPU`, `3 CPUs`. */
+export const cpusText = (number: number): string => countText(number, 'CPU');
+
+/** CPUs by number: `CPU 3`, `CPUs 3-5`. @param list in the form of /sys */
+export function cpuListText(list: CpuSet | string): string {
+  const text = `${list}`;
+  return `${/^\d+$/.test(text) ? 'CPU' : 'CPUs'} ${text}`;
+}
+
+/** `CPU 3 is`, `CPUs 3-5 are`. */
+export const cpusAre = (cpus: CpuSet): string => `${cpuListText(cpus.brief)} ${cpus.size === 1 ? 'is' : 'are'}`;
+
+/** An amount of a Kubernetes resource: `1.5 CPUs`, `4 GiB`, `2 devices`. @param amount CPUs, bytes or devices */
+export function amountText(resource: string, amount: number): string {
+  if (resource === 'cpu') return cpusText(Number(amount.toFixed(3)));
+  const isBytes = resource === 'memory' || resource === 'ephemeral-storage' || resource.startsWith('hugepages-');
+  return isBytes ? bytesText(amount) : countText(amount, 'device');
+}

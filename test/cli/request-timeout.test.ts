@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { buildCli, plumbline } from './run.ts';
+
+/** Seconds: twice the timeout, and the start of a process on a busy machine. */
+const MAX_SECONDS = 8;
+
+describe('--request-timeout', function () {
+  this.timeout(120_000);
+  let server: Server;
+  let directory: string;
+  let kubeconfig: string;
+  let address: string;
+  const sockets: Socket[] = [];
+
+  before(async () => {
+    buildCli();
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-timeout-'));
+    // It accepts connections and never answers.
+    server = createServer((socket) => void sockets.push(socket));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    kubeconfig = join(directory, 'kubeconfig');
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'here',
+      contexts: [{ name: 'here', context: { cluster: 'one', user: 'me' } }],
+      clusters: [{ name: 'one', cluster: { server: address } }],
+      users: [{ name: 'me', user: {} }],
+    };
+    writeFileSync(kubeconfig, stringify(config));
+  });
+  after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  for (const args of [
+    ['explain', 'vm', 'fw'],
+    ['status', '-A'],
+    ['top', '--once'],
+    ['doctor'],
+    ['verify'],
+    ['simulate', '--vm', '4c2t'],
+    ['version'],
+    ['console'],
+    ['vm', 'status', 'n1'],
+    ['ovs', 'status', 'n1'],
+    ['bug-report'],
+    ['vm', 'status', '--agent', 'SERVER'],
+  ]) {
+    it(`limits the wait of plumbline ${args.join(' ')}`, async () => {
+      const begun = performance.now();
+      const given = args.map((arg) => (arg === 'SERVER' ? address : arg));
+      const { status, stderr } = await plumbline([...given, '--request-timeout', '1'], { kubeconfig });
+      const took = (performance.now() - begun) / 1000;
+      assert.equal(status, 3, stderr);
+      assert.match(stderr, /^plumbline: .*(does not answer in time|timeout)/);
+      assert.ok(took < MAX_SECONDS, `${took} s`);
+    });
+  }
+});

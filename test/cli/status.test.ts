@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { readStatus } from '../../cli/status/read.ts';
+import { statusLines } from '../../cli/status/run.ts';
+import { lineText } from '../../cli/support/terminal.ts';
+import { readVersions } from '../../cli/version/run.ts';
+import { createObjectsApi, type Objects } from './objects-api.ts';
+import { parseOutput } from './output-schema.ts';
+import { NODE, NOW, STATE_TABLE } from './state-table.ts';
+
+const statusOf = (objects: Objects, namespace?: string) =>
+  readStatus({ client: createObjectsApi(objects) }, namespace, NOW);
+const seconds = (ago: number) => new Date(NOW - ago * 1000).toISOString();
+const runs = STATE_TABLE.find(({ title }) => title === 'runs as promised')!.objects;
+const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
+/** Only explain reads these Events, and the node of each VM. */
+const BY_EVENT = ['rejected'];
+
+describe('plumbline status', () => {
+  for (const { title, objects, state, reason, coarse, subject } of STATE_TABLE) {
+    if (subject[0] !== 'vm' || objects['/apis/plumbline.dev/v1alpha1/nodetopologies'] === undefined) continue;
+    it(`of a VM: ${title}`, async () => {
+      const status = await statusOf(objects, 'tenants');
+      parseOutput('status', JSON.parse(JSON.stringify(status)));
+      const [first] = status.waiting;
+      if (!NOT_RUNNING.includes(state)) return assert.equal(first, undefined);
+      if (first === undefined)
+        return assert.ok(BY_EVENT.includes(state) || objects['/apis/kubevirt.io/v1/virtualmachines']?.length === 0);
+      assert.deepEqual([first.namespace, first.name], ['tenants', 'fw']);
+      if (!BY_EVENT.includes(state)) assert.equal(first.reason, coarse ?? reason);
+    });
+  }
+
+  const differs = (component: string, ago: number, namespace = 'tenants') => ({
+    metadata: { name: `e-${component}-${ago}`, namespace },
+    involvedObject: { kind: 'Pod', namespace, name: 'virt-launcher-x' },
+    source: { component },
+    reason: 'PredictionDiffers',
+    message: 'CPUs 1-2 were predicted, but the kubelet assigned CPUs 3-4',
+    lastTimestamp: seconds(ago),
+  });
+  const cases: readonly [string, Objects, string | undefined, object][] = [
+    ['nothing is wrong', runs, undefined, {}],
+    [
+      'an agent that is silent',
+      {
+        ...runs,
+        '/apis/coordination.k8s.io/v1/leases': [
+          {
+            metadata: { name: `plumbline-agent-${NODE}`, namespace: 'plumbline-system' },
+            spec: { renewTime: seconds(600).replace('Z', '000Z') },
+          },
+        ],
+      },
+      undefined,
+      { silentAgents: [{ node: NODE, seconds: 600 }] },
+    ],
+    [
+      'a DPU that is dead',
+      {
+        ...runs,
+        '/api/v1/nodes': [
+          {
+            metadata: { name: 'd1' },
+            status: { conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'no renewal' }] },
+          },
+        ],
+      },
+      undefined,
+      { deadDpus: [{ node: 'd1', text: 'no renewal' }] },
+    ],
+    [
+      'a wrong prediction, from Plumbline’s extender and of the last hour only',
+      {
+        ...runs,
+        '/api/v1/events': [
+          differs('plumbline-scheduler-plugin', 60),
+          differs('other-writer', 60),
+          differs('plumbline-scheduler-plugin', 7200),
+        ],
+      },
+      undefined,
+      {
+        mispredictions: [
+          { pod: 'tenants/virt-launcher-x', text: 'CPUs 1-2 were predicted, but the kubelet assigned CPUs 3-4' },
+        ],
+      },
+    ],
+    [
+      'a wrong prediction in another namespace',
+      { ...runs, '/api/v1/events': [differs('plumbline-scheduler-plugin', 60, 'others')] },
+      'tenants',
+      {},
+    ],
+  ];
+  for (const [title, objects, namespace, expected] of cases) {
+    it(title, async () => {
+      const { waiting, silentAgents, deadDpus, mispredictions } = await statusOf(objects, namespace);
+      const nothing = { waiting: [], silentAgents: [], deadDpus: [], mispredictions: [] };
+      assert.deepEqual({ waiting, silentAgents, deadDpus, mispredictions }, { ...nothing, ...expected });
+    });
+  }
+
+  it('names the namespace only if it shows all of them, and cuts lines to the screen', async () => {
+    const objects = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const terminal = { color: false, width: 60 };
+    const all = statusLines(await statusOf(objects), undefined, terminal).map((line) => lineText(line));
+    assert.equal(all[0], '1 VM does not run');
+    assert.match(all[2] ?? '', /^ {2}tenants\/fw {2}60 s {3}- {5}NoNodeFits/);
+    assert.ok(all.every((line) => line.length <= 60));
+    const one = statusLines(await statusOf(objects, 'tenants'), 'tenants', terminal).map((line) => lineText(line));
+    assert.match(one[2] ?? '', /^ {2}fw /);
+    const none = statusLines(await statusOf(objects, 'other'), 'other', terminal).map((line) => lineText(line));
+    assert.deepEqual(none, ['no VM waits in namespace other (-A: all)']);
+  });
+});
+
+describe('plumbline version', () => {
+  it('reads the versions of the parts, KubeVirt and Kubernetes', async () => {
+    const image = (name: string, tag: string) => ({
+      metadata: { name: `${name}-${tag}`, namespace: 'plumbline-system' },
+      spec: { containers: [{ name, image: `registry.example.com/plumbline-${name}:${tag}` }] },
+    });
+    const client = createObjectsApi({
+      '/api/v1/pods': [image('webhook', '0.1.0'), image('node-agent', '0.1.0'), image('node-agent', '0.2.0')],
+      '/apis/kubevirt.io/v1/kubevirts': [
+        { metadata: { name: 'kubevirt' }, status: { observedKubeVirtVersion: 'v1.9.0' } },
+      ],
+    });
+    assert.deepEqual(await readVersions(client), {
+      kubernetes: null,
+      kubevirt: 'v1.9.0',
+      parts: [
+        { part: 'webhook', version: '0.1.0', pods: 1 },
+        { part: 'agents', version: '0.1.0', pods: 1 },
+        { part: 'agents', version: '0.2.0', pods: 1 },
+      ],
+    });
+  });
+});
