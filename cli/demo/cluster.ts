@@ -8,7 +8,7 @@ import {
   SECRETS,
   VALIDATING_WEBHOOKS,
 } from '../../sandbox/api-server/built-in-types.ts';
-import type { Components } from '../../sandbox/api-server/openapi.ts';
+import type { Components } from '../../sandbox/api-server/schema-check.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';

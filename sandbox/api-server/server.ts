@@ -10,12 +10,13 @@ import { NAMESPACES, PODS } from './built-in-types.ts';
 import { collectGarbage } from './deletion.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
-import { type Components, createOpenApi } from './openapi.ts';
+import { createOpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
 import { createRegistry } from './registry.ts';
 import { type HandlerDeps, readBody, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
+import type { Components } from './schema-check.ts';
 import { createStore } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Components } from '../api-server/openapi.ts';
+import type { Components } from '../api-server/schema-check.ts';
 import { createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { createCertificateAuthority } from '../certificates.ts';
