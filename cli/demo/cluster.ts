@@ -25,7 +25,7 @@ export interface DemoCluster {
   /** Issues serving certificates for daemons. */
   readonly authority: CertificateAuthority;
   /** Name of the pod whose kube-scheduler calls the extender. Default: this machine's host name. */
-  readonly schedulerPod?: string;
+  schedulerPod?(): Promise<string>;
   /** @throws RangeError if there is no node with that name */
   node(name: string): EmulatedNode;
   start(): Promise<void>;
@@ -61,7 +61,7 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
   return {
     client: sandbox.client,
     authority: sandbox.authority,
-    schedulerPod: podName(SCHEDULER),
+    schedulerPod: async () => podName(SCHEDULER),
     node: (name) => sandbox.node(name),
     start: () => sandbox.start(),
     // The embedded API server serves Plumbline's kinds from the start and authorizes every request.

@@ -45,9 +45,10 @@ export async function install(options: InstallOptions) {
     ...['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
+  const schedulerPod = await cluster.schedulerPod?.();
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
     ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
-    ...(cluster.schedulerPod === undefined ? [] : ['--pod-name', cluster.schedulerPod]),
+    ...(schedulerPod === undefined ? [] : ['--pod-name', schedulerPod]),
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
   ]);
   pods?.add(webhook, WEBHOOK);

@@ -184,9 +184,18 @@ function setWaiting(pod: Pod, { container, reason, message }: Obstacle, now: str
   }));
 }
 
+/** The stand-in has no pod network: an address for documentation, which Services accept. */
+const POD_IP = '192.0.2.1';
+
 /** Every container is running. Ready also depends on the pod's readiness gates. */
 export function setRunning(pod: Pod, now: string, ready = true): void {
-  pod.status = { ...pod.status, phase: 'Running', startTime: pod.status?.startTime ?? now };
+  pod.status = {
+    ...pod.status,
+    phase: 'Running',
+    startTime: pod.status?.startTime ?? now,
+    podIP: POD_IP,
+    podIPs: [{ ip: POD_IP }],
+  };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
   const running = (container: { name: string; image?: string }): JsonObject => ({
