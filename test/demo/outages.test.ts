@@ -9,7 +9,10 @@ import { type OutageStage, startOutageStage } from './outages/stage.ts';
 /** Commands that reach the daemons or the kubelets through the API server. */
 const COMMANDS = [
   { args: ['doctor', 'extender'], output: /pod plumbline-scheduler-demo is the leader; the extender answers/ },
-  { args: ['doctor', 'preflight', '-o', 'wide'], output: /4 kubelets queried; you may create every object of the manifests/ },
+  {
+    args: ['doctor', 'preflight', '-o', 'wide'],
+    output: /4 kubelets queried; you may create every object of the manifests/,
+  },
   { args: ['ovs', 'status', 'numa1'], output: /ordinary threads should run on CPUs/ },
   { args: ['vm', 'status', 'smt-off'], output: /VM/ },
   { args: ['version'], output: /webhook.*0\.1\.0/ },
