@@ -196,5 +196,5 @@ function worded(verdict: z.infer<typeof extenderVerdict>) {
   const { score, cpus, numaNodes, warnings } = verdict;
   const where = cpus === '' ? 'its kubelet cannot be predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
   const detail = [`score ${score ?? '?'}: ${where}`, ...warnings].join('; ');
-  return { fits: true, kind: 'fits', text: 'would take it now', missing: undefined, detail };
+  return { fits: true, kind: 'fits', text: 'could run it now', missing: undefined, detail };
 }

@@ -78,7 +78,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     const fewer = tried?.fewerCpus ?? missing;
     const less = fewer === undefined ? `less than ${node} has` : `${fewerText(fewer)} (on ${node})`;
     const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
-    const why = 'it does not fit even if other VMs end';
+    const why = 'it does not fit even with all other VMs gone';
     return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
   },
   resources: (node) =>

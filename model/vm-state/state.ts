@@ -59,7 +59,7 @@ export function runningState(
   const pause = facts.instance?.pause;
   if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
   if (needs === undefined)
-    return concluded('running', [{ reason: 'SharedCpus', text: `it runs on ${at}`, remedies: [] }]);
+    return concluded('running', [{ reason: 'SharedCpus', text: `on ${at}`, remedies: [] }]);
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }
 

@@ -73,7 +73,7 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
       assert.deepEqual(notes, []);
       assert.equal(source, 'extender');
       const found = nodes.map(({ text, nodes: names }) => `${names}: ${text}`).sort();
-      assert.deepEqual(found, ['full: too few free whole cores', 'unreported: would take it']);
+      assert.deepEqual(found, ['full: too few free whole cores', 'unreported: could run it']);
       assert.match(causes.join(), /its scheduler is another, which does not call the extender/);
     });
   }
