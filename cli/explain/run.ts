@@ -60,7 +60,12 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const seen = (state === 'running' ? faults[verdict] : undefined) ?? style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
-  const [head = '', ...continued] = wrap(`${what} ${text}${why.startsWith('on ') ? '' : ':'} ${why}`, Math.max(40, columns), '', '  ');
+  const [head = '', ...continued] = wrap(
+    `${what} ${text}${why.startsWith('on ') ? '' : ':'} ${why}`,
+    Math.max(40, columns),
+    '',
+    '  ',
+  );
   const begin = `${what} ${text}`;
   const isWhole = head.startsWith(begin);
   const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];

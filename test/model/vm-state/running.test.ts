@@ -24,9 +24,7 @@ describe('a running pod', () => {
     assert.deepEqual(run({}), [{ reason: 'Running', text: 'on n1', remedies: [] }]));
 
   it('has shared CPUs', () =>
-    assert.deepEqual(on({}, needs('p', 0)), [
-      { reason: 'SharedCpus', text: 'on n1, on shared CPUs', remedies: [] },
-    ]));
+    assert.deepEqual(on({}, needs('p', 0)), [{ reason: 'SharedCpus', text: 'on n1, on shared CPUs', remedies: [] }]));
 
   it('has CPUs that are not reported', () => {
     const expected = {
