@@ -73,7 +73,7 @@ const REASONS: Readonly<Record<string, string>> = {
     'the schedulers, API server, etcd and extender share two cores. By the difference of the rates, the extender takes about 3 ms more of them for each pod than an echo; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
   'scheduler-plugin.filter-':
-    'V8 marks its old generation once in some thirty calls, which takes longer than the call itself ([ADR 0056](../adr/0056-nodes-are-plain-objects.md)); the median is 1 ms with 500 names and 7 ms with 5,000.',
+    'V8 marks its old generation once in some thirty calls, which takes longer than the call itself (`runtime/daemon.ts`); the median is 1 ms with 500 names and 7 ms with 5,000.',
   'cli.explain': 'what made it slower is not known yet; the command takes half a second.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
 };
@@ -92,7 +92,7 @@ const GOALS: Readonly<Record<string, Goal>> = {
   },
   'node-agent.resident-megabytes': {
     text: '<= 70',
-    why: 'Node.js and its libraries take 37 MB before the first line of the agent; [ADR 0030](../adr/0030-an-agent-small-enough-for-every-node.md) has the other parts',
+    why: 'Node.js and its libraries take 37 MB before the first line of the agent; [ADR 0030](decisions.md#adr-0030-an-agent-small-enough-for-every-node) has the other parts',
   },
   'node-agent.start-up-over-bare-node': {
     text: '<= 2.5',
