@@ -15,7 +15,6 @@ const SECTIONS = [
   ['Tasks', 'tasks'],
   ['Reference', 'reference'],
   ['For maintainers', 'maintainers'],
-  ['Decisions', 'adr'],
 ] as const;
 
 const titleOf = (path: string) => /^# (.*)$/m.exec(readFileSync(path, 'utf8'))?.[1]?.replaceAll('`', '') ?? path;
@@ -28,7 +27,7 @@ function pagesOf(folder: string) {
     .sort((a, b) => first(a) - first(b) || (a < b ? -1 : 1))
     .map((name) => ({
       text: titleOf(join(DOCS, folder, name)),
-      link: `/${folder}/${name === 'README.md' ? '' : name.slice(0, -3)}`,
+      link: `/${folder}/${name.slice(0, -3)}`,
     }));
 }
 
@@ -39,7 +38,7 @@ export default defineConfig({
   outDir: join(ROOT, 'dist/docs'),
   cacheDir: join(ROOT, 'dist/docs-cache'),
   cleanUrls: true,
-  rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
+  rewrites: { 'README.md': 'index.md' },
   // Files of the repository that are no page: test/docs/links.test.ts checks these links.
   ignoreDeadLinks: [/^http:\/\/localhost/, /\.(?:\.\/)+/, /\.(?:ts|json|yaml|svg|png)$/],
   markdown: {
