@@ -31,7 +31,7 @@ export const RULES: readonly ImportRule[] = [
   {
     folder: 'scheduler-plugin',
     may: DAEMON,
-    floors: ['access replica telemetry', 'cluster', 'filter', 'controllers', 'extender', 'http', 'wiring', '.'],
+    floors: ['replica telemetry', 'cluster', 'filter', 'controllers', 'extender', 'http', 'wiring', '.'],
   },
   {
     folder: 'node-agent',
