@@ -107,6 +107,33 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
     assert.equal(status, 0);
   });
 
+  it('version names the API server and that KubeVirt is not known', async () => {
+    const { status, stdout } = await plumbline(['version', '-o', 'json'], { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(status, 0);
+    const { cluster } = JSON.parse(stdout) as { cluster: { kubernetes: string; kubevirt: unknown } };
+    assert.match(cluster.kubernetes, /^v1\.\d+\.\d+/);
+    assert.equal(cluster.kubevirt, null);
+  });
+
+  it('status says that no VM is waiting, and that there is no KubeVirt', async () => {
+    const { status, stdout, stderr } = await plumbline(['status', '-A'], { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(stderr, '');
+    assert.match(
+      stdout,
+      /^no VM is waiting in any namespace\n\(VMs are not readable \(no permission, or KubeVirt is not/,
+    );
+    assert.equal(status, 0);
+  });
+
+  it('bug-report lists its files, without Secrets and tokens', async () => {
+    const args = ['bug-report', '--dry-run'];
+    const { status, stdout } = await plumbline(args, { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(status, 0);
+    for (const name of ['versions', 'doctor', 'reports', 'nodes', 'events', 'pods'])
+      assert.match(stdout, new RegExp(`^${name}\\.json `, 'm'));
+    assert.doesNotMatch(stdout, /secret/i);
+  });
+
   it('explain and doctor report that nothing listens in the pod', async () => {
     stage.listening(false);
     const { source, notes } = await explained();
