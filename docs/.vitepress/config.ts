@@ -19,12 +19,21 @@ const SECTIONS = [
 
 const titleOf = (path: string) => /^# (.*)$/m.exec(readFileSync(path, 'utf8'))?.[1]?.replaceAll('`', '') ?? path;
 
-/** The pages of a folder, with their own titles; overview and index first. */
+const index = readFileSync(join(DOCS, 'README.md'), 'utf8');
+/** The pages in the order in which the sections of the index link them. */
+const ORDER = [...index.slice(index.indexOf('\n## Get started')).matchAll(/\]\(([\w/-]+\.md)/g)].map(
+  ([, page]) => page,
+);
+
+/** The pages of a folder, with their own titles, in the order of the index; others follow by name. */
 function pagesOf(folder: string) {
-  const first = (name: string) => (/^(?:README|overview|quickstart|install|cli)\.md$/.test(name) ? 0 : 1);
+  const position = (name: string) => {
+    const at = ORDER.indexOf(`${folder}/${name}`);
+    return at < 0 ? ORDER.length : at;
+  };
   return readdirSync(join(DOCS, folder))
     .filter((name) => name.endsWith('.md'))
-    .sort((a, b) => first(a) - first(b) || (a < b ? -1 : 1))
+    .sort((a, b) => position(a) - position(b) || (a < b ? -1 : 1))
     .map((name) => ({
       text: titleOf(join(DOCS, folder, name)),
       link: `/${folder}/${name.slice(0, -3)}`,

@@ -25,8 +25,8 @@ const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
 const NPM = /^npm /;
 /** A comment before a block gives the reason why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
-/** A separate test runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
-const QUICKSTART = 'docs/get-started/quickstart.md';
+/** A separate test runs all of these, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
+const RUN_ON_THE_DEMO = ['docs/get-started/quickstart.md', 'docs/tasks/connect-networks.md'];
 /** These need an agent or a QEMU on the local machine, which do not exist here. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
@@ -35,7 +35,7 @@ const guides = [
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
-].filter((name) => name !== QUICKSTART);
+].filter((name) => !RUN_ON_THE_DEMO.includes(name));
 
 /**
  * Commands of fenced `console`, `sh` and `bash` blocks and of indented ones, and blocks that are neither run nor

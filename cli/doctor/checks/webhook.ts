@@ -149,14 +149,14 @@ export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validatin
       notes.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
         'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
-        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/align-cpus.md`,
+        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/migration.md#from-aligncpus`,
         { objects: [name] },
       );
     } else if (gate) {
       notes.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
         'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
-        'add the annotation to it, or annotate the VMs: docs/get-started/align-cpus.md',
+        'add the annotation to it, or annotate the VMs: docs/get-started/migration.md#from-aligncpus',
         { objects: [name] },
       );
     }
