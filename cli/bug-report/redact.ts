@@ -34,7 +34,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 /** IPv4, IPv6 and MAC addresses; without a letter, groups are entries of a CPU mask. */
 const ADDRESS =
   /\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[\d:]*[a-f])(?:[\da-f]{1,4}:){4,7}[\da-f]{1,4}\b|\b(?:[\da-f]{1,4}:){1,6}:(?:[\da-f]{1,4}\b)?/gi;
-const KEPT_ADDRESSES: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
+const LOCAL_ADDRESSES: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
 /** Shorter names of tenants are replaced only where they stand alone: they are parts of too many other words. */
 const MIN_PART_CHARACTERS = 4;
 const MAX_PARTS = 12;
@@ -102,7 +102,7 @@ export class Redaction {
   }
 
   #addressWord(address: string): string {
-    if (KEPT_ADDRESSES.has(address)) return address;
+    if (LOCAL_ADDRESSES.has(address)) return address;
     this.hide('address', address);
     return this.#word(address) ?? address;
   }

@@ -185,9 +185,9 @@ function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number)
         since = undefined;
         return undefined;
       }
-      const heard = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
+      const oldestMessage = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
       // Computed once, so that the record of the status does not change while the problem lasts.
-      since ??= new Date(Date.now() - (now() - heard) * 1000).toISOString();
+      since ??= new Date(Date.now() - (now() - oldestMessage) * 1000).toISOString();
       return [since, why];
     },
   };

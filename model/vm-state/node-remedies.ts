@@ -193,9 +193,9 @@ export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Reme
   const ranked = groups
     .flatMap((group) => remediesOf(group, facts).map((one) => ({ one, rank: rank(one, group) })))
     .sort((a, b) => a.rank - b.rank);
-  const found = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
-  if (found.length > 0) {
-    const texts = new Map(found.map((one) => [one.text, one]));
+  const remedies = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
+  if (remedies.length > 0) {
+    const texts = new Map(remedies.map((one) => [one.text, one]));
     return [...texts.values()].slice(0, MAX_REMEDIES);
   }
   if (groups.some(({ kind }) => kind === 'fits')) return [];
