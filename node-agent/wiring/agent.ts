@@ -1,6 +1,6 @@
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
-import { createEventRecorder } from '../../kube/events.ts';
+import { ApiEventRecorder } from '../../kube/events.ts';
 import { AGENT } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
@@ -31,7 +31,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
-  const events = createEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
+  const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = createFailures();

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
-import { createEventRecorder } from '../../kube/events.ts';
+import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
@@ -30,7 +30,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
-  const events = createEventRecorder({ client, component: SERVICE, log, now });
+  const events = new ApiEventRecorder({ client, component: SERVICE, log, now });
   const decisions = createDecisions(Date.now);
   const isActive = () => replica.isActive();
   const mayAnswer = () => replica.mayAnswer();
