@@ -151,8 +151,9 @@ export class ClusterState {
     this.#listeners.quarantined(node, fault);
   }
 
-  setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale', value: boolean): void {
+  setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed', value: boolean): void {
     this.fleet.set(node, flag, value);
+    if (flag === 'stale' || flag === 'agentRenewed') this.#listeners.nodeFacts(node);
     if (!value) this.#listeners.improved(node);
   }
 

@@ -10,6 +10,7 @@ import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import {
+  AGENT_READY_CONDITION,
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
   DPU_READY_CONDITION,
@@ -34,6 +35,8 @@ export interface WrittenFacts extends NodeFacts {
   readonly labels: ReadonlyMap<string, string>;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
+  /** The status of the AgentReady condition. */
+  readonly agentReady: string | undefined;
   readonly uid: string | undefined;
 }
 
@@ -73,24 +76,21 @@ export function createCluster(options: ClusterOptions) {
   const agents = new AgentHealth();
   let stale: ReadonlySet<string> = new Set();
 
+  const forgetAgent = (node: string): void => {
+    agents.forget(node);
+    state.setFlag(node, 'agentRenewed', false);
+  };
+
   const reports = createReports(options);
   const nodes = createReflector({
     ...shared,
     path: '/api/v1/nodes',
     schema: nodeSchema,
-    project: ({ metadata, status }): WrittenFacts => ({
-      uid: metadata.uid,
-      dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
-      threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
-      fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
-      labels: new Map(Object.entries(metadata.labels ?? {})),
-      dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
-      ...factsOfNode({ metadata, status }),
-    }),
+    project: writtenFacts,
     onChange: ({ key, before, after }) => {
       if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
       else state.fleet.setLabels(key, after.labels);
-      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) agents.forget(key);
+      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) forgetAgent(key);
     },
   });
   const pods = createReflector({
@@ -117,8 +117,11 @@ export function createCluster(options: ClusterOptions) {
     schema: lease,
     project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
     onChange: ({ before, after }) => {
-      if (after) agents.changed(after, now());
-      else if (before && !nodes.items.has(before.node)) agents.forget(before.node);
+      if (before && !after && !nodes.items.has(before.node)) forgetAgent(before.node);
+      if (!after) return;
+      const hadRenewed = agents.hasRenewed(after.node);
+      agents.changed(after, now());
+      if (agents.hasRenewed(after.node) !== hadRenewed) state.setFlag(after.node, 'agentRenewed', true);
     },
   });
   const slices = createReflector({
@@ -187,6 +190,20 @@ export function createCluster(options: ClusterOptions) {
         }
       }
     },
+  };
+}
+
+/** The facts of a Node. */
+function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): WrittenFacts {
+  return {
+    uid: metadata.uid,
+    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
+    fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
+    labels: new Map(Object.entries(metadata.labels ?? {})),
+    dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
+    agentReady: status?.conditions?.find(({ type }) => type === AGENT_READY_CONDITION)?.status,
+    ...factsOfNode({ metadata, status }),
   };
 }
 

@@ -1,5 +1,7 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import {
+  AGENT_READY_CONDITION,
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,
   RECHECK_ANNOTATION,
@@ -17,27 +19,27 @@ export interface NodeWriterOptions {
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'released'>;
   readonly active: () => boolean;
+  /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
+  readonly onAgentChange: (node: string, isReady: boolean) => void;
   readonly log: Logger;
 }
 
-const FIELD_MANAGER = SERVICE;
 const MERGE = 'application/merge-patch+json';
-const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
-/** Removes the condition of a node whose DPU is no longer watched. */
-const WITHOUT_CONDITION = { status: { conditions: [{ type: DPU_READY_CONDITION, $patch: 'delete' }] } };
 /** Milliseconds between two nodes, and after a failure. */
 const PACE = 20;
 const PAUSE = 5000;
 
 /**
- * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
- * and the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
+ * Writes facts on Node objects: labels that the webhook uses to narrow nodes, the conditions DPUReady and AgentReady, and
+ * the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
  */
-export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log }: NodeWriterOptions) {
+export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAgentChange, log }: NodeWriterOptions) {
   const queue = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
+  /** The status of AgentReady as last written, by node, until the watch shows it. */
+  const written = new Map<string, string>();
 
   const wantedLabels = (name: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
     const node = fleet.get(name);
@@ -49,40 +51,53 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
     return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
   };
 
-  const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
-    if (!dpuHost || dpuHealth.released(node)) return undefined;
+  const dpuCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
+    if (!dpuHost || dpuHealth.released(node))
+      return dpuReady === undefined ? undefined : { type: DPU_READY_CONDITION, $patch: 'delete' };
     const { state, age } = dpuHealth.verdict(node);
     // A replica that has just started has observed less than the last one, which wrote the condition.
     if (state === 'unproven' && dpuReady !== undefined) return undefined;
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
     if (status === dpuReady) return undefined;
-    const time = `${new Date().toISOString().slice(0, 19)}Z`;
     const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
     return {
-      type: DPU_READY_CONDITION,
-      status,
+      ...conditionOf(DPU_READY_CONDITION, status),
       reason: { alive: 'LeaseRenewed', dead: 'LeaseExpired', unproven: 'NotSeenAlive', unknown: 'LeaseUnknown' }[state],
       message: `the DPU is ${state}: ${seen}`,
-      lastHeartbeatTime: time,
-      lastTransitionTime: time,
     };
+  };
+
+  const agentCondition = (name: string, { agentReady }: WrittenFacts) => {
+    if (agentReady === written.get(name)) written.delete(name);
+    const node = fleet.get(name);
+    // A replica that has just started has observed no renewal yet.
+    if (node === undefined || !(node.stale || node.agentRenewed)) return undefined;
+    const status = node.stale ? 'False' : 'True';
+    if (status === (written.get(name) ?? agentReady)) return undefined;
+    const lease = `the Lease ${AGENT_LEASE_PREFIX}${name}`;
+    const message = node.stale ? `the agent has not renewed ${lease} in time` : `the agent renews ${lease}`;
+    const reason = node.stale ? 'LeaseExpired' : 'LeaseRenewed';
+    return { ...conditionOf(AGENT_READY_CONDITION, status), reason, message };
   };
 
   const write = async (node: string): Promise<void> => {
     const facts = nodes.get(node);
-    if (facts === undefined) return;
+    if (facts === undefined) {
+      written.delete(node);
+      return;
+    }
     const path = `/api/v1/nodes/${node}`;
     const labels = wantedLabels(node, facts);
     if (labels) await client.patch(path, MERGE, { metadata: { labels } });
-    if (facts.dpuReady !== undefined && (!facts.dpuHost || dpuHealth.released(node))) {
-      await client.patch(`${path}/status`, STRATEGIC, WITHOUT_CONDITION);
-      return;
-    }
-    const condition = wantedCondition(node, facts);
-    if (!condition) return;
-    // Use apply: a merge patch would replace the kubelet's conditions.
-    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: node }, status: { conditions: [condition] } };
-    await client.patch(`${path}/status`, APPLY, body, { query: { fieldManager: FIELD_MANAGER, force: true } });
+    const agent = agentCondition(node, facts);
+    const conditions = [dpuCondition(node, facts), agent].filter((condition) => condition !== undefined);
+    if (conditions.length === 0) return;
+    // A merge patch would replace the kubelet's conditions.
+    await client.patch(`${path}/status`, STRATEGIC, { status: { conditions } }, { query: { fieldManager: SERVICE } });
+    if (agent === undefined) return;
+    const wasSilent = (written.get(node) ?? facts.agentReady) === 'False';
+    written.set(node, agent.status);
+    if (agent.status === 'False' || wasSilent) onAgentChange(node, agent.status === 'True');
   };
 
   const next = async (): Promise<void> => {
@@ -138,4 +153,9 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       queue.clear();
     },
   };
+}
+
+function conditionOf(type: string, status: 'True' | 'False' | 'Unknown') {
+  const time = `${new Date().toISOString().slice(0, 19)}Z`;
+  return { type, status, lastHeartbeatTime: time, lastTransitionTime: time };
 }

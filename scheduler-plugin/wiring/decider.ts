@@ -10,7 +10,7 @@ import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions, createStuckPods } from '../controllers/evictions.ts';
-import { createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
+import { announceAgent, createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
 import { createPausedStarts, createStartWriter } from '../controllers/paused-starts.ts';
@@ -42,7 +42,7 @@ export interface DeciderOptions {
 /** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
 export function createDecider(options: DeciderOptions) {
   const { config, client, events, decisions, metrics, isActive: active, mayAnswer, log, now } = options;
-  const { dpuLeaseNamespace } = config;
+  const { dpuLeaseNamespace, unpredictable, answers, reservationTimeout } = config;
   const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
   const state = new ClusterState(
     {
@@ -94,7 +94,8 @@ export function createDecider(options: DeciderOptions) {
   const fed = { dpuLeaseNamespace, dpuLeaseChanged: dpuHealth.changed, agentsSilent, podSeen, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
   const { nodes } = cluster;
-  const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });
+  const onAgentChange = (node: string, isReady: boolean) => announceAgent(events, log, node, isReady);
+  const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAgentChange, log });
   const recheck = createRecheck({
     wouldFit: (needs, node) => extender.wouldFit(needs, node),
     active,
@@ -106,7 +107,6 @@ export function createDecider(options: DeciderOptions) {
   });
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
-  const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
   const podsSeenUntil = () => cluster.podsSeenUntil;
   const judging = { state, exclusions, dpuHealth, recheck, reader, decisions };

@@ -48,11 +48,16 @@ describe('reports of silent agents', () => {
   it('stay stale when the Lease of the agent is deleted, until the Node is deleted, too', async () => {
     const { api, state, clock, cluster, end } = startCluster();
     const isStale = (node: string) => state.fleet.get(node)?.stale === true;
+    const hasRenewed = (node: string) => state.fleet.get(node)?.agentRenewed === true;
     const heard = () => api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
     await until('the watches', () => api.watched(AGENTS) && api.watched(NODES));
     for (const name of ['n1', 'n2']) api.push(NODES, 'ADDED', nodeOf(name));
     api.push(AGENTS, 'ADDED', leaseOf('n1'));
     await until('the nodes', () => cluster.nodes.has('n2'));
+    assert.equal(hasRenewed('n1'), false, 'the first reading proves nothing');
+    const { spec, ...lease } = leaseOf('n1');
+    api.push(AGENTS, 'MODIFIED', { ...lease, spec: { ...spec, renewTime: '2026-11-01T10:00:10.000000Z' } });
+    await until('the renewal', () => hasRenewed('n1'));
     clock.now += 50;
     heard();
     await until('the report to be stale', () => isStale('n1'));
@@ -67,6 +72,7 @@ describe('reports of silent agents', () => {
     assert.ok(isStale('n1'));
     api.push(NODES, 'DELETED', nodeOf('n1'));
     await until('the report to be forgotten with its node', () => !isStale('n1'));
+    assert.equal(state.fleet.get('n1'), undefined);
     await end();
   });
 
