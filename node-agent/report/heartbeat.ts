@@ -2,9 +2,9 @@ import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
@@ -14,7 +14,7 @@ const INTERVAL = 10;
 export interface HeartbeatDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
@@ -53,7 +53,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, `renewing lease ${name} failed; retrying`);
+          problems.met(err, 'renewing the agent’s Lease failed; retrying');
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
         await sleep(INTERVAL, signal).catch(() => undefined);

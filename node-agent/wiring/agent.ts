@@ -4,7 +4,6 @@ import { ApiEventRecorder } from '../../kube/events.ts';
 import { AGENT } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
@@ -12,6 +11,7 @@ import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
 import { createFailures, type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
@@ -27,7 +27,7 @@ const STEADY = 30;
  * @param program the file that this process was started with; the program of the device plugin's thread is next to it
  * @throws ConfigError
  */
-export async function createAgent(config: NodeAgentConfig, log: Logger, program: string): Promise<Daemon> {
+export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);

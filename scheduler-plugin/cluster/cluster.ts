@@ -20,8 +20,8 @@ import {
 } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';
@@ -48,11 +48,9 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
-  /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
-  readonly agentsSilent: (count: number) => void;
   readonly podSeen?: (pod: ObservedPod) => void;
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -71,7 +69,7 @@ const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions) {
-  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
+  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
   const shared = { client, log, now };
   const agents = new AgentHealth();
   let stale: ReadonlySet<string> = new Set();
@@ -152,7 +150,6 @@ export function createCluster(options: ClusterOptions) {
       for (const node of found) if (!stale.has(node)) state.setFlag(node, 'stale', true);
       for (const node of stale) if (!found.has(node)) state.setFlag(node, 'stale', false);
       stale = found;
-      agentsSilent(found.size);
     }
   };
 
@@ -163,6 +160,10 @@ export function createCluster(options: ClusterOptions) {
     /** Why no promise may be made from the watches: see cacheProblem. */
     get missing() {
       return cacheProblem(all, now());
+    },
+    /** Number of nodes whose agent has not renewed its Lease in time. */
+    get silentAgents() {
+      return stale.size;
     },
     nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
     get pods(): ReadonlyMap<string, PodView | undefined> {

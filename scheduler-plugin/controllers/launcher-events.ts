@@ -6,8 +6,8 @@ import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/r
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ReportFault } from '../../model/report/check.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface LauncherEventsOptions {
@@ -82,20 +82,17 @@ export function launcherEventsOf(text: string): EventText[] {
 }
 
 /** Reports in an Event on the Node and in the log that its agent is silent, or reports again. */
-export function announceAgent(
-  events: Pick<EventRecorder, 'record'>,
-  log: Logger,
-  node: string,
-  isReady: boolean,
-): void {
-  if (isReady) {
-    log.info({ node }, 'agent reports again');
-    events.record(nodeTarget(node), { type: 'Normal', reason: 'AgentReady', message: 'The agent reports again' });
-    return;
-  }
-  log.warn({ node }, 'agent is silent: its Lease has expired');
-  const message = `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
-  events.record(nodeTarget(node), { type: 'Warning', reason: 'AgentNotReady', message });
+export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
+  return (node: string, isReady: boolean): void => {
+    if (isReady) {
+      log.info({ node }, 'agent reports again');
+      events.record(nodeTarget(node), { type: 'Normal', reason: 'AgentReady', message: 'The agent reports again' });
+      return;
+    }
+    log.warn({ node }, 'agent is silent: its Lease has expired');
+    const message = `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
+    events.record(nodeTarget(node), { type: 'Warning', reason: 'AgentNotReady', message });
+  };
 }
 
 export interface QuarantineOptions {

@@ -1,4 +1,4 @@
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import {
   AGENT_READY_CONDITION,
@@ -8,10 +8,10 @@ import {
   SERVICE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 export interface NodeWriterOptions {
   readonly client: KubeClient;
@@ -20,8 +20,8 @@ export interface NodeWriterOptions {
   readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'released'>;
   readonly active: () => boolean;
   /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
-  readonly onAgentChange: (node: string, isReady: boolean) => void;
-  readonly log: Logger;
+  readonly announce: (node: string, isReady: boolean) => void;
+  readonly log: ExtenderLogger;
 }
 
 const MERGE = 'application/merge-patch+json';
@@ -34,22 +34,13 @@ const PAUSE = 5000;
  * Writes facts on Node objects: labels that the webhook uses to narrow nodes, the conditions DPUReady and AgentReady, and
  * the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
  */
-export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAgentChange, log }: NodeWriterOptions) {
+export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log }: NodeWriterOptions) {
   const queue = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
+  let lastProblem = '';
   /** The status of AgentReady as last written, by node, until the watch shows it. */
   const written = new Map<string, string>();
-
-  const wantedLabels = (name: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
-    const node = fleet.get(name);
-    if (node?.shape === undefined || node.quarantined) return undefined;
-    const { shape } = node;
-    const threads = String(shape.empty.host.threadsPerCore);
-    const full = String(shape.empty.wholeCoresOnly);
-    if (threads === threadsPerCore && full === fullPcpus) return undefined;
-    return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
-  };
 
   const dpuCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
     if (!dpuHost || dpuHealth.released(node))
@@ -87,7 +78,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAg
       return;
     }
     const path = `/api/v1/nodes/${node}`;
-    const labels = wantedLabels(node, facts);
+    const labels = wantedLabels(fleet.get(node), facts);
     if (labels) await client.patch(path, MERGE, { metadata: { labels } });
     const agent = agentCondition(node, facts);
     const conditions = [dpuCondition(node, facts), agent].filter((condition) => condition !== undefined);
@@ -97,7 +88,14 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAg
     if (agent === undefined) return;
     const wasSilent = (written.get(node) ?? facts.agentReady) === 'False';
     written.set(node, agent.status);
-    if (agent.status === 'False' || wasSilent) onAgentChange(node, agent.status === 'True');
+    if (agent.status === 'False' || wasSilent) announce(node, agent.status === 'True');
+  };
+
+  /** Logs a failure that many nodes have in common once, until a write succeeds. */
+  const logFailure = (err: unknown, node: string): void => {
+    const problem = err instanceof KubeError ? `${err.status} ${err.reason}` : String(err);
+    if (problem !== lastProblem) log.warn({ err, node }, 'patching a Node failed; retrying');
+    lastProblem = problem;
   };
 
   const next = async (): Promise<void> => {
@@ -109,9 +107,10 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAg
     let wait = PACE;
     try {
       await write(node);
+      lastProblem = '';
     } catch (err) {
       if (!isNotFound(err)) {
-        log.warn({ err, node }, 'patching node labels or condition failed; retrying');
+        logFailure(err, node);
         queue.add(node);
         wait = PAUSE;
       }
@@ -141,11 +140,11 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAg
       const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
       try {
         await client.patch(`/api/v1/nodes/${node}`, MERGE, body);
-        log.info({ node }, 'requested a scheduling retry for a node');
+        log.debug({ node }, 'requested a scheduling retry for a node');
         return true;
       } catch (err) {
         if (isNotFound(err)) return true;
-        log.warn({ err, node }, 'patching the recheck annotation failed; retrying');
+        logFailure(err, node);
         return false;
       }
     },
@@ -153,6 +152,16 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, onAg
       queue.clear();
     },
   };
+}
+
+/** The labels from the node's report, unless the Node has them. */
+function wantedLabels(node: ClusterNode | undefined, { threadsPerCore, fullPcpus }: WrittenFacts) {
+  if (node?.shape === undefined || node.quarantined) return undefined;
+  const { host, wholeCoresOnly } = node.shape.empty;
+  const threads = String(host.threadsPerCore);
+  const full = String(wholeCoresOnly);
+  if (threads === threadsPerCore && full === fullPcpus) return undefined;
+  return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
 }
 
 function conditionOf(type: string, status: 'True' | 'False' | 'Unknown') {

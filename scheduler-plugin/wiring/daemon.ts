@@ -8,13 +8,13 @@ import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer, isOwnHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createExplainer } from '../extender/explain.ts';
 import { createDecisions } from '../filter/refusals.ts';
 import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
 import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
@@ -23,7 +23,7 @@ import { createDecider, type Decider } from './decider.ts';
 const CONNECTIONS = 64;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
-export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Promise<Daemon> {
+export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, unpredictable } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
@@ -100,6 +100,7 @@ async function keepGauges(
     metrics.reservations.set({ kind: 'all' }, reservations.size);
     metrics.active.set(replica.isActive() ? 1 : 0);
     metrics.waiting.set(recheck.waiting);
+    metrics.silentAgents.set(cluster.silentAgents);
     await sleep(1, signal).catch(() => undefined);
   }
 }

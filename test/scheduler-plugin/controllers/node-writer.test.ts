@@ -60,8 +60,8 @@ describe('the node writer of the extender', () => {
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, released: () => released };
     const announced: string[] = [];
-    const onAgentChange = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
-    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, onAgentChange, log });
+    const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
+    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
     return { patches, logger, fleet, nodes, announced };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
