@@ -2,10 +2,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { consoleSettings } from '../console/server/config.ts';
+import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
+import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
+import type { LogMessages } from '../runtime/log.ts';
+import { SHARED_MESSAGES } from '../runtime/log-messages.ts';
+import { EXTENDER_MESSAGES } from '../scheduler-plugin/telemetry/log-messages.ts';
 import { extenderSettings } from '../scheduler-plugin/wiring/config.ts';
 import { webhookSettings } from '../webhook/config.ts';
+import { WEBHOOK_MESSAGES } from '../webhook/telemetry/log-messages.ts';
 
 /**
  * A page with its generated part replaced.
@@ -91,8 +97,36 @@ function apiTable(): string {
     .join('\n');
 }
 
+/** The messages of the log, by daemon. */
+export const LOG_MESSAGES: Readonly<Record<string, LogMessages>> = {
+  webhook: WEBHOOK_MESSAGES,
+  'scheduler-plugin': EXTENDER_MESSAGES,
+  'node-agent': AGENT_MESSAGES,
+  console: CONSOLE_MESSAGES,
+  'every daemon': SHARED_MESSAGES,
+};
+
+/** A list for each daemon and level; messages that say everything are on its first line. */
+function logMessageLists(): string {
+  const levelList = ([level, messages]: [string, Readonly<Record<string, string>>]) => {
+    const entries = Object.entries(messages).map(([message, meaning]) => ({ code: `\`${message.trim()}\``, meaning }));
+    const clear = entries.filter(({ meaning }) => meaning === '').map(({ code }) => code);
+    const explained = entries
+      .filter(({ meaning }) => meaning !== '')
+      .map(({ code, meaning }) => `- ${code}: ${meaning}`);
+    return `**${level}**${clear.length > 0 ? ` ${clear.join(', ')}` : ''}\n\n${explained.join('\n')}`;
+  };
+  return Object.entries(LOG_MESSAGES)
+    .map(([daemon, byLevel]) => `## ${daemon}\n\n${Object.entries(byLevel).map(levelList).join('\n\n')}\n`)
+    .join('\n');
+}
+
 /** Pages with a generated part, and what makes it. */
-export const GENERATED: Readonly<Record<string, () => string>> = { 'flags.md': flagTables, 'api.md': apiTable };
+export const GENERATED: Readonly<Record<string, () => string>> = {
+  'flags.md': flagTables,
+  'api.md': apiTable,
+  'log-messages.md': logMessageLists,
+};
 
 /**
  * A page of docs/reference with its generated part replaced.

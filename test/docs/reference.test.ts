@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GENERATED, pageOf } from '../../docs/generate-reference.ts';
+import { GENERATED, LOG_MESSAGES, pageOf } from '../../docs/generate-reference.ts';
 import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
+import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
 
 const FOLDER = 'docs/reference';
@@ -15,6 +16,14 @@ const firstColumn = (page: string) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
+const daemonFiles = execFileSync(
+  'git',
+  ['ls-files', '-z', 'webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube'],
+  { cwd: root },
+)
+  .toString()
+  .split('\0')
+  .filter((file) => file.endsWith('.ts'));
 const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'scheduler-plugin', 'node-agent'], {
   cwd: root,
 })
@@ -57,6 +66,52 @@ describe(`${FOLDER}/names.md`, () => {
       spans.filter((name) => !texts.includes(name)),
       [],
     );
+  });
+});
+
+describe(`${FOLDER}/log-messages.md`, () => {
+  // The type of a daemon's logger permits only these texts. This file does not compile if it permits others.
+  const misuse = (log: WebhookLogger) => {
+    // @ts-expect-error: no message of the webhook
+    log.info({}, 'not in the table');
+    // @ts-expect-error: of another level
+    log.info({}, 'launcher refused');
+    // @ts-expect-error: of another daemon
+    log.info('pod placed');
+    log.info({}, 'launcher padded to whole cores');
+  };
+
+  it('has only messages of its tables, by the types of the loggers', () => assert.equal(misuse.length, 1));
+
+  const folders: Readonly<Record<string, RegExp>> = {
+    webhook: /^webhook/,
+    'scheduler-plugin': /^scheduler-plugin/,
+    'node-agent': /^node-agent/,
+    console: /^console/,
+    'every daemon': /^(runtime|kube)/,
+  };
+  for (const [daemon, byLevel] of Object.entries(LOG_MESSAGES)) {
+    it(`has no message of ${daemon} that its code does not log`, () => {
+      const code = daemonFiles.filter((file) => folders[daemon]?.test(file) && !file.endsWith('log-messages.ts'));
+      const texts = code.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+      const messages = Object.values(byLevel).flatMap((list) => Object.keys(list));
+      assert.deepEqual(
+        messages.filter((message) => !texts.includes(`'${message}'`) && !texts.includes(`\`${message}$`)),
+        [],
+      );
+    });
+  }
+
+  it('no file of a daemon goes around the types: none uses the logger of the library', () => {
+    const around = daemonFiles.filter(
+      (file) => file !== 'runtime/log.ts' && readFileSync(join(root, file), 'utf8').includes("'pino'"),
+    );
+    assert.deepEqual(around, []);
+  });
+
+  it('has at most 1,200 words', () => {
+    const words = textOf('log-messages.md').split(/\s+/).length;
+    assert.ok(words <= 1200, `${words} words`);
   });
 });
 

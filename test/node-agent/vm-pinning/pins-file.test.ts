@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-const UNREAD =
-  'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
-const UNSAVED = 'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
+const UNREAD = 'reading which VMs were pinned failed';
+const UNSAVED = 'saving which VMs are pinned failed';
 
 describe('the record of pinned VMs', () => {
   const temp = tempDirectories();
