@@ -85,7 +85,6 @@ export const WEBHOOK = 'plumbline-webhook';
 export const WEBHOOK_REQUIRED = 'plumbline-webhook-required';
 /** Names of entries of the webhook configurations: manifests/base/webhook. */
 export const LAUNCHER_WEBHOOK = 'launcher.plumbline.dev';
-export const NETWORKS_WEBHOOK = 'networks.plumbline.dev';
 export const FINAL_WEBHOOK = 'final.plumbline.dev';
 export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 
