@@ -42,8 +42,8 @@ const DEFINITION = join(import.meta.dirname, '../manifests/base/crd/nodetopologi
 const DAEMONS: readonly Settings[] = [webhookSettings, extenderSettings, agentSettings, consoleSettings];
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
-const table = (head: string, rows: readonly (readonly string[])[]) =>
-  [head, head.replace(/[^|]+/g, ' --- '), ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n');
+const table = (head: string, rows: readonly string[]) =>
+  [head, head.replace(/[^|]+/g, ' --- '), ...rows.map((row) => `| ${row} |`)].join('\n');
 
 /** The default of a setting: the schema's, or what the help text says. */
 function defaultOf({ schema }: Settings, key: string, help: string): string {
@@ -55,14 +55,22 @@ function defaultOf({ schema }: Settings, key: string, help: string): string {
   return '';
 }
 
+function flagRows(daemon: Settings): readonly string[] {
+  return Object.entries(daemon.flags).map(([key, { flag, help, env }]) => {
+    const variable = env === undefined ? '' : ` or \`${env}\``;
+    return [`\`${flag.replaceAll('|', '\\|')}\`${variable}`, defaultOf(daemon, key, help), cell(help)].join(' | ');
+  });
+}
+
+/** A table for each daemon, after one for the flags that are the same in every daemon. */
 function flagTables(): string {
-  return DAEMONS.map((daemon) => {
-    const rows = Object.entries(daemon.flags).map(([key, { flag, help, env }]) => {
-      const variable = env === undefined ? '' : ` or \`${env}\``;
-      return [`\`${flag.replaceAll('|', '\\|')}\`${variable}`, defaultOf(daemon, key, help), cell(help)];
-    });
-    return `## ${daemon.name}\n\n${table('| flag | default | meaning |', rows)}\n`;
-  }).join('\n');
+  const daemons = DAEMONS.map((daemon) => ({ name: daemon.name, rows: flagRows(daemon) }));
+  const [{ rows: first } = { rows: [] }] = daemons;
+  const common = first.filter((row) => daemons.every(({ rows }) => rows.includes(row)));
+  const specific = daemons.map(({ name, rows }) => ({ name, rows: rows.filter((row) => !common.includes(row)) }));
+  return [{ name: 'Every daemon', rows: common }, ...specific]
+    .map(({ name, rows }) => `## ${name}\n\n${table('| flag | default | meaning |', rows)}\n`)
+    .join('\n');
 }
 
 /** A path with `[]` for the items of a list and `{}` for the values of a map. */
@@ -72,7 +80,7 @@ function pathOf(name: string, field: Field): string {
 }
 
 /** Lines of the table for the fields of an object. Objects with the same fields are written once. */
-function fieldRows(path: string, field: Field, written: Map<string, string>): readonly (readonly string[])[] {
+function fieldRows(path: string, field: Field, written: Map<string, string>): readonly string[] {
   return Object.entries(field.properties ?? {}).flatMap(([name, property]) => {
     const propertyPath = pathOf(`${path}.${name}`, property);
     const value = property.items ?? property.additionalProperties ?? property;
@@ -84,7 +92,7 @@ function fieldRows(path: string, field: Field, written: Map<string, string>): re
       property.enum === undefined ? '' : `One of ${property.enum.join(', ')}.`,
       same === undefined ? '' : `Fields as in \`${same}\`.`,
     ];
-    const row = [`\`${propertyPath}\`${type}`, cell(texts.filter((text) => text !== '').join(' '))];
+    const row = `\`${propertyPath}\`${type} | ${cell(texts.filter((text) => text !== '').join(' '))}`;
     if (same !== undefined) return [row];
     written.set(fields.join(), propertyPath);
     return [row, ...fieldRows(propertyPath, value, written)];
