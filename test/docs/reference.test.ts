@@ -10,9 +10,9 @@ import { root } from '../support/bundles.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
-/** The code spans of the first column of a page's tables. */
-const firstColumn = (page: string) =>
-  [...textOf(page).matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
+/** The code spans of the first column of the tables in a text. */
+const firstColumn = (text: string) =>
+  [...text.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
@@ -44,11 +44,11 @@ describe('generated pages', () => {
   });
 });
 
-describe(`${FOLDER}/names.md`, () => {
+describe(`${FOLDER}/api.md`, () => {
   const own = Object.values(names).filter(
     (value) => typeof value === 'string' && /plumbline\.dev\/|kubevirt\.io\//.test(value),
   );
-  const page = textOf('names.md');
+  const [page = ''] = textOf('api.md').split('\n## NodeTopology\n');
 
   it('has every name of model/names.ts', () => {
     assert.ok(own.length > 15);
@@ -60,7 +60,7 @@ describe(`${FOLDER}/names.md`, () => {
 
   it('has no name that the code does not have', () => {
     const texts = sources.join('\n');
-    const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
+    const spans = firstColumn(page).map((name) => name.replace(/<\w+>$/, ''));
     assert.ok(spans.length > 20);
     assert.deepEqual(
       spans.filter((name) => !texts.includes(name)),
@@ -140,7 +140,7 @@ describe(`${FOLDER}/events.md`, () => {
     /\['\w+', '(CPUMask\w+)'\]/g,
     /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
   ];
-  const listed = firstColumn('events.md');
+  const listed = firstColumn(textOf('events.md'));
 
   it('has every reason that the daemons record', () => {
     const recorded = RECORDED.flatMap((pattern) =>
