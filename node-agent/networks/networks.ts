@@ -141,7 +141,9 @@ function say(log: AgentLogger, { networks, down, pmdCpus, problems, mapFault, dr
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  if (mapFault !== undefined) log.warn({ problem: mapFault, ...fields, doubts }, 'network map rejected');
+  // The labels arrive a moment after the agent's start.
+  if (problems.some(({ reason }) => reason === 'NodeUnknown')) log.info(fields, 'waiting for the labels of the Node');
+  else if (mapFault !== undefined) log.warn({ problem: mapFault, ...fields, doubts }, 'network map rejected');
   else if (doubts.length === 0) log.info(fields, 'network map updated');
   else log.warn({ ...fields, doubts }, 'network map updated with problems');
 }

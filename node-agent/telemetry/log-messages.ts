@@ -10,6 +10,7 @@ export const AGENT_MESSAGES = {
     'kubelet configz unavailable; reading its configuration files': '',
     'kubelet reachable again': '',
     'cpu_manager_state readable again': '',
+    'waiting for the labels of the Node': '',
     'network map updated': 'the node’s networks',
     'published node topology': '',
     'device plugin registered with the kubelet': '',

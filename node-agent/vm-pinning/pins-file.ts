@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import * as z from 'zod';
+import { errorText } from '../../model/errors.ts';
 import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -44,7 +45,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
       if (guests.size === 0) return rmSync(path, { force: true });
       saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
     } catch (error) {
-      log.warn({ err: error, file: path }, 'saving which VMs are pinned failed');
+      log.warn({ problem: errorText(error), file: path }, 'saving which VMs are pinned failed');
     }
   };
   return {
@@ -69,7 +70,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
 
 function load(path: string, bootId: string, log: AgentLogger): readonly PinnedGuest[] {
   const unread = (error: unknown, keptAs?: string) => {
-    log.warn({ err: error, file: path, keptAs }, 'reading which VMs were pinned failed');
+    log.warn({ problem: errorText(error), file: path, keptAs }, 'reading which VMs were pinned failed');
     return [];
   };
   let text: string;

@@ -13,7 +13,7 @@ export const WEBHOOK_MESSAGES = {
     'request refused': 'not from an API server',
     'webhook not active': 'VMs start as if Plumbline were not installed',
     'implausible node reports ignored': 'run `plumbline doctor agents`',
-    'reading a NetworkAttachmentDefinition failed': 'the launcher is created again',
+    'reading a NetworkAttachmentDefinition failed': 'retried',
   },
   error: { 'review failed': '' },
 } as const;

@@ -108,7 +108,7 @@ describe('the record of pinned VMs', () => {
     assert.equal(record.held('a', guest('a', 7)), 'vcpus');
     assert.deepEqual(said(), [`40 ${UNSAVED}`]);
     assert.equal(logged.lines[0]?.['file'], path);
-    assert.match(String(logged.lines[0]?.['error']), /EISDIR/);
+    assert.match(String(logged.lines[0]?.['problem']), /EISDIR/);
   });
 
   const unusable: [string, () => void, RegExp][] = [
@@ -124,7 +124,7 @@ describe('the record of pinned VMs', () => {
       assert.deepEqual(said(), [`40 ${UNREAD}`]);
       const [line] = logged.lines;
       assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
-      assert.match(String(line?.['error']), error);
+      assert.match(String(line?.['problem']), error);
       assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
     });
   }
@@ -138,6 +138,6 @@ describe('the record of pinned VMs', () => {
     truncateSync(path, 1024 * 1024 + 1);
     assert.equal(open().has('a'), false);
     assert.deepEqual(said(), [`40 ${UNREAD}`]);
-    assert.match(String(logged.lines[0]?.['error']), /larger than 1048576 bytes/);
+    assert.match(String(logged.lines[0]?.['problem']), /larger than 1048576 bytes/);
   });
 });
