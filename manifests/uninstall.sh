@@ -7,7 +7,7 @@
 # FOLDER is the applied kustomization (default: base, next to this script); omit it after `helm uninstall`.
 # --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: use it only if OVN-Kubernetes does not
 # manage them itself. It uses kubectl's current context. If objects remain, it lists them and exits with 1.
-# docs/tasks/uninstall.md describes the preparation, and how to clean up the hosts.
+# docs/tasks/upgrade.md describes the preparation, and how to clean up the hosts.
 set -eu
 
 system=plumbline-system

@@ -31,8 +31,14 @@ const BUNDLES = [
 /** The manifests that the demo reads. */
 const MANIFESTS = [
   'base/webhook/mutating-webhook.yaml',
+  'base/webhook/opt-in-webhook.yaml',
   'base/webhook/validating-webhook.yaml',
+  'base/webhook/required.yaml',
+  'base/webhook/deployment.yaml',
   'base/scheduler/config.yaml',
+  'base/scheduler/deployment.yaml',
+  'base/node-agent/daemonset.yaml',
+  'base/node-agent/daemonset-dpu-host.yaml',
 ];
 
 function publishedManifest(name: string): object {

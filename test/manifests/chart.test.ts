@@ -41,6 +41,30 @@ describe('the Helm chart', () => {
   });
 });
 
+describe('the templates of the Helm chart', () => {
+  it('fail with a sentence if the registry is empty, in the only helper that makes names of images', () => {
+    const helper = readFileSync(join(CHART, 'templates/_helpers.tpl'), 'utf8');
+    assert.match(
+      helper,
+      /define "plumbline\.image".*if not \$root\.Values\.images\.registry \}\}\n\{\{- fail "images\.registry is empty: .+"/s,
+    );
+    const images = readdirSync(join(CHART, 'templates')).flatMap((name) => [
+      ...readFileSync(join(CHART, 'templates', name), 'utf8').matchAll(/^ +(?:- )?image: (.*)$/gm),
+    ]);
+    assert.ok(images.length >= 5);
+    for (const [, image] of images) assert.match(image ?? '', /^\{\{ include "plumbline\.(?:image|kubeScheduler)" /);
+  });
+
+  it('limit only the entries for launchers that do not opt in to namespaces', () => {
+    const webhook = readFileSync(join(CHART, 'templates/webhook.yaml'), 'utf8');
+    const limited = webhook
+      .split(/^ {2}- (?=admissionReviewVersions|name: \S+\n)/m)
+      .filter((entry) => entry.includes('.Values.webhook.namespaces'))
+      .map((entry) => /^ {4}name: (\S+)|^name: (\S+)/m.exec(entry)?.slice(1).join(''));
+    assert.deepEqual(limited.sort(), ['networks.plumbline.dev', 'scheduler.plumbline.dev']);
+  });
+});
+
 describe('the Helm chart, rendered', function () {
   needs('helm');
   needs('kubectl');
@@ -131,6 +155,15 @@ describe('the Helm chart, rendered', function () {
     assert.deepEqual(binding['subjects'], [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'cnv' }]);
   });
 
+  it('limits the entries for launchers that do not opt in to the given namespaces, and no other entry', () => {
+    const objects = rendered('webhook.namespaces={tenants,lab}');
+    const entries = objects
+      .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
+      .flatMap((one) => one['webhooks'] as { name: string; namespaceSelector?: object }[]);
+    const limited = entries.filter(({ namespaceSelector }) => JSON.stringify(namespaceSelector)?.includes('"lab"'));
+    assert.deepEqual(limited.map(({ name }) => name).sort(), ['networks.plumbline.dev', 'scheduler.plumbline.dev']);
+  });
+
   it('has no objects of cert-manager, policies and network policies if they are off, and the given authority', () => {
     const off = ['certManager', 'policies', 'networkPolicy', 'podDisruptionBudget'].map(
       (one) => `${one}.enabled=false`,
@@ -155,6 +188,7 @@ describe('the Helm chart, rendered', function () {
       ['dpu.lease=mine', /lease/],
       ['webhook.alignment=some', /alignment/],
       ['webhook.replicas=many', /replicas/],
+      ['images.registry=', /images\.registry is empty: name the registry of Plumbline's images, such as ghcr\.io\//],
     ] as const) {
       const { status, stderr } = helm([setting]);
       assert.equal(status, 1, setting);

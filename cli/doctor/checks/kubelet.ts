@@ -60,7 +60,7 @@ const RULES: readonly Rule[] = [
         : undefined,
     severity: 'warning',
     why: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
   },
   {
     applies: ({ status }) =>

@@ -71,7 +71,7 @@ const SETTINGS: readonly {
     applies: ({ topologyManagerPolicy }) => topologyManagerPolicy === 'none',
     what: 'topology manager policy none',
     impact: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
   },
 ];
 
