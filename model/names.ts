@@ -85,12 +85,12 @@ export const WEBHOOK = 'plumbline-webhook';
 export const WEBHOOK_REQUIRED = 'plumbline-webhook-required';
 /** Names of entries of the webhook configurations: manifests/base/webhook. */
 export const LAUNCHER_WEBHOOK = 'launcher.plumbline.dev';
-export const NETWORKS_WEBHOOK = 'networks.plumbline.dev';
 export const FINAL_WEBHOOK = 'final.plumbline.dev';
 export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 
 export const KUBELET_CONFIG_CONDITION = 'KubeletConfigKnown';
 export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
+export const AGENT_READY_CONDITION = 'plumbline.dev/AgentReady';
 export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';
 export const FULL_PCPUS_LABEL = 'plumbline.dev/full-pcpus-only';
 

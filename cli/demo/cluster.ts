@@ -1,20 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, WEBHOOK } from '../../model/names.ts';
+import { NAMESPACE, SCHEDULER, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import {
   MUTATING_WEBHOOKS,
-  NAMESPACES,
+  ROLE_BINDINGS,
   SECRETS,
   VALIDATING_WEBHOOKS,
 } from '../../sandbox/api-server/built-in-types.ts';
-import type { Components } from '../../sandbox/api-server/openapi.ts';
+import type { Components } from '../../sandbox/api-server/schema-check.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
-import type { EmulatedNode, NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
+import type { EmulatedNode, NodeDescription, PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
+import { until } from './until.ts';
+import { createWorkloads, followWorkloads, podName } from './workloads.ts';
 
 /** The cluster for the steps: the embedded one, or another with the same parts. */
 export interface DemoCluster {
@@ -22,6 +24,8 @@ export interface DemoCluster {
   readonly client: LocalClient;
   /** Issues serving certificates for daemons. */
   readonly authority: CertificateAuthority;
+  /** Name of the pod whose kube-scheduler calls the extender. Default: this machine's host name. */
+  schedulerPod?(): Promise<string>;
   /** @throws RangeError if there is no node with that name */
   node(name: string): EmulatedNode;
   start(): Promise<void>;
@@ -44,6 +48,8 @@ export interface ClusterOptions {
   readonly packageRoot: string;
   /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
+  /** The daemons as containers of pods. */
+  readonly processes?: PodProcesses;
   /** Called with errors that no API response contains. */
   readonly onFault: (error: unknown) => void;
 }
@@ -51,15 +57,17 @@ export interface ClusterOptions {
 /** Creates the embedded cluster, which only needs Node.js. */
 export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
+  let endFollowing = () => {};
   return {
     client: sandbox.client,
     authority: sandbox.authority,
+    schedulerPod: async () => podName(SCHEDULER),
     node: (name) => sandbox.node(name),
     start: () => sandbox.start(),
     // The embedded API server serves Plumbline's kinds from the start and authorizes every request.
     async prepare() {
-      const metadata = { name: NAMESPACE };
-      await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      await createWorkloads(sandbox.client, packageRoot);
+      endFollowing = followWorkloads(sandbox.client, options.onFault);
     },
     async keepCertificate(service, { cert, key }) {
       const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -76,39 +84,36 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
     async wire({ webhook, extender }) {
       sandbox.route(NAMESPACE, WEBHOOK, { host: '127.0.0.1', port: webhook });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
-      const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
-      // Without match conditions the entry for launchers that opt in would receive every launcher.
-      mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== NETWORKS_WEBHOOK);
-      await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
-      const validating = await webhookConfiguration(packageRoot, 'validating-webhook', caBundle);
-      validating.webhooks = validating.webhooks.filter(({ name }) => VALIDATED.includes(name));
-      await sandbox.client.create(VALIDATING_WEBHOOKS, validating);
-      await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender));
+      for (const [file, type] of CONFIGURATIONS) {
+        await sandbox.client.create(type, await webhookConfiguration(packageRoot, file, caBundle));
+      }
+      await until('the webhook to switch itself on', 10, () => {
+        const binding = sandbox.client.get(ROLE_BINDINGS, NAMESPACE, WEBHOOK_REQUIRED);
+        return binding?.['subjects'];
+      });
+      await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender), podName(SCHEDULER));
     },
-    stop: () => sandbox.stop(),
+    async stop() {
+      endFollowing();
+      await sandbox.stop();
+    },
   };
 }
 
-/**
- * Entries for VMs and for stored launchers. The other entries select pods by match conditions only, which the embedded
- * API server does not support.
- */
-const VALIDATED = ['vms.plumbline.dev', FINAL_WEBHOOK];
+const CONFIGURATIONS = [
+  ['mutating-webhook', MUTATING_WEBHOOKS],
+  ['opt-in-webhook', MUTATING_WEBHOOKS],
+  ['validating-webhook', VALIDATING_WEBHOOKS],
+] as const;
 
-type WebhookConfiguration = KubeObject & {
-  webhooks: { name: string; clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
-};
+type WebhookConfiguration = KubeObject & { webhooks: { clientConfig: { caBundle?: string } }[] };
 
-/**
- * A shipped configuration without match conditions: the embedded API server has no CEL and refuses them. Without them
- * it only calls the webhook more often.
- */
+/** A shipped configuration with the CA bundle that cert-manager would inject. */
 async function webhookConfiguration(packageRoot: string, name: string, caBundle: string) {
   const configuration = (await readManifest(packageRoot, `base/webhook/${name}.yaml`)) as WebhookConfiguration;
-  for (const one of configuration.webhooks) {
+  for (const webhook of configuration.webhooks) {
     // A YAML alias is one object in several places.
-    one.clientConfig = { ...one.clientConfig, caBundle };
-    delete one.matchConditions;
+    webhook.clientConfig = { ...webhook.clientConfig, caBundle };
   }
   return configuration;
 }

@@ -32,21 +32,28 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
   });
   closeSync(out);
   const log = () => readLog(logFile);
+  const isAlive = () => child.exitCode === null && child.signalCode === null;
   const alive = () => {
-    if (child.exitCode === null && child.signalCode === null) return;
+    if (isAlive()) return;
     throw new Error(`${name} ended with status ${child.exitCode ?? child.signalCode}; its log: ${logFile}`);
+  };
+  const servedPorts = () => {
+    const line = log().find((one) => typeof one['probePort'] === 'number');
+    return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
   };
   const ports = () =>
     until(`${name} to serve (log: ${logFile})`, 30, () => {
       alive();
-      const line = log().find((one) => typeof one['probePort'] === 'number');
-      return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
+      return servedPorts();
     });
   return {
     name,
     pid: child.pid ?? 0,
     logFile,
     log,
+    isAlive,
+    /** Undefined until the daemon reports them. */
+    servedPorts,
     /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
     ports,
     /** Waits until /readyz responds with ok. @throws StepFailed if it does not within 10 s */

@@ -6,6 +6,7 @@ import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
+import { DaemonPods } from './daemon-pods.ts';
 import { startDaemon } from './daemons.ts';
 import { createNewFile, requireNew } from './new-file.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
@@ -46,6 +47,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const interrupted = interruption();
   const physnets = DEMO_NODES.find(({ name }) => name === OVS_NODE)?.physnets ?? {};
   const ovs = await openVswitch(dist, directory, { physnets });
+  const pods = new DaemonPods();
   const cluster = createCluster({
     directory,
     nodes: DEMO_NODES.map((node) =>
@@ -53,6 +55,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     ),
     packageRoot,
     components: await readComponents(join(dist, 'api-schemas.json')),
+    processes: pods,
     onFault: (error) => printer.progress(`cluster: ${String(error)}`),
   });
   let installed: Installed | undefined;
@@ -62,7 +65,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     directory,
     printer,
     async install() {
-      installed = await install({ ...options, cluster, nodes: DEMO_NODES, ovs, ovsNode: OVS_NODE, directory });
+      installed = await install({ ...options, cluster, nodes: DEMO_NODES, ovs, ovsNode: OVS_NODE, directory, pods });
       return installed;
     },
     installed() {
@@ -165,22 +168,16 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
 }
 
 /**
- * Starts the console. The embedded API server forwards no ports, so the console gets the addresses of the extender and
- * of the agents.
+ * Starts the console.
  * @param dist directory of the bundles
  * @throws StepFailed if the console does not serve
  */
 export async function startConsole(
-  { directory, installed }: DemoContext,
+  { directory }: DemoContext,
   dist: string,
   kubeconfig: string,
 ): Promise<ConsoleProcess> {
-  const extender = `http://127.0.0.1:${await installed().extenderPort()}`;
-  const agents: string[] = [];
-  for (const [node, agent] of installed().agents) {
-    agents.push('--agent', `${node}=http://127.0.0.1:${(await agent.ports()).probePort}`);
-  }
-  const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender, ...agents];
+  const args = ['console', '--kubeconfig', kubeconfig];
   const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.mjs'), args, directory });
   const url = await until(
     `the console to be served (its log: ${logFile})`,

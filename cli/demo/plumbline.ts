@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { NAMESPACE, WEBHOOK } from '../../model/names.ts';
+import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { DemoCluster } from './cluster.ts';
+import type { DaemonPods } from './daemon-pods.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
@@ -20,13 +21,15 @@ export interface InstallOptions {
   readonly ovsNode: string;
   readonly directory: string;
   readonly dist: string;
+  /** Gets the daemons as the containers of their pods. */
+  readonly pods?: DaemonPods;
 }
 
 /** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
 export type Installed = Awaited<ReturnType<typeof install>>;
 
 export async function install(options: InstallOptions) {
-  const { cluster, nodes, dist, directory } = options;
+  const { cluster, nodes, dist, directory, pods } = options;
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
     startDaemon({ name, program: join(dist, `${daemon}.cjs`), args, directory });
@@ -42,13 +45,19 @@ export async function install(options: InstallOptions) {
     ...['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
+  const schedulerPod = await cluster.schedulerPod?.();
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
     ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    ...(schedulerPod === undefined ? [] : ['--pod-name', schedulerPod]),
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
   ]);
+  pods?.add(webhook, WEBHOOK);
+  pods?.add(schedulerPlugin, SCHEDULER);
   const agents = new Map<string, DaemonProcess>();
   for (const node of nodes) {
-    agents.set(node.name, start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options)));
+    const agent = start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options));
+    agents.set(node.name, agent);
+    pods?.add(agent, node.dpu ? 'plumbline-node-agent-dpu-host' : 'plumbline-node-agent', node.name);
   }
   const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
   /** The agent on the DPU, which can stop and start again. */

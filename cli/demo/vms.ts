@@ -28,7 +28,7 @@ export function maskedMachine(name: string, vcpus: number, mask: string, node: s
 }
 
 /** @param networks in addition to the pod network */
-function machineFrom(
+export function machineFrom(
   name: string,
   annotations: Record<string, string>,
   cpu: JsonObject,

@@ -9,6 +9,7 @@ import {
   VALIDATING_WEBHOOKS,
 } from './built-in-types.ts';
 import { ApiError, internal } from './errors.ts';
+import { allConditionsHold } from './match-conditions.ts';
 import { applyJsonPatch } from './patch.ts';
 import type { Target } from './registry.ts';
 import { type Call, optionsObject } from './requests.ts';
@@ -170,7 +171,24 @@ function heed(webhook: Webhook, verdict: Verdict, call: Call): void {
   if (!verdict.allowed) throw denial(webhook.name, verdict.status);
 }
 
+/** @throws ApiError if a match condition fails, and the failure policy is Fail */
 function isCalled(webhook: Webhook, attributes: Attributes, store: Store): boolean {
+  return isSelected(webhook, attributes, store) && matchesConditions(webhook, attributes, store);
+}
+
+function matchesConditions({ name, matchConditions, failurePolicy }: Webhook, attributes: Attributes, store: Store) {
+  if (matchConditions.length === 0) return true;
+  const expressions = matchConditions.map(({ expression }) => expression);
+  try {
+    return allConditionsHold(expressions, reviewOf(attributes, '').request, store);
+  } catch (error) {
+    if (failurePolicy === 'Ignore') return false;
+    const message = `admission webhook "${name}": match conditions: ${(error as Error).message}`;
+    throw new ApiError(403, 'Forbidden', message, undefined, { cause: error });
+  }
+}
+
+function isSelected(webhook: Webhook, attributes: Attributes, store: Store): boolean {
   if (!webhook.rules.some((rule) => matchesRule(rule, attributes))) return false;
   const { type, namespace, object, oldObject } = attributes;
   const namespaceLabels =

@@ -82,6 +82,12 @@ export const EVENTS = define('Event', 'events', {
   columns: columns.EVENT,
 });
 export const SECRETS = define('Secret', 'secrets');
+export const SERVICES = define('Service', 'services', {
+  shortNames: ['svc'],
+  categories: ['all'],
+  hasStatus: true,
+  names: 'label',
+});
 export const LEASES = define('Lease', 'leases', { group: 'coordination.k8s.io', columns: columns.LEASE });
 
 const ADMISSION = { group: 'admissionregistration.k8s.io', namespaced: false };
@@ -91,6 +97,15 @@ export const VALIDATING_WEBHOOKS = define(
   'validatingwebhookconfigurations',
   ADMISSION,
 );
+
+const RBAC = { group: 'rbac.authorization.k8s.io' };
+export const ROLES = define('Role', 'roles', RBAC);
+export const ROLE_BINDINGS = define('RoleBinding', 'rolebindings', RBAC);
+
+const WORKLOADS = { group: 'apps', categories: ['all'], hasStatus: true };
+export const DEPLOYMENTS = define('Deployment', 'deployments', { ...WORKLOADS, shortNames: ['deploy'] });
+export const DAEMON_SETS = define('DaemonSet', 'daemonsets', { ...WORKLOADS, shortNames: ['ds'] });
+export const ENDPOINT_SLICES = define('EndpointSlice', 'endpointslices', { group: 'discovery.k8s.io' });
 
 const KUBEVIRT = { group: 'kubevirt.io', categories: ['all'], custom: true };
 export const VIRTUAL_MACHINES = define('VirtualMachine', 'virtualmachines', {
@@ -128,10 +143,14 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   define('ConfigMap', 'configmaps', { shortNames: ['cm'] }),
   SECRETS,
   define('ServiceAccount', 'serviceaccounts', { shortNames: ['sa'] }),
-  define('Service', 'services', { shortNames: ['svc'], categories: ['all'], hasStatus: true, names: 'label' }),
+  SERVICES,
   LEASES,
   define('Endpoints', 'endpoints', { shortNames: ['ep'] }),
-  define('EndpointSlice', 'endpointslices', { group: 'discovery.k8s.io' }),
+  ENDPOINT_SLICES,
+  DEPLOYMENTS,
+  DAEMON_SETS,
+  ROLES,
+  ROLE_BINDINGS,
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINES,

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
+import { isObject, type JsonObject, type KubeObject } from '../objects.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from './built-in-types.ts';
-
-/** Schemas with the names that they have in the documents of a real API server. */
-export type Components = Readonly<Record<string, JsonObject>>;
+import { type Components, REFERENCE, referenceOf, schemaFaults } from './schema-check.ts';
 
 export type OpenApi = ReturnType<typeof createOpenApi>;
 
@@ -76,8 +74,8 @@ export function createOpenApi(published: Components) {
       if (path === ROOT) return index();
       return path.startsWith(`${ROOT}/`) ? documentOf(apiVersionAt(path.slice(ROOT.length + 1))) : undefined;
     },
-    /** Paths of the fields of an object that its type does not have. */
-    unknownFields: (type: ResourceType, object: KubeObject) => unknownFields(object, schemaOf(type), published),
+    /** The fields of an object that its type does not allow. */
+    faults: (type: ResourceType, object: KubeObject) => schemaFaults(object, schemaOf(type), published),
   };
 }
 
@@ -153,43 +151,4 @@ const content = (formats: readonly string[], schema: JsonObject): JsonObject => 
   content: Object.fromEntries(formats.map((format) => [format, { schema }])),
 });
 
-const REFERENCE = '#/components/schemas/';
-
-/** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
-export function referenceOf(schema: JsonObject): string | undefined {
-  const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
-  const reference = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
-  return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
-}
-
 const referenceTo = (component: string): JsonObject => ({ $ref: `${REFERENCE}${component}` });
-
-/**
- * Paths of fields that a schema does not have, in the API server's format: `spec.containers[0].imge`. A schema without
- * properties accepts any content.
- */
-function unknownFields(value: Json | undefined, given: JsonObject, components: Components, path = ''): string[] {
-  const schema = components[referenceOf(given) ?? ''] ?? given;
-  if (Array.isArray(value)) {
-    const { items } = schema;
-    if (!isObject(items)) return [];
-    return value.flatMap((item, index) => unknownFields(item, items, components, `${path}[${index}]`));
-  }
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, item]) => {
-    const at = path === '' ? key : `${path}.${key}`;
-    const declared = schemaOfField(schema, key);
-    if (declared === 'none') return [at];
-    return declared === 'any' ? [] : unknownFields(item, declared, components, at);
-  });
-}
-
-/** `any`: the schema accepts any content there; `none`: the field does not exist. */
-function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonObject, key: string) {
-  if (isObject(properties) && Object.hasOwn(properties, key)) {
-    const own = properties[key];
-    return isObject(own) ? own : 'any';
-  }
-  if (isObject(others)) return others;
-  return !isObject(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';
-}

@@ -2,11 +2,12 @@ import { type Json, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
 import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
 import { deletionOf, isFinished } from './deletion.ts';
-import { badRequest, conflict, MODIFIED, notFound, refusal } from './errors.ts';
+import { badRequest, conflict, invalid, MODIFIED, notFound, refusal } from './errors.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
 import type { Call, DeleteOptions } from './requests.ts';
+import { causeOf, type SchemaFault } from './schema-check.ts';
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
 
@@ -27,7 +28,7 @@ export type Registry = ReturnType<typeof createRegistry>;
 interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
-  readonly openApi: Pick<OpenApi, 'unknownFields'>;
+  readonly openApi: Pick<OpenApi, 'faults'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -38,7 +39,14 @@ const ATTEMPTS = 5;
 const keyOf = (namespace: string | undefined, name: string) =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
+const undecodable = ({ kind, version }: ResourceType, why: string) =>
+  badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
+
 export function createRegistry({ store, admission, openApi, now }: RegistryDeps) {
+  const decode = (type: ResourceType, body: Json, call: Call) => {
+    const object = checkForm(type, apiVersionOf(type), body);
+    return checkFields(type, object, openApi.faults(type, object), call);
+  };
   const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
   const get = (target: Target) => {
     const object = find(target);
@@ -49,16 +57,10 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
   const admit = (target: Target, operation: Operation, call: Call, object?: KubeObject, oldObject?: KubeObject) =>
     admission.admit({ subresource: '', ...target, operation, object, oldObject, call });
 
-  const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
-    if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
-    const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
-    if (unknown.length > 0 && fieldValidation === 'Strict') {
-      const { kind, version } = type;
-      const why = `strict decoding error: ${unknown.join(', ')}`;
-      throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
-    }
-    for (const text of unknown) warn(text);
-    return object;
+  /** A custom resource is checked in the form that is stored. */
+  const checkValues = (type: ResourceType, object: KubeObject) => {
+    const wrong = type.custom ? openApi.faults(type, object).filter(({ kind }) => kind !== 'unknown') : [];
+    if (wrong.length > 0) throw invalid(type, object.metadata.name, wrong.map(causeOf));
   };
 
   const change = async (target: Target, call: Call, edit: (current: KubeObject) => KubeObject) => {
@@ -71,6 +73,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       const admitted = (await admit(target, 'UPDATE', call, wanted, current)) ?? wanted;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
+      checkValues(type, next);
       if (store.get(collection, key) !== current) continue;
       if (call.dryRun || sameJson(current, next)) return next;
       if (isFinished(next)) {
@@ -83,7 +86,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
   };
 
   const create = async (type: ResourceType, namespace: string | undefined, body: Json, call: Call) => {
-    const sent = checkFields(type, checkForm(type, apiVersionOf(type), body), call);
+    const sent = decode(type, body, call);
     if (namespace !== undefined) {
       if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
         throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
@@ -103,6 +106,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     const admitted = (await admit(target, 'CREATE', call, defaulted)) ?? defaulted;
     const object = prepareCreate(type, applyDefaults(type, admitted), now());
     validate(type, object);
+    checkValues(type, object);
     const key = keyOf(namespace, object.metadata.name);
     if (store.get(collectionOf(type), key)) {
       throw refusal(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
@@ -115,7 +119,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     change,
     create,
     update(target: Target, body: Json, call: Call) {
-      const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
+      const sent = decode(target.type, body, call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
         sent.metadata.namespace = target.namespace;
       }
@@ -133,8 +137,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         }
       }
       return change(target, call, (current) => {
-        const patched = checkForm(type, apiVersionOf(type), applyPatch(type, current, format, body));
-        return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
+        const patched = decode(type, applyPatch(type, current, format, body), call);
+        return applyDefaults(type, structuredClone(patched));
       });
     },
     async delete(target: Target, options: DeleteOptions, call: Call) {
@@ -149,4 +153,21 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       return { object: store.remove(collectionOf(type), key) ?? current, gone: true };
     },
   };
+}
+
+/** Refuses fields that cannot be decoded, and treats unknown ones as the client has asked for. */
+function checkFields(type: ResourceType, object: KubeObject, faults: readonly SchemaFault[], call: Call): KubeObject {
+  const { fieldValidation, warn } = call;
+  const wrong = faults.find(({ kind }) => kind === 'type');
+  if (wrong && !type.custom) {
+    const field = `Go struct field ${type.kind}.${wrong.path} of type ${wrong.expected}`;
+    throw undecodable(type, `json: cannot unmarshal ${wrong.actual} into ${field}`);
+  }
+  if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
+  const unknown = faults.filter(({ kind }) => kind === 'unknown').map(({ path }) => `unknown field "${path}"`);
+  if (unknown.length > 0 && fieldValidation === 'Strict') {
+    throw undecodable(type, `strict decoding error: ${unknown.join(', ')}`);
+  }
+  for (const text of unknown) warn(text);
+  return object;
 }

@@ -108,4 +108,5 @@ function describeType({ plural, kind, namespaced, shortNames, categories, hasSta
 const POD_SUBRESOURCES = [
   { name: 'binding', kind: 'Binding', verbs: ['create'] },
   { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
+  { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
 ];

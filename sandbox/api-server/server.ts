@@ -2,17 +2,21 @@ import { once, setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createCertificateAuthority } from '../certificates.ts';
+import { isObject, type JsonObject, type Pod } from '../objects.ts';
 import { type Admission, createAdmission } from './admission.ts';
-import { NAMESPACES } from './built-in-types.ts';
+import { NAMESPACES, PODS } from './built-in-types.ts';
 import { collectGarbage } from './deletion.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
-import { type Components, createOpenApi } from './openapi.ts';
+import { createOpenApi } from './openapi.ts';
+import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
 import { createRegistry } from './registry.ts';
-import { type HandlerDeps, sendJson, type User } from './requests.ts';
+import { type HandlerDeps, readBody, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
+import type { Components } from './schema-check.ts';
 import { createStore } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 
@@ -21,6 +25,10 @@ export interface ApiServerOptions {
   readonly tokens?: Readonly<Record<string, User>>;
   /** Finds the address of a webhook's Service. Default: no Service has one. */
   readonly resolveService?: ServiceResolver;
+  /** The port on this machine for a port of a pod. Default: no port of a pod has a listener. */
+  readonly localPort?: (pod: Pod, port: number) => number | undefined;
+  /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
+  readonly configz?: (node: string) => JsonObject | undefined;
   /** The port on 127.0.0.1; 0 (the default) takes any free one. */
   readonly port?: number;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
@@ -38,6 +46,9 @@ export type ApiServer = ReturnType<typeof createApiServer>;
 
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+/** Every user may do everything. */
+const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
 
 /**
@@ -57,14 +68,25 @@ export function createApiServer(options: ApiServerOptions = {}) {
   let stopping = new AbortController();
   let url = '';
 
+  const authenticate = ({ headers }: IncomingMessage): User => {
+    const user = tokens.get(BEARER.exec(headers.authorization ?? '')?.[1] ?? '');
+    if (!user) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
+    return user;
+  };
+
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'https://sandbox');
     if (pathname === '/healthz' || pathname === '/livez' || pathname === '/readyz') {
       response.end('ok');
       return;
     }
-    const user = tokens.get(BEARER.exec(request.headers.authorization ?? '')?.[1] ?? '');
-    if (!user) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
+    const user = authenticate(request);
+    if (pathname === ACCESS_REVIEWS && request.method === 'POST') {
+      const review = await readBody(request);
+      return sendJson(response, 201, { ...(isObject(review) && review), status: { allowed: true } });
+    }
+    const configz = options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
+    if (configz) return sendJson(response, 200, configz);
     const discovered =
       request.method === 'GET'
         ? (discover(pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
@@ -91,8 +113,25 @@ export function createApiServer(options: ApiServerOptions = {}) {
     });
   };
 
+  const upgrade = (request: IncomingMessage, socket: Duplex) => {
+    socket.on('error', () => undefined);
+    try {
+      authenticate(request);
+      const { pathname, searchParams } = new URL(request.url ?? '/', 'https://sandbox');
+      const route = findRoute(pathname);
+      if (route?.name === undefined || route.type !== PODS || route.subresource !== 'portforward') throw noSuchPath();
+      const pod = registry.get({ ...route, name: route.name, subresource: '' }) as Pod;
+      const ports = searchParams.getAll('ports');
+      const port = ports.length === 1 ? Number(ports[0]) : Number.NaN;
+      forwardPort(request, socket, port, options.localPort?.(pod, port));
+    } catch (error) {
+      const { http, message } = error instanceof ApiError ? error : internal((error as Error).message);
+      refuseUpgrade(socket, http, message);
+    }
+  };
+
   // Longer than the keep-alive time of any client, so that no request meets a closing socket.
-  const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer);
+  const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer).on('upgrade', upgrade);
   let server = createListener();
   for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
   collectGarbage({ store, registry, onFault });

@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { ACCEPT, readText } from '../../kube/calls.ts';
 import type { Json, JsonObject, KubeObject } from '../objects.ts';
 import type { Cause } from './errors.ts';
+import { compileCondition } from './match-conditions.ts';
 
 /** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {
@@ -116,6 +117,17 @@ const clientConfig = z
     message: 'exactly one of url or service is required',
   });
 
+const matchCondition = z.object({
+  name: z.string().min(1),
+  expression: z.string().superRefine((expression, { addIssue }) => {
+    try {
+      compileCondition(expression);
+    } catch (error) {
+      addIssue({ code: 'custom', message: `compilation failed: ${(error as Error).message}` });
+    }
+  }),
+});
+
 /** One webhook with the API server's defaults. */
 const webhook = z.object({
   name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
@@ -133,10 +145,7 @@ const webhook = z.object({
   admissionReviewVersions: z.array(z.string()).refine((versions) => versions.includes('v1'), {
     message: 'must include at least one of v1',
   }),
-  matchConditions: z
-    .array(z.unknown())
-    .max(0, 'the sandbox evaluates no CEL: leave match conditions out here')
-    .optional(),
+  matchConditions: z.array(matchCondition).max(64).default([]),
 });
 
 export type Webhook = z.infer<typeof webhook>;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Components } from '../api-server/openapi.ts';
+import type { Components } from '../api-server/schema-check.ts';
 import { createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { createCertificateAuthority } from '../certificates.ts';
@@ -9,7 +9,7 @@ import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
-import { createEmulatedNode, type NodeDescription } from './emulated-node.ts';
+import { createEmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
 import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
 
 interface SandboxOptions {
@@ -20,6 +20,8 @@ interface SandboxOptions {
   readonly port?: number;
   /** Schemas of the API server's types: see ApiServerOptions. */
   readonly components?: Components;
+  /** Processes that stand for containers. Default: every container is ready, and no port of a pod has a listener. */
+  readonly processes?: PodProcesses;
   /** Called with errors that no API response contains. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -36,6 +38,8 @@ export function createSandbox(options: SandboxOptions) {
   const server = createApiServer({
     resolveService,
     onFault,
+    localPort: (pod, port) => options.processes?.localPort(pod, port),
+    configz: (name) => nodes.find((node) => node.name === name)?.kubelet.configz(),
     ...(options.port !== undefined && { port: options.port }),
     ...(options.components !== undefined && { components: options.components }),
   });
@@ -44,6 +48,7 @@ export function createSandbox(options: SandboxOptions) {
     createEmulatedNode(description, {
       directory: join(directory, description.name),
       client: clientOf(`system:node:${description.name}`),
+      processes: options.processes,
       onFault,
     }),
   );
@@ -82,10 +87,14 @@ export function createSandbox(options: SandboxOptions) {
       if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
       else routes.delete(`${namespace}/${service}`);
     },
-    /** Starts another scheduler, for pods with its name. @throws SchedulerConfigurationError */
-    async addScheduler(text: unknown) {
+    /**
+     * Starts another scheduler, for pods with its name.
+     * @param hostName its name in the Lease of its election
+     * @throws SchedulerConfigurationError
+     */
+    async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);
-      const added = createScheduler({ client: schedulerClient, configuration, onFault });
+      const added = createScheduler({ client: schedulerClient, configuration, hostName, onFault });
       schedulers.push(added);
       if (running) await added.start();
     },

@@ -5,6 +5,7 @@ import type { LocalClient } from '../clients/local-client.ts';
 import { createKubelet } from '../kubelet/kubelet.ts';
 import type { KubeletSettings } from '../kubelet/managers.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
+import type { Pod } from '../objects.ts';
 import { createGuests } from '../qemu/guests.ts';
 
 /** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
@@ -21,11 +22,20 @@ export interface NodeDescription
   readonly guestProgram?: string;
 }
 
+/** Processes of this machine that stand for containers. */
+export interface PodProcesses {
+  /** Whether the pod's containers pass their readiness probes. */
+  isReady(pod: Pod): boolean;
+  /** The port on this machine for a port of the pod; undefined: nothing listens. */
+  localPort(pod: Pod, port: number): number | undefined;
+}
+
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
 
 interface EmulatedNodeDeps {
   readonly directory: string;
   readonly client: LocalClient;
+  readonly processes?: PodProcesses | undefined;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -48,6 +58,7 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
     directory: kubeletDirectory,
     client: deps.client,
     onFault: deps.onFault,
+    ...(deps.processes && { isReady: (pod) => deps.processes?.isReady(pod) === true }),
     ...(labels && { labels }),
     ...(resources && { resources }),
   });

@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
-import type { Pod } from '../objects.ts';
+import type { JsonObject, Pod } from '../objects.ts';
 import { shortage } from '../pod-requests.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type KubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
@@ -23,12 +24,16 @@ interface KubeletOptions {
   /** Resources other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
   readonly containers?: Containers;
+  /** The result of a pod's readiness probes, read every second. Default: ready. */
+  readonly isReady?: (pod: Pod) => boolean;
   /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
+
+const PROBE_INTERVAL_MILLISECONDS = 1000;
 
 /** The kubelet's defaults. Without its Lease the node lifecycle controller considers the node lost. */
 const LEASE = { durationSeconds: 40, intervalSeconds: 10 };
@@ -47,7 +52,7 @@ const DEFAULT_RESOURCES = {
  */
 export function createKubelet(options: KubeletOptions) {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
-  const { containers = NO_CONTAINERS } = options;
+  const { containers = NO_CONTAINERS, isReady } = options;
   const facts: NodeFacts = {
     name,
     settings,
@@ -56,6 +61,7 @@ export function createKubelet(options: KubeletOptions) {
   };
   let managers: Managers;
   let end = () => {};
+  let probing: NodeJS.Timeout | undefined;
   let line: Promise<unknown> = Promise.resolve();
 
   /** Runs tasks one at a time, in order: admissions, releases, device lists. */
@@ -85,6 +91,7 @@ export function createKubelet(options: KubeletOptions) {
     retrySeconds,
     preStart: plugins.preStart,
     containers,
+    isReady: isReady ?? (() => true),
     devicesOf: (uid, container) => managers.state.devices.get(uid)?.get(container) ?? new Map(),
   });
 
@@ -116,8 +123,14 @@ export function createKubelet(options: KubeletOptions) {
     }
   };
 
+  const probe = () => {
+    for (const pod of ledger.pods()) worker.refresh(pod).catch(onFault);
+  };
+
   return {
     directory,
+    /** The response of /configz. */
+    configz: () => ({ kubeletconfig: parse(kubeletConfiguration(settings)) as JsonObject }),
     /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
     async start() {
       await mkdir(directory, { recursive: true });
@@ -134,6 +147,7 @@ export function createKubelet(options: KubeletOptions) {
       for (const uid of new Set([...assignments.keys(), ...devices.keys()]))
         if (!present.has(uid)) await ledger.release(uid);
       end = client.follow(PODS, onPod);
+      if (isReady) probing = setInterval(probe, PROBE_INTERVAL_MILLISECONDS);
       await line;
     },
     /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
@@ -144,6 +158,7 @@ export function createKubelet(options: KubeletOptions) {
     /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
     async stop() {
       end();
+      clearInterval(probing);
       await lease.stop();
       ledger.abandon();
       await plugins.stop();

@@ -111,6 +111,8 @@ function bringUpToDate(draft: Node, { status: wanted }: Node): void {
   draft.status = {
     ...before,
     ...wanted,
+    // Another program may have set where this node is reached.
+    addresses: before['addresses'] ?? wanted?.['addresses'],
     capacity: { ...before.capacity, ...wanted?.capacity },
     allocatable: { ...Object.fromEntries(gone.map((name) => [name, '0'])), ...wanted?.allocatable },
     conditions: [...conditions, ...(wanted?.conditions ?? [])],

@@ -5,6 +5,7 @@ import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
+import { undefinedNetwork } from '../clients/networks.ts';
 import { type Condition, conditionsOf, type JsonObject, type Pod, setCondition } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
@@ -28,6 +29,8 @@ interface PodWorkerDeps {
   /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
+  /** The result of the pod's readiness probes. */
+  readonly isReady: (pod: Pod) => boolean;
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -36,8 +39,29 @@ export type PodWorker = ReturnType<typeof createPodWorker>;
 
 const COMPONENT = 'kubelet';
 
+/** Why a pod cannot start yet. */
+interface Obstacle {
+  /** Empty: the pod has no sandbox. */
+  readonly container: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly event: Pick<Occurrence, 'reason' | 'message'>;
+}
+
+/** Multus creates no sandbox for a pod with an undefined network. Source: multus-cni, pkg/k8sclient/k8sclient.go */
+function networkFault(client: LocalClient, pod: Pod): Obstacle | undefined {
+  const { namespace = '', name, uid = '' } = pod.metadata;
+  const missing = undefinedNetwork(client, pod);
+  if (missing === undefined) return undefined;
+  const why = `cannot find a network-attachment-definition (${missing.name}) in namespace (${missing.namespace})`;
+  const message =
+    `Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "${uid}": ` +
+    `plugin type="multus" name="multus-cni-network" failed (add): Multus: [${namespace}/${name}/${uid}]: ${why}`;
+  return { container: '', reason: '', message: '', event: { reason: 'FailedCreatePodSandBox', message } };
+}
+
 export function createPodWorker(deps: PodWorkerDeps) {
-  const { client, now, retrySeconds, preStart, containers, devicesOf } = deps;
+  const { client, now, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
   const time = () => timestamp(now());
   const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
 
@@ -47,14 +71,21 @@ export function createPodWorker(deps: PodWorkerDeps) {
     await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
   };
 
-  const tryStart = async (pod: Pod): Promise<{ container: string; message: string } | undefined> => {
+  const tryStart = async (pod: Pod): Promise<Obstacle | undefined> => {
+    const networks = networkFault(client, pod);
+    if (networks !== undefined) return networks;
     for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
       for (const [resource, ids] of devicesOf(pod.metadata.uid ?? '', name)) {
         try {
           await preStart(resource, [...ids]);
         } catch (error) {
           const message = `device plugin PreStartContainer rpc failed with err: ${rpcText(error)}`;
-          return { container: name, message };
+          return {
+            container: name,
+            reason: 'CreateContainerConfigError',
+            message,
+            event: { reason: 'Failed', message: `Error: ${message}` },
+          };
         }
       }
     }
@@ -73,22 +104,22 @@ export function createPodWorker(deps: PodWorkerDeps) {
         const obstacle = await tryStart(pod);
         if (signal.aborted) return;
         if (!obstacle) break;
-        const { container, message } = obstacle;
-        await setStatus(pod, (draft) => setWaiting(draft, container, 'CreateContainerConfigError', message, time()));
-        await tell(pod, { type: 'Warning', reason: 'Failed', message: `Error: ${message}` });
+        await setStatus(pod, (draft) => setWaiting(draft, obstacle, time()));
+        await tell(pod, { type: 'Warning', ...obstacle.event });
         await sleep(retrySeconds * 1000, undefined, { signal }).catch(() => {});
         if (signal.aborted) return;
       }
       await containers.start(pod);
       if (signal.aborted) return;
-      await setStatus(pod, (draft) => setRunning(draft, time()));
+      await setStatus(pod, (draft) => setRunning(draft, time(), isReady(pod)));
       for (const { name } of pod.spec.containers) {
         await tell(pod, { type: 'Normal', reason: 'Started', message: `Started container ${name}` });
       }
     },
 
     async refresh(pod: Pod) {
-      if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
+      const ready = isReady(pod);
+      if (isReadinessStale(pod, ready)) await setStatus(pod, (draft) => setReady(draft, time(), ready));
     },
 
     complete: (pod: Pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
@@ -139,7 +170,7 @@ export function setRejected(pod: Pod, reason: string, message: string, now: stri
 }
 
 /** Admitted, but a container cannot be created yet. */
-function setWaiting(pod: Pod, container: string, reason: string, message: string, now: string): void {
+function setWaiting(pod: Pod, { container, reason, message }: Obstacle, now: string): void {
   pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
@@ -149,22 +180,30 @@ function setWaiting(pod: Pod, container: string, reason: string, message: string
     imageID: '',
     ready: false,
     restartCount: 0,
-    state: { waiting: name === container ? { reason, message } : { reason: 'ContainerCreating' } },
+    state: { waiting: name === container ? { reason, ...(message && { message }) } : { reason: 'ContainerCreating' } },
   }));
 }
 
+/** The stand-in has no pod network: an address for documentation, which Services accept. */
+const POD_IP = '192.0.2.1';
+
 /** Every container is running. Ready also depends on the pod's readiness gates. */
-export function setRunning(pod: Pod, now: string): void {
-  pod.status = { ...pod.status, phase: 'Running', startTime: pod.status?.startTime ?? now };
+export function setRunning(pod: Pod, now: string, ready = true): void {
+  pod.status = {
+    ...pod.status,
+    phase: 'Running',
+    startTime: pod.status?.startTime ?? now,
+    podIP: POD_IP,
+    podIPs: [{ ip: POD_IP }],
+  };
   const conditions = conditionsOf(pod);
-  setAll(conditions, ['PodReadyToStartContainers', 'Initialized', 'ContainersReady'], { status: 'True' }, now);
-  setReady(pod, now);
+  setAll(conditions, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
   const running = (container: { name: string; image?: string }): JsonObject => ({
     name: container.name,
     image: container.image ?? '',
     imageID: '',
     containerID: `sandbox://${containerIdOf(pod.metadata.uid ?? '', container.name)}`,
-    ready: true,
+    ready,
     started: true,
     restartCount: 0,
     state: { running: { startedAt: now } },
@@ -172,6 +211,7 @@ export function setRunning(pod: Pod, now: string): void {
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   pod.status.containerStatuses = pod.spec.containers.map(running);
   if (sidecars.length > 0) pod.status.initContainerStatuses = sidecars.map(running);
+  setReady(pod, now, ready);
 }
 
 /** Every container has ended with exit code 0 and will not restart. */
@@ -190,16 +230,19 @@ export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;
 }
 
-/** Whether a running pod's Ready condition contradicts its readiness gates. */
-export function isReadinessStale(pod: Pod): boolean {
+/** Whether a running pod's Ready condition contradicts its probes and readiness gates. */
+export function isReadinessStale(pod: Pod, containersReady = true): boolean {
   const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
-  return pod.status?.phase === 'Running' && (ready?.status === 'True') !== gatesOpen(pod);
+  return pod.status?.phase === 'Running' && (ready?.status === 'True') !== (containersReady && gatesOpen(pod));
 }
 
-export function setReady(pod: Pod, now: string): void {
+export function setReady(pod: Pod, now: string, containersReady = true): void {
   const conditions = conditionsOf(pod);
-  const open = gatesOpen(pod);
-  setAll(conditions, ['Ready'], open ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady' }, now);
+  const unready = { status: 'False', reason: 'ContainersNotReady' };
+  const gates = gatesOpen(pod) ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady' };
+  setAll(conditions, ['ContainersReady'], containersReady ? { status: 'True' } : unready, now);
+  setAll(conditions, ['Ready'], containersReady ? gates : unready, now);
+  for (const status of pod.status?.containerStatuses ?? []) status['ready'] = containersReady;
 }
 
 function gatesOpen({ spec, status }: Pod): boolean {

@@ -37,6 +37,8 @@ async function reportFailure(
 interface SchedulerOptions {
   readonly client: LocalClient;
   readonly configuration?: SchedulerConfiguration;
+  /** Its name in the Lease of its election. Default: this machine's. */
+  readonly hostName?: string | undefined;
   /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
@@ -74,7 +76,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
-  const lease = leaseOf(configuration, { client, now, onFault });
+  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, now, onFault });
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -180,6 +182,7 @@ export function createScheduler(options: SchedulerOptions) {
 /** Undefined without leader election. */
 function leaseOf(
   { leaderElection }: SchedulerConfiguration,
+  hostName: string,
   deps: Pick<RenewedLeaseOptions, 'client' | 'now' | 'onFault'>,
 ): RenewedLease | undefined {
   if (!leaderElection?.leaderElect) return undefined;
@@ -187,7 +190,7 @@ function leaseOf(
     ...deps,
     metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
     // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
-    holder: `${hostname()}_${randomUUID()}`,
+    holder: `${hostName}_${randomUUID()}`,
     durationSeconds: leaderElection.leaseDuration / 1000,
     intervalSeconds: leaderElection.retryPeriod / 1000,
   });

@@ -1,7 +1,9 @@
+import { refText } from '../../model/networks/attachments.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
+import { undefinedNetwork } from '../clients/networks.ts';
 import { conditionsOf, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
@@ -132,21 +134,32 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   };
 
   const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
+    const pod = launcherPod(vmi);
+    const missing = undefinedNetwork(client, pod);
+    if (missing !== undefined) {
+      // Source: KubeVirt, pkg/network/multus/nad.go
+      const why = `failed to locate network attachment definition ${refText(missing)}`;
+      await markFailed(vmi, `failed to render launch manifest: ${why}`);
+      return undefined;
+    }
     try {
-      return await client.create(PODS, launcherPod(vmi));
+      return await client.create(PODS, pod);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const message = `Error creating pod: ${error.message}`;
       await client.record(COMPONENT, vmi, { type: 'Warning', reason: 'FailedCreate', message });
-      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
-      await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-        const conditions = [...(draft.status?.conditions ?? [])];
-        setCondition(conditions, failed, timestamp(now()));
-        draft.status = { ...draft.status, conditions };
-      });
+      await markFailed(vmi, message);
       return undefined;
     }
   };
+
+  const markFailed = (vmi: VirtualMachineInstance, message: string) =>
+    client.edit<VirtualMachineInstance>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+      const conditions = [...(draft.status?.conditions ?? [])];
+      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
+      setCondition(conditions, failed, timestamp(now()));
+      draft.status = { ...draft.status, conditions };
+    });
 
   const unpause = async (pod: Pod) => {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');

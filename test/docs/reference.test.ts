@@ -2,19 +2,28 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GENERATED, pageOf } from '../../docs/generate-reference.ts';
+import { GENERATED, LOG_MESSAGES, pageOf } from '../../docs/generate-reference.ts';
 import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
+import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
-/** The code spans of the first column of a page's tables. */
-const firstColumn = (page: string) =>
-  [...textOf(page).matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
+/** The code spans of the first column of the tables in a text. */
+const firstColumn = (text: string) =>
+  [...text.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
+const daemonFiles = execFileSync(
+  'git',
+  ['ls-files', '-z', 'webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube'],
+  { cwd: root },
+)
+  .toString()
+  .split('\0')
+  .filter((file) => file.endsWith('.ts'));
 const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'scheduler-plugin', 'node-agent'], {
   cwd: root,
 })
@@ -35,11 +44,11 @@ describe('generated pages', () => {
   });
 });
 
-describe(`${FOLDER}/names.md`, () => {
+describe(`${FOLDER}/api.md`, () => {
   const own = Object.values(names).filter(
     (value) => typeof value === 'string' && /plumbline\.dev\/|kubevirt\.io\//.test(value),
   );
-  const page = textOf('names.md');
+  const [page = ''] = textOf('api.md').split('\n## NodeTopology\n');
 
   it('has every name of model/names.ts', () => {
     assert.ok(own.length > 15);
@@ -51,12 +60,58 @@ describe(`${FOLDER}/names.md`, () => {
 
   it('has no name that the code does not have', () => {
     const texts = sources.join('\n');
-    const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
+    const spans = firstColumn(page).map((name) => name.replace(/<\w+>$/, ''));
     assert.ok(spans.length > 20);
     assert.deepEqual(
       spans.filter((name) => !texts.includes(name)),
       [],
     );
+  });
+});
+
+describe(`${FOLDER}/log-messages.md`, () => {
+  // The type of a daemon's logger permits only these texts. This file does not compile if it permits others.
+  const misuse = (log: WebhookLogger) => {
+    // @ts-expect-error: no message of the webhook
+    log.info({}, 'not in the table');
+    // @ts-expect-error: of another level
+    log.info({}, 'launcher refused');
+    // @ts-expect-error: of another daemon
+    log.info('pod placed');
+    log.info({}, 'launcher padded to whole cores');
+  };
+
+  it('has only messages of its tables, by the types of the loggers', () => assert.equal(misuse.length, 1));
+
+  const folders: Readonly<Record<string, RegExp>> = {
+    webhook: /^webhook/,
+    'scheduler-plugin': /^scheduler-plugin/,
+    'node-agent': /^node-agent/,
+    console: /^console/,
+    'every daemon': /^(runtime|kube)/,
+  };
+  for (const [daemon, byLevel] of Object.entries(LOG_MESSAGES)) {
+    it(`has no message of ${daemon} that its code does not log`, () => {
+      const code = daemonFiles.filter((file) => folders[daemon]?.test(file) && !file.endsWith('log-messages.ts'));
+      const texts = code.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+      const messages = Object.values(byLevel).flatMap((list) => Object.keys(list));
+      assert.deepEqual(
+        messages.filter((message) => !texts.includes(`'${message}'`) && !texts.includes(`\`${message}$`)),
+        [],
+      );
+    });
+  }
+
+  it('no file of a daemon goes around the types: none uses the logger of the library', () => {
+    const around = daemonFiles.filter(
+      (file) => file !== 'runtime/log.ts' && readFileSync(join(root, file), 'utf8').includes("'pino'"),
+    );
+    assert.deepEqual(around, []);
+  });
+
+  it('has at most 1,200 words', () => {
+    const words = textOf('log-messages.md').split(/\s+/).length;
+    assert.ok(words <= 1200, `${words} words`);
   });
 });
 
@@ -85,7 +140,7 @@ describe(`${FOLDER}/events.md`, () => {
     /\['\w+', '(CPUMask\w+)'\]/g,
     /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
   ];
-  const listed = firstColumn('events.md');
+  const listed = firstColumn(textOf('events.md'));
 
   it('has every reason that the daemons record', () => {
     const recorded = RECORDED.flatMap((pattern) =>

@@ -246,6 +246,60 @@ describe('sandbox admission: answers of a webhook', () => {
   }
 });
 
+describe('sandbox admission: match conditions', () => {
+  const hooks = useWebhook();
+  const require = `authorizer.serviceAccount('default', 'hook').group('g').resource('r').namespace('default').check('v').allowed()`;
+  const broken = 'object.spec.nodeName == "x"';
+  interface Row {
+    readonly what: string;
+    readonly expressions: readonly string[];
+    readonly failurePolicy?: 'Ignore';
+    readonly status?: number;
+    readonly called: boolean;
+  }
+  const rows: readonly Row[] = [
+    { what: 'all true', expressions: ['true', 'has(object.spec.containers)'], called: true },
+    { what: 'one false', expressions: ['true', 'has(object.metadata.labels)'], called: false },
+    { what: 'the operation', expressions: [`request.operation == 'CREATE' && oldObject == null`], called: true },
+    { what: 'an amount', expressions: [`quantity('2').compareTo(quantity('2000m')) == 0`], called: true },
+    {
+      what: 'a member of a list',
+      expressions: [`object.spec.containers.exists(c, c.name in ['a', 'main'])`],
+      called: true,
+    },
+    { what: 'a failing one, Fail', expressions: [broken], status: 403, called: false },
+    { what: 'a failing one, Ignore', expressions: [broken], failurePolicy: 'Ignore', called: false },
+    { what: 'a failing one and a false one', expressions: [broken, 'false'], called: false },
+  ];
+  for (const { what, expressions, status = 201, called, ...policy } of rows) {
+    it(`${what}: ${called ? 'called' : 'not called'}, ${status}`, async () => {
+      const matchConditions = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
+      const made = await hooks.configure([hooks.webhook('m', { matchConditions, ...policy })]);
+      assert.equal(made.status, 201);
+      hooks.say(allow);
+      assert.equal((await hooks.call('POST', PODS, pod())).status, status);
+      assert.equal(hooks.heard.length, called ? 1 : 0);
+    });
+  }
+
+  it('the authorizer: false until a RoleBinding has the account as its subject', async () => {
+    const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
+    const rules = [{ apiGroups: ['g'], resources: ['r'], verbs: ['v'] }];
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'role' };
+    await hooks.call('POST', `${rbac}/roles`, { metadata: { name: 'role' }, rules });
+    await hooks.call('POST', `${rbac}/rolebindings`, { metadata: { name: 'binding' }, roleRef });
+    await hooks.configure([hooks.webhook('m', { matchConditions: [{ name: 'required', expression: require }] })]);
+    hooks.say(allow);
+    await hooks.call('POST', PODS, pod());
+    assert.equal(hooks.heard.length, 0);
+    const subjects = [{ kind: 'ServiceAccount', name: 'hook', namespace: 'default' }];
+    const type = 'application/merge-patch+json';
+    await hooks.call('PATCH', `${rbac}/rolebindings/binding`, { subjects }, { type });
+    await hooks.call('POST', PODS, pod());
+    assert.equal(hooks.heard.length, 1);
+  });
+});
+
 describe('sandbox admission: several webhooks, TLS, configurations', () => {
   const hooks = useWebhook();
   afterEach(() => hooks.call('DELETE', `${CONFIGURATIONS}/hooks`));
@@ -312,7 +366,11 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     ['missing v1', { admissionReviewVersions: ['v1beta1'] }, /must include at least one of v1/],
     ['31 seconds', { timeoutSeconds: 31 }, /timeoutSeconds/],
     ['url and service', { clientConfig: { url: 'https://x', service } }, /exactly one of url or service/],
-    ['match conditions', { matchConditions: [{ name: 'x', expression: 'true' }] }, /no CEL/],
+    [
+      'a match condition that is not CEL',
+      { matchConditions: [{ name: 'x', expression: 'has(' }] },
+      /matchConditions\[0\].expression: .*compilation failed/,
+    ],
   ] as const) {
     it(`a configuration with ${what}: 422`, async () => {
       const { status, body } = await hooks.configure([hooks.webhook('a', extra as JsonObject)]);

@@ -7,7 +7,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { countDevices } from '../../node-agent/assignments/devices.ts';
 import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
-import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/managers.ts';
@@ -26,7 +26,7 @@ const HOST = createHost({
   cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
 });
 
-function useKubelet(settings: Partial<KubeletSettings> = {}) {
+function useKubelet(settings: Partial<KubeletSettings> = {}, probes: { isReady?: (pod: Pod) => boolean } = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
@@ -38,6 +38,7 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
       directory: directory.path,
       client,
       retrySeconds: 0.05,
+      ...probes,
       onFault: (error) => faults.push(error),
       settings: {
         version: 'v1.36.0',
@@ -196,6 +197,46 @@ describe('kubelet stand-in: nodes and admission', () => {
     const open = (pod: Pod) => void pod.status?.conditions?.push({ type: 'x.dev/open', status: 'True' });
     await at.client.edit(PODS, at.get('g')!, open, 'status');
     await until('it is Ready', () => ready() === 'True');
+  });
+});
+
+describe('kubelet stand-in: networks and probes', () => {
+  let ready = true;
+  const at = useKubelet({}, { isReady: () => ready });
+  const readiness = (name: string) => {
+    const { conditions = [], containerStatuses = [] } = at.get(name)?.status ?? {};
+    const statusOf = (type: string) => conditions.find((condition) => condition.type === type)?.status;
+    return [statusOf('ContainersReady'), statusOf('Ready'), containerStatuses[0]?.['ready']];
+  };
+
+  it('does not start a pod on an undefined network, and starts it when the network is defined', async () => {
+    const annotations = { 'k8s.v1.cni.cncf.io/networks': 'default/blue' };
+    const asked = podOf('a', { limits: { memory: '1Gi' } }) as Pod;
+    const pod = await at.client.create(PODS, { ...asked, metadata: { ...asked.metadata, annotations } });
+    await at.client.bind(pod, 'n1');
+    const event = await until('an Event', () => at.events().find((text) => text.startsWith('FailedCreatePodSandBox')));
+    assert.match(event, /cannot find a network-attachment-definition \(blue\) in namespace \(default\)$/);
+    const { phase, containerStatuses } = at.get('a')?.status ?? {};
+    assert.deepEqual(
+      [phase, containerStatuses?.[0]?.['state']],
+      ['Pending', { waiting: { reason: 'ContainerCreating' } }],
+    );
+    const metadata = { name: 'blue', namespace: 'default' };
+    const kind = 'NetworkAttachmentDefinition';
+    await at.client.create(NETWORK_ATTACHMENT_DEFINITIONS, { apiVersion: 'k8s.cni.cncf.io/v1', kind, metadata });
+    await at.phase('a', 'Running');
+  });
+
+  it('reports a pod as ready while its probes succeed', async () => {
+    ready = true;
+    await at.run('b', { cpu: '2' });
+    await at.phase('b', 'Running');
+    assert.deepEqual(readiness('b'), ['True', 'True', true]);
+    ready = false;
+    await until('the failed probe', () => readiness('b')[1] === 'False');
+    assert.deepEqual(readiness('b'), ['False', 'False', false]);
+    ready = true;
+    await until('the probe', () => readiness('b')[1] === 'True');
   });
 });
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import {
   EVENTS,
   MUTATING_WEBHOOKS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -232,6 +233,22 @@ describe('virt-controller: VMs, instances and pods', () => {
     await until('there is a pod', () => client.list(PODS).length === 1);
   });
 
+  it('an instance on an undefined network gets no pod, says why, and gets one when the network is defined', async () => {
+    const networks = [{ name: 'a', multus: { networkName: 'blue' } }];
+    await client.create(VIRTUAL_MACHINES, machine({ running: true, template: { spec: { domain: {}, networks } } }));
+    const condition = () =>
+      client
+        .get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')
+        ?.status?.conditions?.find(({ type }) => type === 'Synchronized');
+    await until('the reason', () => condition()?.status === 'False');
+    const why = 'failed to render launch manifest: failed to locate network attachment definition default/blue';
+    assert.deepEqual([condition()?.reason, condition()?.message], ['FailedCreate', why]);
+    assert.equal(client.list(PODS).length, 0);
+    const metadata = { name: 'blue', namespace: 'default' };
+    const kind = 'NetworkAttachmentDefinition';
+    await client.create(NETWORK_ATTACHMENT_DEFINITIONS, { apiVersion: 'k8s.cni.cncf.io/v1', kind, metadata });
+    await until('there is a pod', () => client.list(PODS).length === 1);
+  });
   it('a deleted VM and its instance outlive the launcher, which gets no successor', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
     await until('there is a pod', () => client.list(PODS).length === 1);

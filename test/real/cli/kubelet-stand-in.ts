@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { accept, createFrames } from '../../cli/web-socket.ts';
@@ -18,6 +20,20 @@ export interface KubeletStandIn {
   /** Ports that are forwarded: `namespace/name` → port in the pod → port on this machine. */
   readonly pods: Map<string, ReadonlyMap<number, number>>;
   stop(): Promise<void>;
+}
+
+/** Flags with which kube-apiserver reaches such kubelets, and their files. */
+export function kubeletFlags(directory: string, authority: CertificateAuthority): string[] {
+  const { cert, key } = authority.issue(['kube-apiserver']);
+  const write = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  return [
+    ...['--kubelet-client-certificate', write('client.crt', cert), '--kubelet-client-key', write('client.key', key)],
+    ...['--kubelet-certificate-authority', write('ca.crt', authority.cert)],
+    ...['--kubelet-preferred-address-types', 'InternalIP'],
+  ];
 }
 
 const PROTOCOL = 'v4.channel.k8s.io';

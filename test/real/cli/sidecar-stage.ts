@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
@@ -11,7 +11,7 @@ import { type ControlPlane, type KubernetesObject, startControlPlane } from '../
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
-import { createKubeletStandIn, type KubeletStandIn } from './kubelet-stand-in.ts';
+import { createKubeletStandIn, type KubeletStandIn, kubeletFlags } from './kubelet-stand-in.ts';
 
 export const SYSTEM = 'plumbline-system';
 /** The pod with the leading kube-scheduler and its extender. */
@@ -34,23 +34,17 @@ export interface SidecarStage {
 
 export async function startSidecarStage(): Promise<SidecarStage> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-sidecar-'));
-  const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
   const stop = async () => {
     for (const one of undo.toReversed()) await one();
   };
   try {
     const authority = createCertificateAuthority('kubelets');
-    const { cert, key } = authority.issue(['kube-apiserver']);
-    writeFileSync(file('ca.crt'), authority.cert);
-    writeFileSync(file('client.crt'), cert);
-    writeFileSync(file('client.key'), key, { mode: 0o600 });
     const kubelet = await createKubeletStandIn('127.0.0.1', authority);
     undo.push(kubelet.stop);
     const plane = await startControlPlane({
       apiServerArgs: [
-        ...['--kubelet-client-certificate', file('client.crt'), '--kubelet-client-key', file('client.key')],
-        ...['--kubelet-certificate-authority', file('ca.crt'), '--kubelet-preferred-address-types', 'InternalIP'],
+        ...kubeletFlags(directory, authority),
         // Controllers that do not run here would have to remove the second taint.
         '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
       ],

@@ -1,4 +1,5 @@
 import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
+import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { NAMESPACE } from '../../../model/names.ts';
@@ -59,6 +60,8 @@ export interface RealClusterOptions {
   readonly apiServerArgs?: readonly string[];
   /** Whether Plumbline's kube-schedulers are started with `startElectedScheduler` instead. */
   readonly electedSchedulers?: boolean;
+  /** Whether Plumbline's kube-scheduler and the extender have the host name of a pod of their Deployment. */
+  readonly inPod?: boolean;
 }
 
 interface Parts {
@@ -80,7 +83,12 @@ interface Parts {
  */
 export function createRealCluster(
   options: ClusterOptions,
-  { kubeVirt = KUBEVIRT_STAND_IN, apiServerArgs = [], electedSchedulers = false }: RealClusterOptions = {},
+  {
+    kubeVirt = KUBEVIRT_STAND_IN,
+    apiServerArgs = [],
+    electedSchedulers = false,
+    inPod = false,
+  }: RealClusterOptions = {},
 ): RealCluster {
   const authority = createCertificateAuthority('plumbline-services');
   let parts: Parts | undefined;
@@ -122,12 +130,24 @@ export function createRealCluster(
       );
       await started().plane.create(...shipped.filter((object) => !isWebhookConfiguration(object)));
     },
+    async keepCertificate(service, { cert, key }) {
+      const base64 = (text: string) => Buffer.from(text).toString('base64');
+      await started().plane.create({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `${service}-tls`, namespace: NAMESPACE },
+        type: 'kubernetes.io/tls',
+        data: { 'tls.crt': base64(cert), 'tls.key': base64(key) },
+      });
+    },
+    ...(inPod && { schedulerPod: () => schedulerPod(started().client) }),
     kubeconfig: (identity) => kubeconfigOf(started(), identity),
     async wire({ webhook, extender }) {
       const { plane } = started();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, webhook, authority.cert)));
       await untilCalled(plane);
-      if (!electedSchedulers) started().added = await startOwn(extender);
+      const hostName = inPod ? await schedulerPod(started().client) : undefined;
+      if (!electedSchedulers) started().added = await startOwn(extender, hostName);
     },
     startElectedScheduler: (hostName, extender) => startOwn(extender, hostName),
     async stop() {
@@ -143,7 +163,7 @@ export function createRealCluster(
 }
 
 async function startParts(
-  { directory, nodes: descriptions, onFault }: ClusterOptions,
+  { directory, nodes: descriptions, processes, onFault }: ClusterOptions,
   kubeVirt: KubeVirt,
   apiServerArgs: readonly string[],
 ): Promise<Parts> {
@@ -156,7 +176,7 @@ async function startParts(
     const client = createRemoteClient({ client: kube, types: READ, log: silent });
     await client.start();
     const nodes = descriptions.map((description) =>
-      createEmulatedNode(description, { directory: `${directory}/${description.name}`, client, onFault }),
+      createEmulatedNode(description, { directory: `${directory}/${description.name}`, client, processes, onFault }),
     );
     for (const node of nodes) await node.start();
     const running = await kubeVirt.start({ plane, client, nodes, onFault });
@@ -166,6 +186,16 @@ async function startParts(
     await plane.stop();
     throw error;
   }
+}
+
+/** The first pod of the Deployment that kube-controller-manager has created. */
+function schedulerPod(client: RemoteClient): Promise<string> {
+  const names = () =>
+    client
+      .list(PODS)
+      .filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === SCHEDULER_ACCOUNT)
+      .map(({ metadata }) => metadata.name);
+  return until('a pod of the scheduler', 60, () => names().sort()[0]);
 }
 
 /** Plumbline's own definitions, so that reports can be watched from the start. */

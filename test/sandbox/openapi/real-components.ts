@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbox/api-server/built-in-types.ts';
-import { referenceOf } from '../../../sandbox/api-server/openapi.ts';
+import { referenceOf } from '../../../sandbox/api-server/schema-check.ts';
 import { isObject, type Json, type JsonObject } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';

@@ -1,0 +1,150 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { DPU_HOST_LABEL, NAMESPACE } from '../../model/names.ts';
+import packageJson from '../../package.json' with { type: 'json' };
+import {
+  apiVersionOf,
+  BUILT_IN_TYPES,
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  ENDPOINT_SLICES,
+  NAMESPACES,
+  NODES,
+  PODS,
+  type ResourceType,
+  SERVICES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import { type LocalClient, unlessNotFound } from '../../sandbox/clients/local-client.ts';
+import type { Container, JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+
+/** The workloads of the base and what the webhook switches itself on with, in the order of kustomize. */
+const FILES = [
+  ...['webhook/required.yaml', 'webhook/deployment.yaml', 'scheduler/deployment.yaml'],
+  ...['node-agent/daemonset.yaml', 'node-agent/daemonset-dpu-host.yaml'],
+];
+const KUBE_SCHEDULER = 'v1.36.0';
+
+type Workload = KubeObject & {
+  spec: { template: { metadata: { labels: Record<string, string> }; spec: Pod['spec'] } };
+};
+
+/** The objects of plumbline-system as they are after `kubectl apply`, with the pods that controllers would create. */
+export async function createWorkloads(client: LocalClient, packageRoot: string): Promise<void> {
+  await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  for (const file of FILES) {
+    const text = await readFile(join(packageRoot, 'manifests/base', file), 'utf8');
+    for (const document of parseAllDocuments(text)) {
+      const object = document.toJS() as KubeObject;
+      const type = BUILT_IN_TYPES.find(
+        ({ kind, ...rest }) => kind === object.kind && apiVersionOf(rest) === object.apiVersion,
+      );
+      if (type) await create(client, type, object);
+    }
+  }
+}
+
+async function create(client: LocalClient, type: ResourceType, object: KubeObject): Promise<void> {
+  object.metadata.namespace = NAMESPACE;
+  if (type !== DEPLOYMENTS && type !== DAEMON_SETS) return void (await client.create(type, object));
+  const workload = object as Workload;
+  const { template } = workload.spec;
+  for (const container of [...template.spec.containers, ...(template.spec.initContainers ?? [])]) tag(container);
+  const { name } = workload.metadata;
+  if (type === DEPLOYMENTS) Object.assign(workload.spec, { replicas: 1 });
+  const owner = await client.create(type, workload);
+  const nodes = client.list(NODES).map(({ metadata }) => metadata);
+  const isForDpuHosts = name.endsWith('-dpu-host');
+  const places =
+    type === DEPLOYMENTS
+      ? nodes.slice(0, 1)
+      : nodes.filter(({ labels }) => (labels?.[DPU_HOST_LABEL] !== undefined) === isForDpuHosts);
+  for (const place of places) {
+    const { apiVersion, kind, metadata } = owner;
+    await client.create(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: podName(name, type === DAEMON_SETS ? place.name : undefined),
+        namespace: NAMESPACE,
+        labels: template.metadata.labels,
+        ownerReferences: [{ apiVersion, kind, name, uid: metadata.uid ?? '', controller: true }],
+      },
+      spec: { ...template.spec, nodeName: place.name },
+    });
+  }
+}
+
+/** The name of a Deployment's only pod, or of a DaemonSet's on a node. */
+export const podName = (workload: string, node = 'demo') => `${workload}-${node}`;
+
+/** Kustomize adds the versions. */
+function tag(container: Container): void {
+  const version = container.image?.includes('/') ? KUBE_SCHEDULER : packageJson.version;
+  container.image = `${container.image}:${version}`;
+}
+
+/**
+ * Does what the controllers do: keeps the status of Deployments and DaemonSets, and an EndpointSlice for each Service,
+ * up to date with the pods. Returns a function that ends this.
+ */
+export function followWorkloads(client: LocalClient, onFault: (error: unknown) => void): () => void {
+  let line: Promise<unknown> = Promise.resolve();
+  return client.follow(PODS, ({ object: { metadata } }) => {
+    if (metadata.namespace === NAMESPACE) line = line.then(() => update(client)).catch(onFault);
+  });
+}
+
+async function update(client: LocalClient): Promise<void> {
+  const pods = client.list(PODS).filter(({ metadata }) => metadata.namespace === NAMESPACE);
+  const readyOf = (name: string) => {
+    const own = pods.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === name);
+    return { all: own.length, ready: own.filter(isReady).length };
+  };
+  const set = async (type: ResourceType, object: KubeObject, status: JsonObject) => {
+    const change = (draft: KubeObject) => {
+      draft['status'] = status;
+    };
+    await client.edit(type, object, change, 'status').catch(unlessNotFound);
+  };
+  for (const deployment of client.list(DEPLOYMENTS)) {
+    const { all, ready } = readyOf(deployment.metadata.name);
+    await set(DEPLOYMENTS, deployment, {
+      replicas: all,
+      updatedReplicas: all,
+      readyReplicas: ready,
+      availableReplicas: ready,
+    });
+  }
+  for (const daemonSet of client.list(DAEMON_SETS)) {
+    const { all, ready } = readyOf(daemonSet.metadata.name);
+    const counts = { currentNumberScheduled: all, desiredNumberScheduled: all, numberMisscheduled: 0 };
+    await set(DAEMON_SETS, daemonSet, { ...counts, numberReady: ready, numberAvailable: ready });
+  }
+  for (const {
+    metadata: { name },
+  } of client.list(SERVICES)) {
+    const { ready } = readyOf(name);
+    await putSlice(client, name, ready > 0);
+  }
+}
+
+async function putSlice(client: LocalClient, service: string, ready: boolean): Promise<void> {
+  const endpoints = [{ addresses: ['192.0.2.1'], conditions: { ready } }];
+  const labels = { 'kubernetes.io/service-name': service };
+  const slice: KubeObject = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: ENDPOINT_SLICES.kind,
+    metadata: { name: `${service}-demo`, namespace: NAMESPACE, labels },
+    addressType: 'IPv4',
+    ports: [{ name: 'https', port: 8443 }],
+    endpoints,
+  };
+  if (client.get(ENDPOINT_SLICES, NAMESPACE, slice.metadata.name) === undefined)
+    await client.create(ENDPOINT_SLICES, slice);
+  else await client.edit(ENDPOINT_SLICES, slice, (draft) => Object.assign(draft, { endpoints }));
+}
+
+function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true;
+}

@@ -1,0 +1,119 @@
+import { Environment, type ParseResult } from '@marcbachmann/cel-js';
+import { parseQuantity } from '../../model/quantity.ts';
+import { at, type Json, type JsonObject } from '../objects.ts';
+import { collectionOf, ROLE_BINDINGS, ROLES } from './built-in-types.ts';
+import type { Store } from './store.ts';
+
+/** Match conditions of webhooks: CEL with the API server's variables and the functions that the manifests use. */
+
+/** Source: k8s.io/apiserver/pkg/cel/library/quantity.go */
+class CelQuantity {
+  readonly nano: bigint;
+  constructor(text: string) {
+    this.nano = parseQuantity(text).nano;
+  }
+}
+
+interface AccessRequest {
+  readonly account: { readonly namespace: string; readonly name: string };
+  readonly group: string;
+  readonly resource: string;
+  readonly namespace: string;
+}
+
+/** The `authorizer` of an expression: each method returns a narrower one. Source: k8s.io/apiserver/pkg/cel/library/authz.go */
+class Authorizer {
+  readonly #store: Store;
+  readonly #request: Partial<AccessRequest>;
+
+  constructor(store: Store, request: Partial<AccessRequest> = {}) {
+    this.#store = store;
+    this.#request = request;
+  }
+
+  with(part: Partial<AccessRequest>): Authorizer {
+    return new Authorizer(this.#store, { ...this.#request, ...part });
+  }
+
+  check(verb: string): Decision {
+    return new Decision(isGranted(this.#store, this.#request, verb));
+  }
+}
+
+class Decision {
+  readonly allowed: boolean;
+  constructor(allowed: boolean) {
+    this.allowed = allowed;
+  }
+}
+
+/** Whether a RoleBinding grants it. For its users the sandbox authorizes everything; only expressions ask for a grant. */
+function isGranted(store: Store, { account, group, resource, namespace }: Partial<AccessRequest>, verb: string) {
+  const subject = { kind: 'ServiceAccount', ...account };
+  return (store.list(collectionOf(ROLE_BINDINGS)) ?? []).some(([, binding]) => {
+    if (binding.metadata.namespace !== namespace) return false;
+    const isSubject = listAt(binding, 'subjects').some((one) =>
+      Object.entries(subject).every(([key, value]) => at(one, key) === value),
+    );
+    const role = store.get(collectionOf(ROLES), `${namespace}/${String(at(binding, 'roleRef', 'name'))}`);
+    if (!isSubject || role === undefined) return false;
+    const request = { apiGroups: group, resources: resource, verbs: verb };
+    return listAt(role, 'rules').some((rule) =>
+      Object.entries(request).every(([key, value]) => listAt(rule, key).includes(value ?? '')),
+    );
+  });
+}
+
+function listAt(object: Json | undefined, key: string): Json[] {
+  const value = at(object, key);
+  return Array.isArray(value) ? value : [];
+}
+
+const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptionalTypes: true })
+  .registerType('Quantity', CelQuantity)
+  .registerFunction('quantity(dyn): Quantity', (text: string) => new CelQuantity(text))
+  .registerFunction('Quantity.compareTo(Quantity): int', (a: CelQuantity, b: CelQuantity) => compare(a.nano, b.nano))
+  .registerFunction('Quantity.asApproximateFloat(): double', ({ nano }: CelQuantity) => Number(nano) / 1e9)
+  .registerType('Authorizer', Authorizer)
+  .registerType('Decision', Decision)
+  .registerFunction('Authorizer.serviceAccount(string, string): Authorizer', (a: Authorizer, namespace, name) =>
+    a.with({ account: { namespace, name } }),
+  )
+  .registerFunction('Authorizer.group(string): Authorizer', (a: Authorizer, group) => a.with({ group }))
+  .registerFunction('Authorizer.resource(string): Authorizer', (a: Authorizer, resource) => a.with({ resource }))
+  .registerFunction('Authorizer.namespace(string): Authorizer', (a: Authorizer, namespace) => a.with({ namespace }))
+  .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => a.check(verb))
+  .registerFunction('Decision.allowed(): bool', ({ allowed }: Decision) => allowed);
+
+const compare = (a: bigint, b: bigint): bigint => {
+  if (a === b) return 0n;
+  return a < b ? -1n : 1n;
+};
+
+const programs = new Map<string, ParseResult>();
+
+/** @throws Error if the expression is not CEL */
+export function compileCondition(expression: string): ParseResult {
+  const program = programs.get(expression) ?? environment.parse(expression);
+  programs.set(expression, program);
+  return program;
+}
+
+/**
+ * Whether all conditions hold. A false one counts more than one that fails, as in the API server.
+ * @throws Error if no condition is false and one fails
+ */
+export function allConditionsHold(expressions: readonly string[], request: JsonObject, store: Store): boolean {
+  const { object = null, oldObject = null } = request;
+  const variables = { object, oldObject, request, authorizer: new Authorizer(store) };
+  let failure: unknown;
+  for (const expression of expressions) {
+    try {
+      if (compileCondition(expression)(variables) !== true) return false;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  if (failure !== undefined) throw failure;
+  return true;
+}

@@ -1,0 +1,89 @@
+import { isObject, type Json, type JsonObject } from '../objects.ts';
+import type { Cause } from './errors.ts';
+
+/** Schemas with the names that they have in the documents of a real API server. */
+export type Components = Readonly<Record<string, JsonObject>>;
+
+export const REFERENCE = '#/components/schemas/';
+
+/** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
+export function referenceOf(schema: JsonObject): string | undefined {
+  const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
+  const reference = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
+  return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
+}
+
+/** A field that its schema does not allow. */
+export interface SchemaFault {
+  readonly kind: 'unknown' | 'type' | 'required' | 'enum';
+  /** In the API server's format: `spec.containers[0].image`. */
+  readonly path: string;
+  /** Of a wrong type: the value's type and the schema's. */
+  readonly actual: string;
+  readonly expected: string;
+}
+
+/** Schema without properties: any content. Null: absent, as in Go. */
+export function schemaFaults(
+  value: Json | undefined,
+  reference: JsonObject,
+  components: Components,
+  path = '',
+): SchemaFault[] {
+  if (value === undefined || value === null) return [];
+  const schema = components[referenceOf(reference) ?? ''] ?? reference;
+  const { items, required, enum: allowed } = schema;
+  const fault = (kind: SchemaFault['kind'], expected: string, at = path): SchemaFault[] => [
+    { kind, path: at, actual: typeOf(value), expected },
+  ];
+  const types = typesOf(schema);
+  if (types.length > 0 && !types.some((type) => isOfType(value, type))) return fault('type', types.join(' or '));
+  if (Array.isArray(allowed) && !allowed.includes(value))
+    return fault('enum', allowed.map((one) => JSON.stringify(one)).join(', '));
+  if (Array.isArray(value)) {
+    if (!isObject(items)) return [];
+    return value.flatMap((item, index) => schemaFaults(item, items, components, `${path}[${index}]`));
+  }
+  if (!isObject(value)) return [];
+  const inside = (key: string) => (path === '' ? key : `${path}.${key}`);
+  const missing = (Array.isArray(required) ? required : []).filter((key) => value[String(key)] === undefined);
+  const fields = Object.entries(value).flatMap(([key, item]) => {
+    const declared = schemaOfField(schema, key);
+    if (declared === 'none') return fault('unknown', '', inside(key));
+    return declared === 'any' ? [] : schemaFaults(item, declared, components, inside(key));
+  });
+  return [...missing.flatMap((key) => fault('required', '', inside(String(key)))), ...fields];
+}
+
+/** The error of a custom resource. Source: k8s.io/kube-openapi/pkg/validation/errors/schema.go */
+export function causeOf({ kind, path: field, actual, expected }: SchemaFault): Cause {
+  if (kind === 'required') return { reason: 'FieldValueRequired', field, message: 'Required value' };
+  if (kind === 'enum')
+    return { reason: 'FieldValueNotSupported', field, message: `Unsupported value: supported values: ${expected}` };
+  const message = `Invalid value: "${actual}": ${field} in body must be of type ${expected}: "${actual}"`;
+  return { reason: 'FieldValueTypeInvalid', field, message };
+}
+
+function typesOf(schema: JsonObject): string[] {
+  if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
+  const choices = [schema.oneOf, schema.anyOf].flatMap((list) => (Array.isArray(list) ? list : []));
+  return [schema, ...choices].flatMap((one) => (isObject(one) && typeof one.type === 'string' ? [one.type] : []));
+}
+
+function typeOf(value: Json): string {
+  if (Array.isArray(value)) return 'array';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+}
+
+const isOfType = (value: Json, type: string) =>
+  typeOf(value) === type || (type === 'number' && typeof value === 'number');
+
+/** `any`: the schema accepts any content there; `none`: the field does not exist. */
+function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonObject, key: string) {
+  if (isObject(properties) && Object.hasOwn(properties, key)) {
+    const own = properties[key];
+    return isObject(own) ? own : 'any';
+  }
+  if (isObject(others)) return others;
+  return !isObject(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';
+}

@@ -1,0 +1,63 @@
+/**
+ * What an operator sees when a part of Plumbline is killed: one table for the demo and for a real control plane. An absent cell
+ * means that this output does not name the part.
+ */
+export interface Outage {
+  readonly part: 'console' | 'dpu' | 'agent' | 'dpu host agent' | 'extender' | 'webhook';
+  /** Duration of the Lease of the part, or of its readiness probe. */
+  readonly seconds: number;
+  /** `plumbline doctor`, and its exit status. */
+  readonly doctor: RegExp;
+  readonly status: 0 | 1;
+  /** A VM with whole cores that is created when the part is dead, and `plumbline explain` about it. */
+  readonly vm?: { readonly name: string; readonly node?: string };
+  readonly explain?: RegExp;
+  readonly condition?: {
+    readonly node: string;
+    readonly type: string;
+    readonly status: string;
+    readonly reason: string;
+  };
+  readonly event?: { readonly reason: string; readonly message: RegExp };
+  /** A line of the extender's log. */
+  readonly log?: RegExp;
+  /** Whether a VM that asks for nothing of Plumbline starts while the part is dead. */
+  readonly plainVmStarts: boolean;
+}
+
+/** In the order in which the parts are killed. Only the DPU's process is started again, before the next part is killed. */
+export const OUTAGES: readonly Outage[] = [
+  { part: 'console', seconds: 0, doctor: /no problems found/, status: 0, plainVmStarts: true },
+  {
+    part: 'dpu',
+    seconds: 3,
+    doctor: /✘ dpu: dpu: /,
+    status: 1,
+    vm: { name: 'needs-dpu', node: 'dpu' },
+    explain: /DPU not ready: dead, last renewal \d+ s ago/,
+    condition: { node: 'dpu', type: 'plumbline.dev/DPUReady', status: 'False', reason: 'LeaseExpired' },
+    event: { reason: 'DPUNotReady', message: /^DPU Not Ready: its lease ovn-dpu-dpu/ },
+    log: /"node":"dpu".*"ready":false|"ready":false.*"node":"dpu"/,
+    plainVmStarts: true,
+  },
+  {
+    part: 'extender',
+    seconds: 5,
+    doctor: /✘ extender: no replica of plumbline-scheduler is ready/,
+    status: 1,
+    vm: { name: 'needs-extender' },
+    explain: /the extender in pod plumbline-scheduler-\S+\s+did\s+not\s+answer/,
+    event: { reason: 'FailedScheduling', message: /127\.0\.0\.1:\d+.*(?:ECONNREFUSED|connection refused)/ },
+    plainVmStarts: false,
+  },
+  {
+    part: 'webhook',
+    seconds: 5,
+    doctor: /✘ webhook: no replica of plumbline-webhook is ready/,
+    status: 1,
+    vm: { name: 'needs-webhook' },
+    explain: /failed\s+calling\s+webhook\s+"launcher\.plumbline\.dev"/,
+    event: { reason: 'FailedCreate', message: /failed calling webhook "launcher\.plumbline\.dev"/ },
+    plainVmStarts: true,
+  },
+];
