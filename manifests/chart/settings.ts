@@ -1,4 +1,3 @@
-import { SCHEDULER_WEBHOOK } from '../../model/names.ts';
 import {
   type Condition,
   type Entry,
@@ -20,9 +19,6 @@ export interface Draft {
   /** Conditions under which the object exists. */
   when: Condition[];
 }
-
-/** The entry of the webhook configuration for pods that opt in: only the manifests name it. */
-const NETWORKS_WEBHOOK = 'networks.plumbline.dev';
 
 const raw = (text: string): Raw => ({ kind: 'raw', text });
 /** A value of values.yaml, which may have several lines. */
@@ -134,12 +130,13 @@ function webhooks(tree: MapNode): void {
   for (const { value } of (at(tree, ['webhooks']) as SeqNode).items) {
     const config = at(value, ['clientConfig']) as MapNode;
     insert(config, 'caBundle', raw('{{ .Values.webhook.caBundle }}'), '.Values.webhook.caBundle');
-    const isForOthers = [NETWORKS_WEBHOOK, SCHEDULER_WEBHOOK].includes(String(at(value, ['name'])));
-    if (isForOthers) (at(value, ['namespaceSelector', 'matchExpressions']) as SeqNode).items.push(IN_NAMESPACES);
+    if (WITHOUT_OPT_IN.includes(String(at(value, ['name']))))
+      (at(value, ['namespaceSelector', 'matchExpressions']) as SeqNode).items.push(IN_NAMESPACES);
   }
 }
 
-/** For the entries that change launchers which do not opt in. The others guard names of Plumbline in every namespace. */
+/** The entries that change launchers which do not opt in. The others guard names of Plumbline in every namespace. */
+const WITHOUT_OPT_IN = ['networks.plumbline.dev', 'scheduler.plumbline.dev'];
 const IN_NAMESPACES: SeqNode['items'][number] = {
   value: {
     kind: 'map',

@@ -1,6 +1,7 @@
 import { countText } from '../../../model/amounts.ts';
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
+import { featureGates } from '../facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
@@ -84,6 +85,7 @@ export function checkPreflight(facts: PreflightFacts): AreaReport {
     else notes[severity](`${name} is not installed: the API server does not serve ${group}`, impact, todo);
   }
   checkInjector(notes, facts);
+  checkCpuManagerGate(notes, facts);
   checkSettings(notes, facts);
   if (facts.dpuNamespace?.missing === 'absent') {
     notes.error(
@@ -116,6 +118,17 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
       'upgrade Plumbline if there is a newer version (docs/reference/versions.md)',
     );
   } else notes.seen(`Kubernetes ${found}`);
+}
+
+function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFacts): void {
+  if (!groups.has('kubevirt.io')) return;
+  const installed = notes.value(kubevirts, 'KubeVirt objects') ?? [];
+  if (installed.length === 0 || installed.some((one) => featureGates(one).includes('CPUManager'))) return;
+  notes.warning(
+    'KubeVirt’s feature gate CPUManager is off',
+    'KubeVirt labels no node for VMs with dedicated CPUs, so they stay Pending',
+    'add CPUManager to the featureGates of the KubeVirt object (docs/tasks/install.md#2-configure-kubevirt)',
+  );
 }
 
 /** Without it cert-manager issues certificates, but the API server does not get their CA. */

@@ -4,7 +4,7 @@ import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED }
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
+import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const OURS = WEBHOOK;
@@ -186,8 +186,4 @@ function isBlind(conditions: readonly { readonly expression: string }[]): boolea
       !expression.includes(EVEN_PARITY_ANNOTATION) &&
       !expression.includes("c.name == 'compute'"),
   );
-}
-
-function featureGates({ spec }: KubeVirt): readonly string[] {
-  return spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }
