@@ -10,8 +10,8 @@ import { root } from '../support/bundles.ts';
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
 /** The code spans of the first column of a page's tables. */
-const firstColumn = (page: string) =>
-  [...textOf(page).matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
+const firstColumn = (text: string) =>
+  [...text.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
@@ -51,7 +51,7 @@ describe(`${FOLDER}/names.md`, () => {
 
   it('has no name that the code does not have', () => {
     const texts = sources.join('\n');
-    const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
+    const spans = firstColumn(page).map((name) => name.replace(/<\w+>$/, ''));
     assert.ok(spans.length > 20);
     assert.deepEqual(
       spans.filter((name) => !texts.includes(name)),
@@ -60,7 +60,9 @@ describe(`${FOLDER}/names.md`, () => {
   });
 });
 
-describe(`${FOLDER}/conditions.md`, () => {
+const [events = '', conditions = ''] = textOf('events.md').split('## Conditions of a NodeTopology\n');
+
+describe(`the conditions in ${FOLDER}/events.md`, () => {
   it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
     const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|KUBELET_CONFIG_CONDITION)/g)].map(
@@ -69,13 +71,13 @@ describe(`${FOLDER}/conditions.md`, () => {
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
     const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];
     assert.ok(reported.length > 6);
-    const [ofTopologies = ''] = textOf('conditions.md').split('## Of a Node\n');
+    const [ofTopologies = ''] = conditions.split('## Condition of a Node\n');
     const listed = [...ofTopologies.matchAll(/^\| `(\w+)`/gm)].map(([, type = '']) => type);
     assert.deepEqual(listed.toSorted(), [...new Set([...reported, complete])].toSorted());
   });
 });
 
-describe(`${FOLDER}/events.md`, () => {
+describe(`the Events in ${FOLDER}/events.md`, () => {
   /** The forms in which the daemons write the reason of an Event. */
   const RECORDED = [
     /type: '(?:Normal|Warning)', reason: '(\w+)'/g,
@@ -85,7 +87,7 @@ describe(`${FOLDER}/events.md`, () => {
     /\['\w+', '(CPUMask\w+)'\]/g,
     /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
   ];
-  const listed = firstColumn('events.md');
+  const listed = firstColumn(events);
 
   it('has every reason that the daemons record', () => {
     const recorded = RECORDED.flatMap((pattern) =>
