@@ -118,7 +118,7 @@ describe('the figures of the README', () => {
     const sum = pods.reduce((total, [, count = '0']) => total + Number(count), 0);
     assert.match(readme, new RegExp(`${sum} random pods on real kubelets`));
     const p99 = (row: string) =>
-      new RegExp(`^\\| ${row} \\| [^|]+ \\| (\\d+ µs) `, 'm').exec(textOf('interference.md'))?.[1];
+      new RegExp(`^\\| ${row} \\| [^|]+ \\| (\\d+ µs) `, 'm').exec(textOf('outcome.md'))?.[1];
     const [agent, loop, unmanaged] = ['Plumbline', 'loop, every second', 'unmanaged'].map(p99);
     assert.ok(
       readme.includes(
