@@ -87,10 +87,11 @@ function table(title: string, metrics: readonly DescribedMetric[]): string {
   const row = ({ name, type, help, labelNames }: DescribedMetric) => {
     const using = alerts.filter(({ expr }) => metricsIn(expr).includes(name)).map(({ alert }) => alert);
     const labels = labelNames.length > 0 ? `{${labelNames.join(',')}}` : '';
-    const cells = [`\`${name}${labels}\``, type, help, using.join(', ')];
+    const described = type === 'histogram' ? `${help} (histogram)` : help;
+    const cells = [`\`${name}${labels}\``, described, using.join(', ')];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   };
-  const head = ['| Metric | Type | Description | Alerts |', '| --- | --- | --- | --- |'];
+  const head = ['| Metric | Description | Alerts |', '| --- | --- | --- |'];
   return [`### ${title}`, '', ...head, ...metrics.map(row), ''].join('\n');
 }
 

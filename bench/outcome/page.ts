@@ -45,28 +45,27 @@ const COLUMNS: readonly Column[] = [
   { title: 'control plane, s', shown: ({ processor }) => processor.toFixed(0) },
 ];
 
-/** A table with the contenders of each fleet, in the order of the fleets. */
+/** A row for each fleet, in the order of the fleets; a cell has the figures of all contenders, in their order. */
 export function outcomeTables(results: readonly Result[], machine: string): string {
   const fleets = FLEETS.filter(({ name }) => results.some(({ fleet }) => fleet === name));
-  const rows = fleets.flatMap((fleet) => {
-    const ours = CONTENDERS.flatMap((one) => results.find((r) => r.fleet === fleet.name && r.contender === one) ?? []);
-    const [first] = ours as [Result];
+  const rows = fleets.map((fleet) => {
+    const ours = CONTENDERS.map((one) => results.find((r) => r.fleet === fleet.name && r.contender === one));
+    const [first] = ours.filter((result) => result !== undefined) as [Result];
     const isFull = fillsFleet(first);
-    const cellsOf = (figures: Figures) =>
-      COLUMNS.map(({ shown, ofFull }) => (ofFull && !isFull ? '–' : shown(figures)));
+    const cells = COLUMNS.map(({ shown, ofFull }) => {
+      if (ofFull && !isFull) return '–';
+      return ours.map((result) => (result === undefined ? '–' : shown(result.figures))).join(', ');
+    });
     const vfs = first.vfs === undefined ? '' : `, ${first.vfs} with a VF`;
-    const described = `\`${fleet.name}\`: ${first.figures.vms} VMs${vfs}`;
-    return ours.map((result) =>
-      row(result === first ? described : '', TITLES[result.contender], ...cellsOf(result.figures)),
-    );
+    return row(`\`${fleet.name}\`: ${first.figures.vms} VMs${vfs}`, ...cells);
   });
   const seeds = [...new Set(results.map(({ seed }) => seed))].join(', ');
   return [
     `Measured on a machine with ${machine}, shared with other work.`,
-    `Seed ${seeds}; load average ${range(results.map(({ load }) => load))}.`,
+    `Seed ${seeds}; load average ${range(results.map(({ load }) => load))}. Each cell: ${CONTENDERS.map((one) => TITLES[one]).join('; ')}.`,
     '',
-    row('fleet', 'contender', ...COLUMNS.map(({ title }) => title)),
-    row('---', '---', ...COLUMNS.map(() => '---:')),
+    row('fleet', ...COLUMNS.map(({ title }) => title)),
+    row('---', ...COLUMNS.map(() => '---')),
     ...rows,
   ].join('\n');
 }
