@@ -115,7 +115,9 @@ describe(`${FOLDER}/log-messages.md`, () => {
   });
 });
 
-describe(`${FOLDER}/conditions.md`, () => {
+const [events = '', conditions = ''] = textOf('events.md').split('## Conditions of a NodeTopology\n');
+
+describe(`the conditions in ${FOLDER}/events.md`, () => {
   it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
     const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|KUBELET_CONFIG_CONDITION)/g)].map(
@@ -124,13 +126,13 @@ describe(`${FOLDER}/conditions.md`, () => {
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
     const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];
     assert.ok(reported.length > 6);
-    const [ofTopologies = ''] = textOf('conditions.md').split('## Of a Node\n');
+    const [ofTopologies = ''] = conditions.split('## Condition of a Node\n');
     const listed = [...ofTopologies.matchAll(/^\| `(\w+)`/gm)].map(([, type = '']) => type);
     assert.deepEqual(listed.toSorted(), [...new Set([...reported, complete])].toSorted());
   });
 });
 
-describe(`${FOLDER}/events.md`, () => {
+describe(`the Events in ${FOLDER}/events.md`, () => {
   /** The forms in which the daemons write the reason of an Event. */
   const RECORDED = [
     /type: '(?:Normal|Warning)', reason: '(\w+)'/g,
@@ -140,7 +142,7 @@ describe(`${FOLDER}/events.md`, () => {
     /\['\w+', '(CPUMask\w+)'\]/g,
     /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
   ];
-  const listed = firstColumn(textOf('events.md'));
+  const listed = firstColumn(events);
 
   it('has every reason that the daemons record', () => {
     const recorded = RECORDED.flatMap((pattern) =>
@@ -171,7 +173,7 @@ describe('the figures of the README', () => {
     const sum = pods.reduce((total, [, count = '0']) => total + Number(count), 0);
     assert.match(readme, new RegExp(`${sum} random pods on real kubelets`));
     const p99 = (row: string) =>
-      new RegExp(`^\\| ${row} \\| [^|]+ \\| (\\d+ µs) `, 'm').exec(textOf('interference.md'))?.[1];
+      new RegExp(`^\\| ${row} \\| [^|]+ \\| (\\d+ µs) `, 'm').exec(textOf('outcome.md'))?.[1];
     const [agent, loop, unmanaged] = ['Plumbline', 'loop, every second', 'unmanaged'].map(p99);
     assert.ok(
       readme.includes(
