@@ -120,7 +120,12 @@ describe('the Helm chart, rendered', function () {
     );
     interface Workload {
       readonly replicas: number;
-      readonly template: { readonly spec: { readonly containers: readonly [Readonly<Record<string, unknown>>] } };
+      readonly template: {
+        readonly spec: {
+          readonly containers: readonly [Readonly<Record<string, unknown>>];
+          readonly initContainers?: readonly Readonly<Record<string, unknown>>[];
+        };
+      };
     }
     const spec = (kind: string, name: string) => find(objects, kind, name)['spec'] as Workload;
     const container = (kind: string, name: string) => spec(kind, name).template.spec.containers[0];
@@ -134,8 +139,8 @@ describe('the Helm chart, rendered', function () {
         ['--alignment=always', '--full-pcpus-only=false'],
       ],
     );
-    const extender = container('Deployment', 'plumbline-scheduler-plugin');
-    assert.deepEqual(extender['args'], ['--dpu-lease=observe', '--eviction=hold']);
+    const [extender = {}] = spec('Deployment', 'plumbline-scheduler').template.spec.initContainers ?? [];
+    assert.equal((extender['args'] as string[]).at(-1), '--eviction=hold');
     assert.equal((extender['resources'] as { requests: { cpu: unknown } }).requests.cpu, 1);
     for (const name of ['plumbline-node-agent', 'plumbline-node-agent-dpu-host']) {
       assert.equal((container('DaemonSet', name)['args'] as string[]).at(-1), '--allocation-check=warn', name);
