@@ -37,6 +37,8 @@ export interface DemoCluster {
   kubeconfig(identity: Identity): Promise<string>;
   /** Makes the API server call the webhook and a kube-scheduler call the extender, as in the shipped manifests. */
   wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
+  /** Waits until the webhook is called. Absent: it is when `wire` resolves. */
+  called?(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -87,11 +89,11 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
       for (const [file, type] of CONFIGURATIONS) {
         await sandbox.client.create(type, await webhookConfiguration(packageRoot, file, caBundle));
       }
-      await until('the webhook to switch itself on', 10, () => {
-        const binding = sandbox.client.get(ROLE_BINDINGS, NAMESPACE, WEBHOOK_REQUIRED);
-        return binding?.['subjects'];
-      });
       await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender), podName(SCHEDULER));
+    },
+    async called() {
+      const subjects = () => sandbox.client.get(ROLE_BINDINGS, NAMESPACE, WEBHOOK_REQUIRED)?.['subjects'];
+      await until('the webhook to switch itself on', 10, subjects);
     },
     async stop() {
       endFollowing();

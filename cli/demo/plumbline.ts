@@ -88,6 +88,7 @@ export async function install(options: InstallOptions) {
     async wire() {
       const [webhookPorts, extenderPorts] = await Promise.all([webhook.ports(), schedulerPlugin.ports()]);
       await cluster.wire({ webhook: webhookPorts.port, extender: extenderPorts.port });
+      await cluster.called?.();
     },
     extenderPort: async () => (await schedulerPlugin.ports()).port,
     async stop() {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { DPU_HOST_LABEL, NAMESPACE } from '../../model/names.ts';
+import { DPU_HOST_LABEL, NAMESPACE, WEBHOOK } from '../../model/names.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import {
   apiVersionOf,
@@ -13,10 +13,9 @@ import {
   NODES,
   PODS,
   type ResourceType,
-  SERVICES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { type LocalClient, unlessNotFound } from '../../sandbox/clients/local-client.ts';
-import type { Container, JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { Condition, Container, KubeObject, Pod } from '../../sandbox/objects.ts';
 
 /** The workloads of the base and what the webhook switches itself on with, in the order of kustomize. */
 const FILES = [
@@ -85,8 +84,8 @@ function tag(container: Container): void {
 }
 
 /**
- * Does what the controllers do: keeps the status of Deployments and DaemonSets, and an EndpointSlice for each Service,
- * up to date with the pods. Returns a function that ends this.
+ * Does what the controllers do: keeps the status of Deployments, and the EndpointSlice of the webhook, up to date with the
+ * pods. Returns a function that ends this.
  */
 export function followWorkloads(client: LocalClient, onFault: (error: unknown) => void): () => void {
   let line: Promise<unknown> = Promise.resolve();
@@ -96,55 +95,30 @@ export function followWorkloads(client: LocalClient, onFault: (error: unknown) =
 }
 
 async function update(client: LocalClient): Promise<void> {
-  const pods = client.list(PODS).filter(({ metadata }) => metadata.namespace === NAMESPACE);
-  const readyOf = (name: string) => {
-    const own = pods.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === name);
-    return { all: own.length, ready: own.filter(isReady).length };
-  };
-  const set = async (type: ResourceType, object: KubeObject, status: JsonObject) => {
-    const change = (draft: KubeObject) => {
-      draft['status'] = status;
-    };
-    await client.edit(type, object, change, 'status').catch(unlessNotFound);
-  };
+  const ready = client
+    .list(PODS)
+    .filter(({ metadata, status }) => metadata.namespace === NAMESPACE && isReady(status?.conditions))
+    .map(({ metadata }) => metadata.labels?.['app.kubernetes.io/name']);
   for (const deployment of client.list(DEPLOYMENTS)) {
-    const { all, ready } = readyOf(deployment.metadata.name);
-    await set(DEPLOYMENTS, deployment, {
-      replicas: all,
-      updatedReplicas: all,
-      readyReplicas: ready,
-      availableReplicas: ready,
-    });
+    const readyReplicas = ready.filter((name) => name === deployment.metadata.name).length;
+    const change = (draft: KubeObject) => {
+      draft['status'] = { replicas: 1, updatedReplicas: 1, readyReplicas, availableReplicas: readyReplicas };
+    };
+    await client.edit(DEPLOYMENTS, deployment, change, 'status').catch(unlessNotFound);
   }
-  for (const daemonSet of client.list(DAEMON_SETS)) {
-    const { all, ready } = readyOf(daemonSet.metadata.name);
-    const counts = { currentNumberScheduled: all, desiredNumberScheduled: all, numberMisscheduled: 0 };
-    await set(DAEMON_SETS, daemonSet, { ...counts, numberReady: ready, numberAvailable: ready });
-  }
-  for (const {
-    metadata: { name },
-  } of client.list(SERVICES)) {
-    const { ready } = readyOf(name);
-    await putSlice(client, name, ready > 0);
-  }
-}
-
-async function putSlice(client: LocalClient, service: string, ready: boolean): Promise<void> {
-  const endpoints = [{ addresses: ['192.0.2.1'], conditions: { ready } }];
-  const labels = { 'kubernetes.io/service-name': service };
   const slice: KubeObject = {
-    apiVersion: 'discovery.k8s.io/v1',
+    apiVersion: apiVersionOf(ENDPOINT_SLICES),
     kind: ENDPOINT_SLICES.kind,
-    metadata: { name: `${service}-demo`, namespace: NAMESPACE, labels },
+    metadata: { name: podName(WEBHOOK), namespace: NAMESPACE, labels: { 'kubernetes.io/service-name': WEBHOOK } },
     addressType: 'IPv4',
     ports: [{ name: 'https', port: 8443 }],
-    endpoints,
+    endpoints: [{ addresses: ['192.0.2.1'], conditions: { ready: ready.includes(WEBHOOK) } }],
   };
-  if (client.get(ENDPOINT_SLICES, NAMESPACE, slice.metadata.name) === undefined)
-    await client.create(ENDPOINT_SLICES, slice);
+  const { endpoints } = slice;
+  if (!client.get(ENDPOINT_SLICES, NAMESPACE, podName(WEBHOOK))) await client.create(ENDPOINT_SLICES, slice);
   else await client.edit(ENDPOINT_SLICES, slice, (draft) => Object.assign(draft, { endpoints }));
 }
 
-function isReady({ status }: Pod): boolean {
-  return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true;
+function isReady(conditions: readonly Condition[] = []): boolean {
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }

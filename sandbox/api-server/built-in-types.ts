@@ -82,12 +82,6 @@ export const EVENTS = define('Event', 'events', {
   columns: columns.EVENT,
 });
 export const SECRETS = define('Secret', 'secrets');
-export const SERVICES = define('Service', 'services', {
-  shortNames: ['svc'],
-  categories: ['all'],
-  hasStatus: true,
-  names: 'label',
-});
 export const LEASES = define('Lease', 'leases', { group: 'coordination.k8s.io', columns: columns.LEASE });
 
 const ADMISSION = { group: 'admissionregistration.k8s.io', namespaced: false };
@@ -143,7 +137,7 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   define('ConfigMap', 'configmaps', { shortNames: ['cm'] }),
   SECRETS,
   define('ServiceAccount', 'serviceaccounts', { shortNames: ['sa'] }),
-  SERVICES,
+  define('Service', 'services', { shortNames: ['svc'], categories: ['all'], hasStatus: true, names: 'label' }),
   LEASES,
   define('Endpoints', 'endpoints', { shortNames: ['ep'] }),
   ENDPOINT_SLICES,

@@ -35,8 +35,8 @@ class Authorizer {
     return new Authorizer(this.#store, { ...this.#request, ...part });
   }
 
-  check(verb: string): Decision {
-    return new Decision(isGranted(this.#store, this.#request, verb));
+  allows(verb: string): boolean {
+    return isGranted(this.#store, this.#request, verb);
   }
 }
 
@@ -82,7 +82,7 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
   .registerFunction('Authorizer.group(string): Authorizer', (a: Authorizer, group) => a.with({ group }))
   .registerFunction('Authorizer.resource(string): Authorizer', (a: Authorizer, resource) => a.with({ resource }))
   .registerFunction('Authorizer.namespace(string): Authorizer', (a: Authorizer, namespace) => a.with({ namespace }))
-  .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => a.check(verb))
+  .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => new Decision(a.allows(verb)))
   .registerFunction('Decision.allowed(): bool', ({ allowed }: Decision) => allowed);
 
 const compare = (a: bigint, b: bigint): bigint => {

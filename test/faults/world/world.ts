@@ -98,6 +98,7 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
     await daemons.ready(READY);
     if (real !== undefined && from !== dist) await switchWebhooksOn(real);
     await cluster.wire(daemons.ports);
+    await cluster.called?.();
     await advertised(cluster);
     const observer = startObserver(cluster.client, observed(cluster, ovs), NAMESPACE);
     stops.push(async () => observer.stop());
