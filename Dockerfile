@@ -1,8 +1,8 @@
 # One image for each daemon:
-#   docker build --target webhook          --tag plumbline-webhook:0.1.0 .
-#   docker build --target scheduler-plugin --tag plumbline-scheduler-plugin:0.1.0 .
-#   docker build --target node-agent       --tag plumbline-node-agent:0.1.0 .
-#   docker build --target console          --tag plumbline-console:0.1.0 .
+#   docker build --target webhook          --tag REGISTRY/plumbline-webhook:0.1.0 .
+#   docker build --target scheduler-plugin --tag REGISTRY/plumbline-scheduler-plugin:0.1.0 .
+#   docker build --target node-agent       --tag REGISTRY/plumbline-node-agent:0.1.0 .
+#   docker build --target console          --tag REGISTRY/plumbline-console:0.1.0 .
 # `--platform linux/arm64` builds for DPUs and other arm64 machines, on either architecture and without emulation.
 # `npm run build:image -- NAME --out DIRECTORY` builds the content of an image without a container engine.
 

@@ -8,7 +8,7 @@ import type { BenchResult } from './support/timing.ts';
  */
 const AGAINST: Readonly<Record<string, string>> = {
   'webhook.reviews-over-express':
-    'reviews per second of processor time; base: a plain express app that makes the same decision with all facts at hand',
+    'reviews per second of processor time; base: an express app with the same decision and all facts',
   'webhook.reviews-over-minimal-express':
     'the same; base: an express app that checks the review and adds a CPU to the pod',
   'webhook.reviews-over-pepr':
@@ -18,7 +18,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'webhook.private-memory-growth-in-100k-reviews': 'private memory after 100,000 reviews; base: after 10,000',
   'webhook.caches-of-10k-networks-and-5k-nodes': 'memory of the caches; base: 80 MB',
   'scheduler-plugin.filter-500-names-p99-ms':
-    'milliseconds of processor time for the slowest hundredth of filter calls with 500 names, 5,000 nodes',
+    'p99 of the processor time of filter calls with 500 names, 5,000 nodes, in milliseconds',
   'scheduler-plugin.filter-5000-names-p99-ms': 'the same with 5,000 names',
   'scheduler-plugin.realistic-load-share-of-a-core':
     'processor time with the heartbeats of 5,000 nodes and 20 VMs a second; base: one core',
@@ -27,29 +27,24 @@ const AGAINST: Readonly<Record<string, string>> = {
     'longest task of the event loop under that load, in milliseconds, in windows of five seconds',
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second':
     'processor time for 500 reports a second; base: one core',
-  'kube-scheduler.':
-    'pods a second of a real kube-scheduler, 5,000 nodes, 1,000 pods; base: with an extender that returns the names',
+  'kube-scheduler.': 'pods a second, 5,000 nodes; base: an extender that returns the names',
   'outcome.rejections-per-100': 'launchers that kubelets rejected, for 100 VMs on 8 nodes (docs/reference/outcome.md)',
   'outcome.running-in-10-s': 'share of the VMs that fit and ran within 10 s, in the same run',
   'outcome.near-network': 'share of the VMs with a network whose CPUs are all on its NUMA node',
   'outcome.running-at-end-over-kubevirt': 'VMs that run on the full fleet; base: with KubeVirt alone',
-  'outage.ordinary-pods-over-no-plumbline':
-    'pods a second of the cluster’s own kube-scheduler while the extender hangs; base: without Plumbline',
+  'outage.ordinary-pods-over-no-plumbline': 'ordinary pods a second while the extender hangs; base: without Plumbline',
   'takeover.longest-task-ms':
-    'longest task of the event loop after a takeover, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
-  'takeover.first-answer-ms': 'milliseconds until the answer to the first call after a takeover, in the same cluster',
-  'native.gate-added-over-delegate':
-    'time that the gate adds to a plugin behind it that does nothing; base: that plugin alone',
+    'longest task of the event loop, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
+  'takeover.first-answer-ms': 'milliseconds until the first answer, in the same cluster',
+  'native.gate-added-over-delegate': 'time that the gate adds to an empty plugin; base: that plugin alone',
   'node-agent.ovs-reaction-p99-loop-over-agent':
-    'slowest hundredth of the reactions of a polling loop, as in OVN-Kubernetes; base: of the agent',
-  'node-agent.ovs-reaction-':
-    'time from the kubelet’s write until OVS is off the CPUs; base: a program in C that does nothing else',
+    'p99 of a loop that polls every second, as OVN-Kubernetes does; base: p99 of the agent',
+  'node-agent.ovs-reaction-': 'time until OVS is off the CPUs; base: a program in C',
   'node-agent.idle-system-calls-a-second': 'every duty of a host, with the gate and 2 x 64 threads, counted by strace',
   'node-agent.resident-megabytes': 'the same agent, with the memory settings of the manifests',
   'node-agent.private-megabytes-after-an-hour': 'private megabytes after an hour of changes',
   'node-agent.idle-percent-of-a-core': 'percent of a core while nothing changes',
-  'node-agent.rename-to-published':
-    'time from the kubelet’s rename to the report in the API server; base: the window and two round trips',
+  'node-agent.rename-to-published': 'time until the report is in the API server; base: the window and two round trips',
   'vm-pinning.64-vcpu-threads-over-c': 'pinning 64 vCPU threads; base: the bare system calls in C',
   'vm-pinning.discovery': 'finding 100 VMs among 5,000 processes; base: a walk of /proc',
   'console.first-paint': 'seconds of the main thread in Chromium until the page shows 5,000 nodes',
@@ -59,9 +54,9 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.explain': 'processor time of a command with 1,000 nodes; base: an empty Node.js script',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
-  'webhook.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
-  'scheduler-plugin.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
-  'node-agent.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
+  'webhook.start-up': 'time until the process serves; base: a bare node:http server',
+  'scheduler-plugin.start-up': 'time until the process serves; base: a bare node:http server',
+  'node-agent.start-up': 'time until the process serves; base: a bare node:http server',
   'webhook.rss-over-bare': 'resident memory; base: a bare node:http server',
   'scheduler-plugin.rss-over-bare': 'resident memory; base: a bare node:http server',
   'node-agent.rss-over-bare': 'resident memory; base: a bare node:http server',
@@ -70,11 +65,12 @@ const AGAINST: Readonly<Record<string, string>> = {
 /** Why a bound was not met where it was measured last, by name or prefix; the longest one applies. */
 const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-over-echo':
-    'the schedulers, API server, etcd and extender share two cores. By the difference of the rates, the extender takes about 3 ms more of them for each pod than an echo; kube-scheduler’s own time for a pod is the same with both.',
+    'schedulers, API server, etcd and extender share two cores; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
-  'scheduler-plugin.filter-':
-    'V8 marks its old generation once in some thirty calls, which takes longer than the call itself ([ADR 0056](../adr/0056-nodes-are-plain-objects.md)); the median is 1 ms with 500 names and 7 ms with 5,000.',
-  'cli.explain': 'what made it slower is not known yet; the command takes half a second.',
+  'scheduler-plugin.filter-': 'V8 marks its old generation once in some thirty calls (`runtime/daemon.ts`).',
+  'cli.explain': 'not known yet; the command takes half a second.',
+  'node-agent.resident-megabytes':
+    'not the agent alone: a bare node:http server takes 44 MB on this machine and took 37 before. The limit of the agent is 160 MiB.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
 };
 
@@ -88,19 +84,19 @@ interface Goal {
 const GOALS: Readonly<Record<string, Goal>> = {
   'webhook.reviews-over-pepr': {
     text: '>= 4',
-    why: 'most of a review is TLS, HTTP and JSON, which the other does as well',
+    why: 'most of a review is TLS, HTTP and JSON, which the other does, too',
   },
   'node-agent.resident-megabytes': {
     text: '<= 70',
-    why: 'Node.js and its libraries take 37 MB before the first line of the agent; [ADR 0030](../adr/0030-an-agent-small-enough-for-every-node.md) has the other parts',
+    why: 'Node.js takes 37 to 44 MB before the first line of the agent; [ADR 0030](decisions.md#adr-0030-an-agent-small-enough-for-every-node) has the other parts',
   },
   'node-agent.start-up-over-bare-node': {
     text: '<= 2.5',
-    why: 'V8 compiles the bundle in 50 ms on a busy machine. A code cache would leave 13 of them, but is only valid for one build of Node.js and one set of flags',
+    why: 'V8 compiles the bundle in 50 ms; a code cache, which needs 13, is valid for one build of Node.js only',
   },
   'node-agent.idle-percent-of-a-core': {
     text: '<= 0.1',
-    why: 'the machine: code that took 0.30 here took 0.11 on another one; since then it wakes half as often',
+    why: 'this machine: code that took 0.30 here took 0.11 on another one',
   },
   'cli.explain-1000-nodes-over-bare-node': {
     text: '<= 4',
@@ -110,18 +106,16 @@ const GOALS: Readonly<Record<string, Goal>> = {
 
 const HEAD = `# Benchmarks
 
-\`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\` writes this page. It replaces the rows that it has measured and keeps the
-others. Most figures are ratios to a base that was measured in the same run, alternately or at the same time, so that a busy machine slows
-both. Rows without a base have the unit in their text. The spread is the smallest and the largest value of the rounds. A bound \`<=\` means that
-less is better, \`>=\` that more is better. A bound in bold was not met in that run. Each group of rows runs in its own process. \`--quick\` runs a
-fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows. Its
-bounds are wider by half.
+\`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\` writes this page, and replaces the rows that it has measured. Most figures
+are ratios to a base that was measured in the same run, so that a busy machine slows both. The spread is the smallest and the largest value
+of the rounds. A bound in bold was not met in that run. \`--quick\` runs a fifth of the rounds in about five minutes, with bounds that are
+wider by half.
 
-Some measurements need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
-(\`PLUMBLINE_PEPR\`, a directory that contains the npm package).
+Some rows need a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, or Pepr (\`PLUMBLINE_PEPR\`, a directory with the
+npm package).
 `;
 const COLUMNS =
-  '| measurement | ratio | spread | bound | measured; base | machine |\n| --- | ---: | ---: | ---: | --- | --- |';
+  '| measurement | ratio | spread | bound | measured; base | CPUs, Node.js |\n| --- | ---: | ---: | ---: | --- | --- |';
 
 /**
  * Adds results to the table, ordered by name. Rows that were not measured now stay unchanged.
@@ -189,7 +183,7 @@ function whatOf(name: string): string {
 function rowOf({ name, ratio, spread, bound, holds }: BenchResult): string {
   const digits = (value: number) => value.toFixed(value < 0.1 ? 3 : 2);
   const [least, most] = spread;
-  const machine = `${cpus().length} cores, Node.js ${process.versions.node}`;
+  const machine = `${cpus().length}, ${process.versions.node}`;
   const held = holds ? bound : `**${bound}**`;
   return `| \`${name}\` | ${digits(ratio)} | ${digits(least)} to ${digits(most)} | ${held} | ${whatOf(name)} | ${machine} |`;
 }

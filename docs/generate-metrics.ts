@@ -65,19 +65,34 @@ export function metricsPage(): string {
   return withGeneratedPart(PAGE, readFileSync(PAGE, 'utf8'), 'docs:metrics', tables());
 }
 
+/** A table for each daemon, after one with the metrics that several daemons have. */
 function tables(): string {
+  const sections = Object.entries(describedMetrics());
+  const all = sections.flatMap(([, metrics]) => metrics);
+  const isShared = ({ name }: DescribedMetric) => all.filter((metric) => metric.name === name).length > 1;
+  const shared = new Map(all.filter(isShared).map((metric) => [metric.name, metric]));
+  return [
+    table('several daemons', [...shared.values()]),
+    ...sections.map(([daemon, metrics]) =>
+      table(
+        daemon,
+        metrics.filter((metric) => !isShared(metric)),
+      ),
+    ),
+  ].join('\n');
+}
+
+function table(title: string, metrics: readonly DescribedMetric[]): string {
   const alerts = shippedAlerts();
   const row = ({ name, type, help, labelNames }: DescribedMetric) => {
     const using = alerts.filter(({ expr }) => metricsIn(expr).includes(name)).map(({ alert }) => alert);
-    const cells = [`\`${name}\``, type, labelNames.map((one) => `\`${one}\``).join(', '), help, using.join(', ')];
+    const labels = labelNames.length > 0 ? `{${labelNames.join(',')}}` : '';
+    const described = type === 'histogram' ? `${help} (histogram)` : help;
+    const cells = [`\`${name}${labels}\``, described, using.join(', ')];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   };
-  return Object.entries(describedMetrics())
-    .map(([daemon, metrics]) => {
-      const head = ['| metric | type | labels | says | alerts |', '| --- | --- | --- | --- | --- |'];
-      return [`### ${daemon}`, '', ...head, ...metrics.map(row), ''].join('\n');
-    })
-    .join('\n');
+  const head = ['| Metric | Description | Alerts |', '| --- | --- | --- |'];
+  return [`### ${title}`, '', ...head, ...metrics.map(row), ''].join('\n');
 }
 
 if (process.argv[1] === import.meta.filename) writeFileSync(PAGE, metricsPage());

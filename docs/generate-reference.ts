@@ -2,10 +2,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { consoleSettings } from '../console/server/config.ts';
+import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
+import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
+import type { LogMessages } from '../runtime/log.ts';
+import { SHARED_MESSAGES } from '../runtime/log-messages.ts';
+import { EXTENDER_MESSAGES } from '../scheduler-plugin/telemetry/log-messages.ts';
 import { extenderSettings } from '../scheduler-plugin/wiring/config.ts';
 import { webhookSettings } from '../webhook/config.ts';
+import { WEBHOOK_MESSAGES } from '../webhook/telemetry/log-messages.ts';
 
 /**
  * A page with its generated part replaced.
@@ -42,8 +48,8 @@ const DEFINITION = join(import.meta.dirname, '../manifests/base/crd/nodetopologi
 const DAEMONS: readonly Settings[] = [webhookSettings, extenderSettings, agentSettings, consoleSettings];
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
-const table = (head: string, rows: readonly (readonly string[])[]) =>
-  [head, head.replace(/[^|]+/g, ' --- '), ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n');
+const table = (head: string, rows: readonly string[]) =>
+  [head, head.replace(/[^|]+/g, ' --- '), ...rows.map((row) => `| ${row} |`)].join('\n');
 
 /** The default of a setting: the schema's, or what the help text says. */
 function defaultOf({ schema }: Settings, key: string, help: string): string {
@@ -55,24 +61,48 @@ function defaultOf({ schema }: Settings, key: string, help: string): string {
   return '';
 }
 
-function flagTables(): string {
-  return DAEMONS.map((daemon) => {
-    const rows = Object.entries(daemon.flags).map(([key, { flag, help, env }]) => {
-      const variable = env === undefined ? '' : `\`${env}\``;
-      return [`\`${flag.replaceAll('|', '\\|')}\``, defaultOf(daemon, key, help), variable, cell(help)];
-    });
-    return `## ${daemon.name}\n\n${table('| flag | default | variable | meaning |', rows)}\n`;
-  }).join('\n');
+function flagRows(daemon: Settings): readonly string[] {
+  return Object.entries(daemon.flags).map(([key, { flag, help, env }]) => {
+    const variable = env === undefined ? '' : ` or \`${env}\``;
+    return [`\`${flag.replaceAll('|', '\\|')}\`${variable}`, defaultOf(daemon, key, help), cell(help)].join(' | ');
+  });
 }
 
-/** The fields below one, by path: lists are `name[]`, maps are `name{}`. */
-function fieldsBelow(path: string, field: Field): readonly (readonly [string, Field])[] {
-  const inner = field.items ?? field.additionalProperties ?? field;
-  const here = field.items ? `${path}[]` : field.additionalProperties ? `${path}{}` : path;
-  return Object.entries(inner.properties ?? {}).flatMap(([name, one]) => [
-    [`${here}.${name}`, one] as const,
-    ...fieldsBelow(`${here}.${name}`, one),
-  ]);
+/** A table for each daemon, after one for the flags that are the same in every daemon. */
+function flagTables(): string {
+  const daemons = DAEMONS.map((daemon) => ({ name: daemon.name, rows: flagRows(daemon) }));
+  const [{ rows: first } = { rows: [] }] = daemons;
+  const common = first.filter((row) => daemons.every(({ rows }) => rows.includes(row)));
+  const specific = daemons.map(({ name, rows }) => ({ name, rows: rows.filter((row) => !common.includes(row)) }));
+  return [{ name: 'Every daemon', rows: common }, ...specific]
+    .map(({ name, rows }) => `## ${name}\n\n${table('| flag | default | meaning |', rows)}\n`)
+    .join('\n');
+}
+
+/** A path with `[]` for the items of a list and `{}` for the values of a map. */
+function pathOf(name: string, field: Field): string {
+  if (field.items) return `${name}[]`;
+  return field.additionalProperties ? `${name}{}` : name;
+}
+
+/** Lines of the table for the fields of an object. Objects with the same fields are written once. */
+function fieldRows(path: string, field: Field, written: Map<string, string>): readonly string[] {
+  return Object.entries(field.properties ?? {}).flatMap(([name, property]) => {
+    const propertyPath = pathOf(`${path}.${name}`, property);
+    const value = property.items ?? property.additionalProperties ?? property;
+    const fields = Object.entries(value.properties ?? {}).map(([key, { description }]) => `${key}: ${description}`);
+    const same = fields.length === 0 ? undefined : written.get(fields.join());
+    const type = value.type === 'integer' || value.type === 'boolean' ? ` ${value.type}` : '';
+    const texts = [
+      property.description ?? '',
+      property.enum === undefined ? '' : `One of ${property.enum.join(', ')}.`,
+      same === undefined ? '' : `Fields as in \`${same}\`.`,
+    ];
+    const row = `\`${propertyPath}\`${type} | ${cell(texts.filter((text) => text !== '').join(' '))}`;
+    if (same !== undefined) return [row];
+    written.set(fields.join(), propertyPath);
+    return [row, ...fieldRows(propertyPath, value, written)];
+  });
 }
 
 function apiTable(): string {
@@ -81,18 +111,42 @@ function apiTable(): string {
   };
   return spec.versions
     .map(({ name, schema: { openAPIV3Schema: whole } }) => {
-      const status = whole.properties?.['status'] ?? {};
-      const rows = fieldsBelow('status', status).map(([path, field]) => {
-        const says = [field.description ?? '', field.enum === undefined ? '' : `One of ${field.enum.join(', ')}.`];
-        return [`\`${path}\``, field.type ?? '', cell(says.filter((one) => one !== '').join(' '))];
-      });
-      return `## ${name}\n\n${cell(whole.description ?? '')}\n\n${table('| field | type | meaning |', rows)}\n`;
+      const rows = fieldRows('status', whole.properties?.['status'] ?? {}, new Map());
+      return `## ${name}\n\n${table('| field | meaning |', rows)}\n`;
     })
     .join('\n');
 }
 
+/** The messages of the log, by daemon. */
+export const LOG_MESSAGES: Readonly<Record<string, LogMessages>> = {
+  webhook: WEBHOOK_MESSAGES,
+  'scheduler-plugin': EXTENDER_MESSAGES,
+  'node-agent': AGENT_MESSAGES,
+  console: CONSOLE_MESSAGES,
+  'every daemon': SHARED_MESSAGES,
+};
+
+/** A list for each daemon and level; messages that say everything are on its first line. */
+function logMessageLists(): string {
+  const levelList = ([level, messages]: [string, Readonly<Record<string, string>>]) => {
+    const entries = Object.entries(messages).map(([message, meaning]) => ({ code: `\`${message.trim()}\``, meaning }));
+    const clear = entries.filter(({ meaning }) => meaning === '').map(({ code }) => code);
+    const explained = entries
+      .filter(({ meaning }) => meaning !== '')
+      .map(({ code, meaning }) => `- ${code}: ${meaning}`);
+    return `**${level}**${clear.length > 0 ? ` ${clear.join(', ')}` : ''}\n\n${explained.join('\n')}`;
+  };
+  return Object.entries(LOG_MESSAGES)
+    .map(([daemon, byLevel]) => `## ${daemon}\n\n${Object.entries(byLevel).map(levelList).join('\n\n')}\n`)
+    .join('\n');
+}
+
 /** Pages with a generated part, and what makes it. */
-export const GENERATED: Readonly<Record<string, () => string>> = { 'flags.md': flagTables, 'api.md': apiTable };
+export const GENERATED: Readonly<Record<string, () => string>> = {
+  'flags.md': flagTables,
+  'api.md': apiTable,
+  'log-messages.md': logMessageLists,
+};
 
 /**
  * A page of docs/reference with its generated part replaced.

@@ -61,7 +61,7 @@ interface Answered {
 
 /**
  * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
- * (docs/adr/0001).
+ * (ADR 0001).
  * @param connections limit of open connections; each watch uses one
  */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {

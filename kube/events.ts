@@ -1,5 +1,6 @@
+import { BoundedMap } from '../model/bounded-map.ts';
 import type { Logger } from '../runtime/log.ts';
-import { isAlreadyExists, type KubeClient } from './client.ts';
+import { isAlreadyExists, isNotFound, type KubeClient, KubeError } from './client.ts';
 
 export interface EventTarget {
   readonly apiVersion: string;
@@ -25,24 +26,28 @@ export function nodeTarget(name: string): EventTarget {
   return { apiVersion: 'v1', kind: 'Node', name, uid: name };
 }
 
-/**
- * Writes Kubernetes Events. It never throws and never delays the caller: Events are best effort. Their number is
- * limited for each object and for the process, because tenants can cause them.
- */
-export type EventRecorder = ReturnType<typeof createEventRecorder>;
+/** Takes Events, at best effort: it never throws and never delays the caller. */
+export interface EventRecorder {
+  record(target: EventTarget, event: EventText): void;
+  /** Resolves when all Events recorded so far are written or have failed. */
+  flush(): Promise<void>;
+}
 
 /** The API server rejects longer messages. */
 const MAX_MESSAGE_CHARACTERS = 1024;
-/** Seconds in which the same Event on the same object is written once. */
-const SAME_WITHIN = 60;
-const REMEMBERED = 1000;
-/** Burst of Events for each object, and seconds for each further one; as in client-go's spam filter. */
+/** Seconds after which an Event that is repeated without another one between is counted in the API server. */
+const REPEAT_SECONDS = 60;
+/** Seconds after which a failed write is repeated. */
+const RETRY_SECONDS = 10;
+const MAX_OBJECTS = 1000;
+const MAX_EVENTS = 1000;
+/** New Events of each object at once, and seconds for each further one; as in client-go's spam filter. */
 const BURST = 25;
-const SECONDS_EACH = 300;
-/** Writes in flight; further Events are dropped. */
-const MAX_PENDING = 64;
-/** Seconds between two log lines about dropped Events. */
-const SAID_AGAIN = 60;
+const SECONDS_PER_EVENT = 300;
+/** Writes in flight; further ones wait. */
+const MAX_WRITES = 64;
+/** Seconds between two log lines about failed writes. */
+const LOG_SECONDS = 60;
 
 interface EventRecorderOptions {
   readonly client: KubeClient;
@@ -54,92 +59,208 @@ interface EventRecorderOptions {
   readonly now: () => number;
 }
 
-/**
- * Creates a recorder. It sends Events in the background, within a budget, and drops repeated ones. It never rejects.
- */
-export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions) {
-  const recent = new Map<string, number>();
-  const pending = new Set<Promise<void>>();
-  let sequence = 0;
-
-  const budgets = createBudgets(now);
-  let dropped = 0;
-  let saidAt = Number.NEGATIVE_INFINITY;
-
-  const drop = (why: string): void => {
-    dropped++;
-    if (now() - saidAt < SAID_AGAIN) return;
-    saidAt = now();
-    log.warn({ dropped, why }, 'Events dropped');
-  };
-
-  const isRepeated = (key: string): boolean => {
-    const last = recent.get(key);
-    if (last !== undefined && now() - last < SAME_WITHIN) return true;
-    recent.delete(key);
-    recent.set(key, now());
-    if (recent.size > REMEMBERED) recent.delete(recent.keys().next().value ?? '');
-    return false;
-  };
-
-  const write = async (target: EventTarget, event: EventText): Promise<void> => {
-    const namespace = target.namespace ?? 'default';
-    const time = new Date();
-    // The name must be unique for each Event: the object's name, the time, and a counter of this process.
-    const name = `${target.name.slice(0, 200)}.${(time.getTime() * 1000 + (sequence++ % 1000)).toString(16)}`;
-    const timestamp = `${time.toISOString().slice(0, 19)}Z`;
-    try {
-      await client.create(`/api/v1/namespaces/${namespace}/events`, {
-        apiVersion: 'v1',
-        kind: 'Event',
-        // The policy plumbline-node-agent-events selects Events by it.
-        metadata: { name, namespace, labels: { 'plumbline.dev/component': component } },
-        involvedObject: { ...target },
-        type: event.type,
-        reason: event.reason,
-        message: event.message.slice(0, MAX_MESSAGE_CHARACTERS),
-        source: { component, ...(host === undefined ? {} : { host }) },
-        reportingComponent: component,
-        reportingInstance: host ?? '',
-        firstTimestamp: timestamp,
-        lastTimestamp: timestamp,
-        count: 1,
-      });
-    } catch (err) {
-      if (!isAlreadyExists(err)) log.warn({ err, event: event.reason, object: target.name }, 'writing an Event failed');
-    }
-  };
-
-  return {
-    record(target: EventTarget, event: EventText) {
-      if (isRepeated([target.kind, target.namespace, target.name, target.uid, event.reason, event.message].join('\0')))
-        return;
-      if (pending.size >= MAX_PENDING) return drop('too many writes are under way');
-      if (!budgets.take([target.kind, target.namespace, target.name, target.uid].join('\0'))) {
-        return drop('too many Events of one object');
-      }
-      const writing = write(target, event).finally(() => pending.delete(writing));
-      pending.add(writing);
-    },
-    /** Resolves when all Events recorded so far are written or dropped. */
-    async flush() {
-      await Promise.all(pending);
-    },
-  };
+/** One Event of the API server, and the number of times that it was recorded. */
+interface EventSeries {
+  readonly target: EventTarget;
+  event: EventText;
+  name: string;
+  /** Whether the API server has an Event of that name. */
+  exists: boolean;
+  readonly first: Date;
+  last: Date;
+  count: number;
+  /** What the API server does not have yet: a repetition of the object's last Event can wait, a change cannot. */
+  unwritten: 'none' | 'repetition' | 'change';
+  writtenAt: number;
+  isWriting: boolean;
+  timer: NodeJS.Timeout | undefined;
 }
 
-/** A token bucket for each object. It drops the buckets of the objects whose last Event is oldest. */
-function createBudgets(now: () => number) {
-  const budgets = new Map<string, { tokens: number; at: number }>();
-  return {
-    take(object: string): boolean {
-      const { tokens: left, at } = budgets.get(object) ?? { tokens: BURST, at: now() };
-      const tokens = Math.min(BURST, left + (now() - at) / SECONDS_EACH);
-      budgets.delete(object);
-      budgets.set(object, { tokens: tokens < 1 ? tokens : tokens - 1, at: now() });
-      const [oldest] = budgets.keys();
-      if (budgets.size > REMEMBERED && oldest !== undefined) budgets.delete(oldest);
-      return tokens >= 1;
-    },
-  };
+interface ObjectEvents {
+  /** The key of the Event recorded last. */
+  last: string;
+  /** Of the bucket for new Events, which was last filled `at` that time. */
+  tokens: number;
+  at: number;
+}
+
+/**
+ * Writes Events to the API server in the background.
+ *
+ * - The last Event of an object is the last one that was recorded. One that was recorded before is counted: its count
+ *   and its lastTimestamp change, and no new object is created.
+ * - A repetition without another Event between is written after a minute; a change is written at once.
+ * - Tenants can cause Events, so new objects are limited. Above the limit, the last Event with the same reason gets the
+ *   new message.
+ * - A write that fails because the API server does not answer is repeated. One that it refuses is dropped and logged.
+ */
+export class ApiEventRecorder implements EventRecorder {
+  readonly #options: EventRecorderOptions;
+  /** By object, reason and message, and by object and reason; the one recorded least recently is dropped first. */
+  readonly #series = new BoundedMap<string, EventSeries>(2 * MAX_EVENTS);
+  readonly #objects = new BoundedMap<string, ObjectEvents>(MAX_OBJECTS);
+  readonly #writes = new Set<Promise<void>>();
+  #sequence = 0;
+  #failures = 0;
+  #loggedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+  }
+
+  record(target: EventTarget, event: EventText): void {
+    const objectKey = [target.kind, target.namespace, target.name, target.uid].join('\0');
+    const object = this.#objects.get(objectKey) ?? { last: '', tokens: BURST, at: this.#options.now() };
+    moveToEnd(this.#objects, objectKey, object);
+    const reasonKey = `${objectKey}\0${event.reason}`;
+    const key = `${reasonKey}\0${event.message}`;
+    const series = this.#seriesOf(object, reasonKey, target, event);
+    moveToEnd(this.#series, key, series);
+    moveToEnd(this.#series, reasonKey, series);
+    series.count++;
+    series.last = new Date();
+    if (object.last !== key) {
+      object.last = key;
+      series.unwritten = 'change';
+      this.#writeIn(series, 0);
+    } else if (series.unwritten === 'none') {
+      series.unwritten = 'repetition';
+      this.#writeIn(series, series.writtenAt + REPEAT_SECONDS - this.#options.now());
+    }
+  }
+
+  async flush(): Promise<void> {
+    for (const series of new Set(this.#series.values())) {
+      while (this.#writes.size >= MAX_WRITES) await Promise.race(this.#writes);
+      if (series.unwritten !== 'none') this.#writeIn(series, 0);
+    }
+    while (this.#writes.size > 0) await Promise.all(this.#writes);
+  }
+
+  #seriesOf(object: ObjectEvents, reasonKey: string, target: EventTarget, event: EventText): EventSeries {
+    const same = this.#series.get(`${reasonKey}\0${event.message}`);
+    if (same?.event.message === event.message) return same;
+    const latest = this.#series.get(reasonKey);
+    if (!this.#takeToken(object) && latest !== undefined) {
+      latest.event = event;
+      return latest;
+    }
+    const time = new Date();
+    const name = this.#newName(target, time);
+    const state = { exists: false, unwritten: 'none', isWriting: false, writtenAt: 0, timer: undefined } as const;
+    return { target, event, name, first: time, last: time, count: 0, ...state };
+  }
+
+  #takeToken(object: ObjectEvents): boolean {
+    const now = this.#options.now();
+    const tokens = Math.min(BURST, object.tokens + (now - object.at) / SECONDS_PER_EVENT);
+    object.tokens = tokens < 1 ? tokens : tokens - 1;
+    object.at = now;
+    return tokens >= 1;
+  }
+
+  #writeIn(series: EventSeries, seconds: number): void {
+    if (series.isWriting) return;
+    clearTimeout(series.timer);
+    const isFull = this.#writes.size >= MAX_WRITES;
+    if (seconds <= 0 && !isFull) {
+      const write = this.#write(series).finally(() => this.#writes.delete(write));
+      this.#writes.add(write);
+      return;
+    }
+    series.timer = setTimeout(() => this.#writeIn(series, 0), Math.max(isFull ? 1 : 0, seconds) * 1000).unref();
+  }
+
+  async #write(series: EventSeries): Promise<void> {
+    const { unwritten } = series;
+    series.isWriting = true;
+    series.unwritten = 'none';
+    let wait = 0;
+    try {
+      await this.#send(series);
+    } catch (error) {
+      this.#logFailure(error, series);
+      if (!isRefused(error)) {
+        series.unwritten = unwritten;
+        wait = RETRY_SECONDS;
+      }
+    }
+    series.isWriting = false;
+    series.writtenAt = this.#options.now();
+    // One that was recorded during the write.
+    if (series.unwritten === 'repetition') wait = REPEAT_SECONDS;
+    if (series.unwritten !== 'none') this.#writeIn(series, wait);
+  }
+
+  /** @throws KubeError */
+  async #send(series: EventSeries): Promise<void> {
+    const { client } = this.#options;
+    const { target, event, last, count } = series;
+    const path = `/api/v1/namespaces/${target.namespace ?? 'default'}/events`;
+    const message = event.message.slice(0, MAX_MESSAGE_CHARACTERS);
+    const changes = { type: event.type, message, lastTimestamp: timestamp(last), count };
+    if (!series.exists) {
+      try {
+        await client.create(path, { ...this.#newEvent(series), ...changes });
+        series.exists = true;
+        return;
+      } catch (error) {
+        // A create that seemed to fail.
+        if (!isAlreadyExists(error)) throw error;
+        series.exists = true;
+      }
+    }
+    try {
+      await client.patch(`${path}/${series.name}`, 'application/merge-patch+json', changes);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      // The API server deletes Events after an hour.
+      series.name = this.#newName(target, last);
+      await client.create(path, { ...this.#newEvent(series), ...changes });
+    }
+  }
+
+  #newEvent({ target, event, name, first }: EventSeries) {
+    const { component, host } = this.#options;
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      // The policy plumbline-node-agent-events selects Events by the label.
+      metadata: { name, namespace: target.namespace ?? 'default', labels: { 'plumbline.dev/component': component } },
+      involvedObject: { ...target },
+      reason: event.reason,
+      source: { component, ...(host === undefined ? {} : { host }) },
+      reportingComponent: component,
+      reportingInstance: host ?? '',
+      firstTimestamp: timestamp(first),
+    };
+  }
+
+  /** A name that is unique for each Event: the object's name, the time, and a counter of this process. */
+  #newName(target: EventTarget, time: Date): string {
+    return `${target.name.slice(0, 200)}.${(time.getTime() * 1000 + (this.#sequence++ % 1000)).toString(16)}`;
+  }
+
+  #logFailure(err: unknown, { event, target }: EventSeries): void {
+    this.#failures++;
+    const now = this.#options.now();
+    if (now - this.#loggedAt < LOG_SECONDS) return;
+    this.#loggedAt = now;
+    const { reason } = event;
+    this.#options.log.warn({ err, reason, object: target.name, failures: this.#failures }, 'writing an Event failed');
+  }
+}
+
+/** Whether the API server answered that it will not take the Event: its namespace is gone, or a policy denies it. */
+function isRefused(error: unknown): boolean {
+  return error instanceof KubeError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+function timestamp(time: Date): string {
+  return `${time.toISOString().slice(0, 19)}Z`;
+}
+
+function moveToEnd<V>(map: BoundedMap<string, V>, key: string, value: V): void {
+  map.delete(key);
+  map.set(key, value);
 }

@@ -9,7 +9,7 @@ import type { ApiAccess, ConnectionOptions, DaemonAccess } from './api-access.ts
 
 /**
  * The only reader of kubeconfigs: KubeConfig of @kubernetes/client-node. What is our own here works around defects of its
- * version 2.0.1, which docs/adr/0001 lists. Import this file lazily: the library costs a process about 20 MB, which a
+ * version 2.0.1 (ADR 0001). Import this file lazily: the library costs a process about 20 MB, which a
  * daemon with a service account does not need.
  */
 

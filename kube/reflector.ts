@@ -209,7 +209,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
           if (isExpired(err) || isNotFound(err)) version = undefined;
           if (isExpired(err)) continue;
           const wait = backoff.next();
-          log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
+          pace.failed(err);
+          log.debug({ path, wait }, 'waiting to list or watch again');
           await sleep(wait, signal).catch(() => undefined);
         }
       }

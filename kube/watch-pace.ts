@@ -19,6 +19,10 @@ const SHORT_WATCH = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
 const FREE_ENDS = 2;
 
+/** Seconds between two log lines about one outage, and after a line until one about a new outage. */
+const OUTAGE_LOG_SECONDS = 600;
+const NEW_OUTAGE_LOG_SECONDS = 60;
+
 /**
  * The deadlines of watches, and the pauses between them.
  * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
@@ -26,6 +30,7 @@ const FREE_ENDS = 2;
  */
 export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, never>, 'path' | 'log' | 'now'>) {
   const backoff = new Backoff();
+  const outages = createOutageLog({ path, log, now });
   let hasEvents = false;
   let heardAt = now();
   /** Whether nothing has arrived since a watch was silent. */
@@ -41,7 +46,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
     }
     if (++fruitless <= FREE_ENDS) return;
     const wait = backoff.next();
-    log.warn({ path, wait }, 'watches end at once; keeping the cache and retrying');
+    log.warn({ path, wait: Math.round(wait) }, 'watches end at once; keeping the cache and retrying');
     await sleep(wait, signal).catch(() => undefined);
   };
 
@@ -60,7 +65,10 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
     } catch (error) {
       if (!late.signal.aborted || signal.aborted) throw error;
       isSilent = true;
-      log.warn({ path, seconds: now() - heardAt }, 'watch without events or past its timeout; opening it again');
+      log.warn(
+        { path, seconds: Math.round(now() - heardAt) },
+        'watch without events or past its timeout; opening it again',
+      );
     } finally {
       clearTimeout(timer);
     }
@@ -72,7 +80,10 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
       hasEvents = true;
       isSilent = false;
       heardAt = now();
+      outages.ended();
     },
+    /** A list or a watch failed. */
+    failed: outages.failed,
     /**
      * Runs one watch under a signal that ends it when it is silent or outlives its timeout. If it ends at once, like
      * others before it, it waits before it returns or throws.
@@ -94,6 +105,29 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
         else fruitless = 0;
         throw error;
       }
+    },
+  };
+}
+
+/** Logs the beginning and the end of an outage, not each attempt. */
+function createOutageLog({ path, log, now }: Pick<DecoderOptions<never, never>, 'path' | 'log' | 'now'>) {
+  let since: number | undefined;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  let isLogged = false;
+  return {
+    failed(err: unknown): void {
+      const pause = since === undefined ? NEW_OUTAGE_LOG_SECONDS : OUTAGE_LOG_SECONDS;
+      since ??= now();
+      if (now() - loggedAt < pause) return;
+      loggedAt = now();
+      isLogged = true;
+      log.warn({ err, path }, 'list or watch failed; keeping the cache and retrying');
+    },
+    ended(): void {
+      if (isLogged && since !== undefined)
+        log.info({ path, seconds: Math.round(now() - since) }, 'list and watch work again');
+      since = undefined;
+      isLogged = false;
     },
   };
 }

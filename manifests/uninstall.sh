@@ -7,7 +7,7 @@
 # FOLDER is the applied kustomization (default: base, next to this script); omit it after `helm uninstall`.
 # --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: use it only if OVN-Kubernetes does not
 # manage them itself. It uses kubectl's current context. If objects remain, it lists them and exits with 1.
-# docs/tasks/uninstall.md describes the preparation, and how to clean up the hosts.
+# docs/tasks/upgrade.md describes the preparation, and how to clean up the hosts.
 set -eu
 
 system=plumbline-system
@@ -50,7 +50,7 @@ for node in $(kubectl get nodes -o name); do
   kubectl label "$node" plumbline.dev/threads-per-core- plumbline.dev/full-pcpus-only- >/dev/null
   kubectl annotate "$node" plumbline.dev/recheck- >/dev/null
   kubectl patch "$node" --subresource=status --type=strategic \
-    -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"}]}}' >/dev/null
+    -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"},{"type":"plumbline.dev/AgentReady","$patch":"delete"}]}}' >/dev/null
   # Resources of removed device plugins remain with the value 0. For five minutes, the kubelet writes them again.
   resources=$(kubectl get "$node" -o 'go-template={{range $name, $_ := .status.capacity}}{{$name}}{{"\n"}}{{end}}' |
     grep -E '^(physnet\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true

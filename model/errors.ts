@@ -61,9 +61,22 @@ const PLAIN_KEY = /^[\w./-]{1,80}$/;
 export function issuesText(error: z.ZodError): string {
   const issues = error.issues.slice(0, 3).map(({ path, message }) => {
     const where = path.map((part) => (PLAIN_KEY.test(String(part)) ? String(part) : '*')).join('.');
-    return `${where || 'the whole'}: ${cut(message, MAX_ISSUE_CHARACTERS)}`;
+    return `${where || 'the whole'}: ${cut(issueText(message), MAX_ISSUE_CHARACTERS)}`;
   });
   return cut(issues.join('; '), MAX_ISSUES_CHARACTERS);
+}
+
+/** The message of one issue, without the words with which zod begins those that no schema replaces. */
+export function issueText(message: string): string {
+  return /^Invalid input: .* received undefined$/.test(message)
+    ? 'missing'
+    : message.replace(/^(Invalid|Too) \w+: /, '');
+}
+
+/** The message of an error; of one of zod the places in one line, instead of JSON. */
+export function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.name === 'ZodError' || error.name === '$ZodError' ? issuesText(error as z.ZodError) : error.message;
 }
 
 /**

@@ -90,6 +90,7 @@ export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 
 export const KUBELET_CONFIG_CONDITION = 'KubeletConfigKnown';
 export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
+export const AGENT_READY_CONDITION = 'plumbline.dev/AgentReady';
 export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';
 export const FULL_PCPUS_LABEL = 'plumbline.dev/full-pcpus-only';
 

@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
-# Packs the Helm chart into an archive in a folder: packaging/chart.sh OUT. Refuses a chart that differs from the manifests.
+# Packs the Helm chart into an archive in a folder, with the images of a registry:
+#   packaging/chart.sh OUT [REGISTRY]
+# REGISTRY is by default that of packaging/registry.txt. Refuses a chart that differs from the manifests.
 set -euo pipefail
-[ $# -eq 1 ] || { echo "usage: packaging/chart.sh OUT" >&2; exit 2; }
-out=$1
+[ $# -eq 1 ] || [ $# -eq 2 ] || { echo "usage: packaging/chart.sh OUT [REGISTRY]" >&2; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 npm run --silent chart
 git diff --exit-code -- manifests/chart || { echo "the chart is not what the manifests make it: commit what npm run chart wrote" >&2; exit 1; }
-cp LICENSE manifests/chart/plumbline/
-trap 'rm -f manifests/chart/plumbline/LICENSE' EXIT
-helm lint manifests/chart/plumbline --namespace plumbline-system
-mkdir -p "$out"
-helm package manifests/chart/plumbline --destination "$out"
+default=$(cat packaging/registry.txt)
+registry=${2:-$default}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r manifests/chart/plumbline LICENSE "$work"
+chart=$work/plumbline
+mv "$work/LICENSE" "$chart"
+# Registries accept only lower case.
+sed -i "s|$default|${registry,,}|" "$chart/values.yaml" "$chart/README.md" "$chart/templates/_helpers.tpl"
+helm lint "$chart" --namespace plumbline-system
+helm package "$chart" --destination "$out"

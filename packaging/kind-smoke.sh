@@ -9,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 name=plumbline-smoke-$$
 version=$(node -p 'require("./package.json").version')
+registry=$(cat packaging/registry.txt)
 work=$(mktemp -d -p . .kind-smoke.XXXXXX)
 config=$work/kubeconfig
 cleanup() {
@@ -26,8 +27,8 @@ trap cleanup EXIT
 
 images=()
 for target in webhook scheduler-plugin node-agent; do
-  docker build --quiet --target "$target" --tag "plumbline-$target:$version" .
-  images+=("plumbline-$target:$version")
+  docker build --quiet --target "$target" --tag "$registry/plumbline-$target:$version" .
+  images+=("$registry/plumbline-$target:$version")
 done
 kind create cluster --name "$name" --kubeconfig "$config" --wait 120s ${1:+--image "$1"}
 kind load docker-image --name "$name" "${images[@]}"

@@ -78,7 +78,7 @@ export function watchCertificate(
       if (now !== last) onChange(context);
       last = now;
     } catch (err) {
-      log.error({ err }, 'keeping the old certificate');
+      log.warn({ err }, 'reading the new certificate failed; keeping the old one');
     }
   };
   const schedule = () => {

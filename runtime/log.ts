@@ -1,7 +1,31 @@
-import { destination, type Logger, pino } from 'pino';
+import { destination, type Logger as PinoLogger, pino } from 'pino';
+import { errorText } from '../model/errors.ts';
+import type { SHARED_MESSAGES } from './log-messages.ts';
 import { cutText, printableJson } from './printable.ts';
 
-export type { Logger } from 'pino';
+/** Messages of a daemon by their level, each with its meaning and what to do. docs/reference/log-messages.md is made of them. */
+export type LogMessages = Readonly<
+  Partial<Record<'info' | 'warn' | 'error' | 'fatal', Readonly<Record<string, string>>>>
+>;
+
+/** A message of this level. One that ends with a colon and a space is the beginning of a line. */
+type MessageAt<M extends LogMessages, L extends keyof LogMessages> = keyof M[L] extends infer Text
+  ? Text extends `${string}: `
+    ? `${Text}${string}`
+    : Text
+  : never;
+
+/** Writes lines to the log. Only at the level debug, for developers, is the message any text. */
+export interface MessageLogger<M extends LogMessages> {
+  debug(fields: object, message: string): void;
+  info(...line: [fields: object, message: MessageAt<M, 'info'>] | [message: MessageAt<M, 'info'>]): void;
+  warn(...line: [fields: object, message: MessageAt<M, 'warn'>] | [message: MessageAt<M, 'warn'>]): void;
+  error(...line: [fields: object, message: MessageAt<M, 'error'>] | [message: MessageAt<M, 'error'>]): void;
+  fatal(...line: [fields: object, message: MessageAt<M, 'fatal'>] | [message: MessageAt<M, 'fatal'>]): void;
+}
+
+/** The logger of the parts that daemons share. */
+export type Logger = MessageLogger<typeof SHARED_MESSAGES>;
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -12,7 +36,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
  *
  * @param component the name of the daemon or duty, on every line
  */
-export function createLogger(component: string, level: LogLevel = 'info'): Logger {
+export function createLogger(component: string, level: LogLevel = 'info'): PinoLogger {
   return pino(
     {
       level,
@@ -49,5 +73,5 @@ export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = 'code' in error ? { code: error.code } : {};
   const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
-  return { name: error.name, message: error.message, ...code, ...cause };
+  return { name: error.name, message: errorText(error), ...code, ...cause };
 }

@@ -1,9 +1,9 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { JsonBodies } from '../runtime/json-bodies.ts';
 import { BodyError } from '../runtime/json-bounds.ts';
-import type { Logger } from '../runtime/log.ts';
 import { metricsOf, type Registry } from '../runtime/metrics.ts';
 import { decodeReview, encodeReview, outcomeOf, type Review, ReviewError } from './review/admission-review.ts';
+import type { WebhookLogger } from './telemetry/log-messages.ts';
 
 export const PATHS = {
   mutatePods: '/mutate-pods',
@@ -26,7 +26,7 @@ export interface WebhookAppOptions {
   /** Default: accepts bodies of up to MAX_BODY_BYTES. */
   readonly bodies?: JsonBodies;
   readonly metrics: WebhookMetrics;
-  readonly log: Logger;
+  readonly log: WebhookLogger;
 }
 
 export function createWebhookApp(options: WebhookAppOptions): Express {

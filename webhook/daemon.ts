@@ -7,7 +7,6 @@ import { apiServerAddress, VERSION } from '../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import type { Logger } from '../runtime/log.ts';
 import { createRegistry, registerServerMetrics } from '../runtime/metrics.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { createWebhookApp, createWebhookMetrics, MAX_BODY_BYTES, type WebhookMetrics } from './app.ts';
@@ -17,6 +16,7 @@ import { createRequirement, createRequirementReview } from './cluster/requiremen
 import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import type { WebhookConfig } from './config.ts';
 import { createPodMutation, createPodRouting, createPodValidation } from './pods/mutate-pod.ts';
+import type { WebhookLogger } from './telemetry/log-messages.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
@@ -27,7 +27,11 @@ const CONNECTIONS = 16;
 const VMI_TIMEOUT_SECONDS = 6;
 
 /** Wires the webhook together. @throws ConfigError without a usable kubeconfig or service account */
-export async function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Promise<Daemon> {
+export async function createWebhook(
+  config: WebhookConfig,
+  context: ConfiguredContext,
+  log: WebhookLogger,
+): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
@@ -88,7 +92,7 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
 }
 
 /** Counts the ignored reports and logs them when they change. */
-function quarantineLog(metrics: WebhookMetrics, log: Logger) {
+function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
   let said = '';
   return (faults: ReadonlyMap<string, ReportFault>): void => {
     metrics.quarantinedReports.set(faults.size);

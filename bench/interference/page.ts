@@ -7,7 +7,7 @@ import { CONTENDERS, TITLES } from './contenders.ts';
 import { SECONDS } from './measure.ts';
 import { type Results, readResults } from './results.ts';
 
-const PAGE = 'docs/reference/interference.md';
+const PAGE = 'docs/reference/outcome.md';
 const CHART = 'docs/reference/interference.svg';
 const COMMAND = 'npx tsx bench/interference/run.ts --record';
 

@@ -16,7 +16,7 @@ the VM: with Open vSwitch always on other CPUs, unmanaged, moved by a loop that 
 agent. Takes about ${Math.ceil((DEFAULT_STARTS * CONTENDERS.length * (SECONDS + 1)) / 60)} minutes. Needs Linux, root, two CPUs, Debian's openvswitch-switch, iproute2 and gcc.
 
   --starts <number>    starts of a VM for each (default ${DEFAULT_STARTS})
-  --record             write ${RESULTS}, docs/reference/interference.md and interference.svg
+  --record             write ${RESULTS}, its table in docs/reference/outcome.md, and interference.svg
   --page               only write the page and the chart again
   --json               print JSON
   --help

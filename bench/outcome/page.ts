@@ -5,7 +5,7 @@ import { root } from '../../test/support/bundles.ts';
 import { writeBetween } from '../support/write-between.ts';
 import { outcomeChart } from './chart.ts';
 import { CONTENDERS, TITLES } from './contenders.ts';
-import { FLEETS, inWords } from './fleets.ts';
+import { FLEETS } from './fleets.ts';
 import type { Figures } from './history.ts';
 import { fillsFleet, type Result, readResults } from './results.ts';
 
@@ -30,42 +30,44 @@ interface Column {
 }
 
 const percent = (share: number | null) => (share === null ? '–' : `${(share * 100).toFixed(0)} %`);
-const seconds = (value: number | null) => (value === null ? 'never' : `${value.toFixed(1)} s`);
+const percentage = (share: number | null) => (share === null ? '–' : (share * 100).toFixed(0));
+const seconds = (value: number | null) => (value === null ? 'never' : value.toFixed(1));
 
 const COLUMNS: readonly Column[] = [
   { title: 'rejections', shown: ({ rejections }) => rejections.toFixed(0) },
-  { title: 'in 10 s', shown: ({ soon }) => percent(soon) },
-  { title: 'p50', shown: ({ p50 }) => seconds(p50) },
-  { title: 'p99', shown: ({ p99 }) => seconds(p99) },
+  { title: 'in 10 s, %', shown: ({ soon }) => percentage(soon) },
+  { title: 'p50, s', shown: ({ p50 }) => seconds(p50) },
+  { title: 'p99, s', shown: ({ p99 }) => seconds(p99) },
   { title: 'before first', shown: ({ beforeFirst }) => `${beforeFirst ?? 'all'}`, ofFull: true },
   { title: 'at end', shown: ({ atEnd }) => `${atEnd}` },
-  { title: 'near network', shown: ({ near }) => percent(near) },
-  { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %`, ofFull: true },
-  { title: 'padding', shown: ({ padding }) => `${padding.toFixed(0)} %` },
-  { title: 'control plane', shown: ({ processor }) => `${processor.toFixed(1)} s` },
+  { title: 'near network, %', shown: ({ near }) => percentage(near) },
+  { title: 'idle cores, %', shown: ({ idleCores }) => idleCores.toFixed(0), ofFull: true },
+  { title: 'control plane, s', shown: ({ processor }) => processor.toFixed(0) },
 ];
 
-/** A table for each fleet, in the order of the fleets. */
+/** A row for each fleet, in the order of the fleets; a cell has the figures of all contenders, in their order. */
 export function outcomeTables(results: readonly Result[], machine: string): string {
   const fleets = FLEETS.filter(({ name }) => results.some(({ fleet }) => fleet === name));
-  const tables = fleets.map((fleet) => {
-    const ours = CONTENDERS.flatMap((one) => results.find((r) => r.fleet === fleet.name && r.contender === one) ?? []);
-    const [first] = ours as [Result];
-    const loads = ours.map(({ load }) => load);
+  const rows = fleets.map((fleet) => {
+    const ours = CONTENDERS.map((one) => results.find((r) => r.fleet === fleet.name && r.contender === one));
+    const [first] = ours.filter((result) => result !== undefined) as [Result];
     const isFull = fillsFleet(first);
-    const cellsOf = (figures: Figures) =>
-      COLUMNS.map(({ shown, ofFull }) => (ofFull && !isFull ? '–' : shown(figures)));
-    return [
-      `### ${inWords(fleet)}`,
-      '',
-      `\`${fleet.name}\`, ${first.figures.vms} VMs, ${first.vfs ?? 'none'} with a VF, seed ${first.seed}, load average ${range(loads)}`,
-      '',
-      row('', ...COLUMNS.map(({ title }) => title)),
-      row('---', ...COLUMNS.map(() => '---:')),
-      ...ours.map(({ contender, figures }) => row(TITLES[contender], ...cellsOf(figures))),
-    ].join('\n');
+    const cells = COLUMNS.map(({ shown, ofFull }) => {
+      if (ofFull && !isFull) return '–';
+      return ours.map((result) => (result === undefined ? '–' : shown(result.figures))).join(', ');
+    });
+    const vfs = first.vfs === undefined ? '' : `, ${first.vfs} with a VF`;
+    return row(`\`${fleet.name}\`: ${first.figures.vms} VMs${vfs}`, ...cells);
   });
-  return [`Measured on a machine with ${machine}, shared with other work.`, ...tables].join('\n\n');
+  const seeds = [...new Set(results.map(({ seed }) => seed))].join(', ');
+  return [
+    `Measured on a machine with ${machine}, shared with other work.`,
+    `Seed ${seeds}; load average ${range(results.map(({ load }) => load))}. Each cell: ${CONTENDERS.map((one) => TITLES[one]).join('; ')}.`,
+    '',
+    row('fleet', ...COLUMNS.map(({ title }) => title)),
+    row('---', ...COLUMNS.map(() => '---')),
+    ...rows,
+  ].join('\n');
 }
 
 /** The fleet whose figures are in the README. */

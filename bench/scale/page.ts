@@ -19,44 +19,59 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
   const { few, many } = extender;
   const unmeasured = SIZES.filter((nodes) => nodes !== few.nodes && nodes !== many.nodes);
   const extrapolated = unmeasured.length === 0 ? '' : ` (${unmeasured.join(' and ')} nodes: extrapolated)`;
+  const costs = [webhook.few, webhook.many, extender.few, extender.many];
+  const cells = (field: keyof DaemonCost, shown: (value: number) => string) =>
+    costs.map(({ cost }) => shown(cost[field]));
+  const byDefault = [few, many].map(({ nodes }) => offeredByDefault(nodes)).join(' or ');
   return [
     `Measured with ${few.nodes} and ${many.nodes} nodes (${machine}, shared with API server and etcd):`,
     '',
-    '| | webhook | extender |',
-    '| --- | ---: | ---: |',
-    ...(['few', 'many'] as const).flatMap((size) => {
-      const { nodes } = extender[size];
-      const cells = (field: keyof DaemonCost, shown: (value: number) => string) =>
-        [webhook, extender].map((costs) => shown(costs[size].cost[field]));
-      return [
-        row(`memory with ${nodes} nodes`, ...cells('memory', megabytes)),
-        row(`read from the API server at the start, ${nodes} nodes`, ...cells('startBytes', megabytes)),
-        row(`heartbeats of ${nodes} agents, share of a core`, ...cells('heartbeatShare', percent)),
-        row(`a VM that is created and deleted, ${nodes} names in its filter call`, ...cells('vmSeconds', millis)),
-        row(`the same with ${offeredByDefault(nodes)} names, as by default`, ...cells('vmSecondsByDefault', millis)),
-        row('the same VM, read from the API server', ...cells('vmBytes', kilobytes)),
-      ];
+    row('', ...['webhook', 'extender'].flatMap((name) => [few, many].map(({ nodes }) => `${name}, ${nodes} nodes`))),
+    row('---', ...costs.map(() => '---:')),
+    row('memory', ...cells('memory', megabytes)),
+    row('read from the API server at the start', ...cells('startBytes', megabytes)),
+    row('heartbeats of the agents, share of a core', ...cells('heartbeatShare', percent)),
+    row('a VM that is created and deleted, all names in its filter call', ...cells('vmSeconds', millis)),
+    row(`the same with ${byDefault} names, as by default`, ...cells('vmSecondsByDefault', millis)),
+    row('the same VM, read from the API server', ...cells('vmBytes', kilobytes)),
+    '',
+    `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core and ${agent.requestsASecond.toFixed(2)} calls a second while`,
+    `nothing changes; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
+    '',
+    `With ${VMS} VMs that are created and ${VMS} that are deleted each second${extrapolated}, as shares of a core. The`,
+    'last three columns are those of webhook, extender and all agents:',
+    '',
+    row(...LOAD_COLUMNS),
+    row(...LOAD_COLUMNS.map(() => '---:')),
+    ...SIZES.map((nodes) => {
+      const byAllNames = daemonLoad(extender, nodes, VMS);
+      const names = daemonLoad(extender, nodes, VMS, 'vmSecondsByDefault');
+      return loadRow(nodes, [daemonLoad(webhook, nodes, VMS), names, agentLoad(agent, nodes, VMS)], byAllNames);
     }),
-    '',
-    `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core while nothing`,
-    `changes, ${agent.requestsASecond.toFixed(2)} calls a second; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
-    '',
-    `With ${VMS} VMs that are created and ${VMS} that are deleted each second${extrapolated}:`,
-    '',
-    '| nodes | daemon | memory | share of a core | calls a second | read from the API server |',
-    '| ---: | --- | ---: | ---: | ---: | ---: |',
-    ...SIZES.flatMap((nodes) => [
-      loadRow(nodes, 'webhook, all replicas together', daemonLoad(webhook, nodes, VMS)),
-      loadRow(nodes, 'extender, the active replica, all names', daemonLoad(extender, nodes, VMS)),
-      loadRow(nodes, 'the same, names as by default', daemonLoad(extender, nodes, VMS, 'vmSecondsByDefault')),
-      loadRow(nodes, 'agents: each; calls of all', agentLoad(agent, nodes, VMS)),
-    ]),
   ].join('\n');
 }
 
-function loadRow(nodes: number, name: string, { memory, share, requests, bytes }: Load): string {
-  const cells = [String(nodes), name, megabytes(memory), percent(share), requests.toFixed(0), `${megabytes(bytes)}/s`];
-  return `| ${cells.join(' | ')} |`;
+const LOAD_COLUMNS = [
+  'nodes',
+  'webhook, all replicas',
+  'extender',
+  'extender, all names',
+  'each agent',
+  'memory, MB',
+  'calls a second',
+  'read, MB/s',
+];
+
+function loadRow(nodes: number, loads: readonly [Load, Load, Load], byAllNames: Load): string {
+  const [webhook, extender, agents] = loads;
+  const three = (shown: (load: Load) => string) => loads.map(shown).join(', ');
+  return row(
+    String(nodes),
+    ...[webhook, extender, byAllNames, agents].map(({ share }) => percent(share)),
+    three(({ memory }) => (memory / 1e6).toFixed(0)),
+    three(({ requests }) => requests.toFixed(0)),
+    three(({ bytes }) => (bytes / 1e6).toFixed(1)),
+  );
 }
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;

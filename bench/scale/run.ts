@@ -11,7 +11,7 @@ Measures the cost of each daemon with a real API server at two numbers of nodes,
 about twenty minutes and 4 GB of memory.
 
   --sizes <few,many>  default 5000,15000
-  --write <file>      write it into a page, as docs/reference/scale.md is; default: print it
+  --write <file>      write it into a page, as docs/reference/outcome.md is; default: print it
   --help
 
 Ends with 2 on wrong options.`;
@@ -47,5 +47,5 @@ const page = scalePage({
   machine: `${cpus().length} cores, Node.js ${process.versions.node}`,
 });
 if (values.write === undefined) console.log(page);
-else writeBetween(values.write, 'npm run scale -- --write docs/reference/scale.md', page);
+else writeBetween(values.write, 'npm run scale -- --write docs/reference/outcome.md', page);
 process.exit(0);

@@ -33,6 +33,7 @@ for (let index = 0; index < count; index++) {
 }
 
 const extender = createExtender({
+  decisionLog: { waits: () => undefined },
   state,
   exclusions: { refusalOf: nothing },
   dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },

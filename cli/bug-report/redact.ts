@@ -31,7 +31,15 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/(\/\/)[^\s/@:]+:[^\s/@]+@/g, '$1<removed>@'],
 ];
 
-/** Replaces names of tenants' objects, each by the same word everywhere, and removes secrets. */
+/** IPv4, IPv6 and MAC addresses; without a letter, groups are entries of a CPU mask. */
+const ADDRESS =
+  /\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[\d:]*[a-f])(?:[\da-f]{1,4}:){4,7}[\da-f]{1,4}\b|\b(?:[\da-f]{1,4}:){1,6}:(?:[\da-f]{1,4}\b)?/gi;
+const LOCAL_ADDRESSES: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0']);
+/** Shorter names of tenants are replaced only where they stand alone: they are parts of too many other words. */
+const MIN_PART_CHARACTERS = 4;
+const MAX_PARTS = 12;
+
+/** Replaces names of tenants' objects and addresses, each by the same word everywhere, and removes secrets. */
 export class Redaction {
   readonly #words = new Map<string, string>();
   readonly #counts = new Map<string, number>();
@@ -61,8 +69,42 @@ export class Redaction {
 
   text(text: string): string {
     const clean = SECRETS.reduce((rest, [pattern, by]) => rest.replaceAll(pattern, by), text);
-    const wordOf = (name: string) => this.#words.get(name) ?? name;
-    return clean.replaceAll(NAME, (name) => this.#words.get(name) ?? name.split('.').map(wordOf).join('.'));
+    const named = clean.replaceAll(NAME, (name) => this.#word(name) ?? name.split('.').map(this.#replaced).join('.'));
+    return named.replaceAll(ADDRESS, (address) => this.#addressWord(address));
+  }
+
+  #word(name: string): string | undefined {
+    return this.#words.get(name);
+  }
+
+  /** A name in which the names of tenants' objects are replaced, such as `firewall` in `dv-firewall-boot`. */
+  readonly #replaced = (name: string): string => {
+    const whole = this.#word(name);
+    if (whole !== undefined || this.#keep.has(name)) return whole ?? name;
+    const parts = name.split('-');
+    if (parts.length === 1 || parts.length > MAX_PARTS) return name;
+    const result: string[] = [];
+    for (let first = 0; first < parts.length; ) {
+      const length = this.#lengthOfName(parts.slice(first));
+      result.push(this.#word(parts.slice(first, first + length).join('-')) ?? parts[first]!);
+      first += Math.max(1, length);
+    }
+    return result.join('-');
+  };
+
+  /** Number of parts that are the longest name of a tenant's object at the begin of a list; 0 for none. */
+  #lengthOfName(parts: readonly string[]): number {
+    for (let length = parts.length; length > 0; length--) {
+      const name = parts.slice(0, length).join('-');
+      if (name.length >= MIN_PART_CHARACTERS && this.#words.has(name)) return length;
+    }
+    return 0;
+  }
+
+  #addressWord(address: string): string {
+    if (LOCAL_ADDRESSES.has(address)) return address;
+    this.hide('address', address);
+    return this.#word(address) ?? address;
   }
 
   /** The same in every text of some data, but not in the names of its fields. */

@@ -147,7 +147,7 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
     const numa = first.numaNodes.join(',');
     const where = first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on NUMA node ${numa}`;
     const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
-    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, with warnings';
+    const text = first.warnings.length === 0 ? 'could run it' : 'could run it, with warnings';
     const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
     return { kind: 'fits', text, count: list.length, nodes, detail, ...place };
   }

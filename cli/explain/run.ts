@@ -34,17 +34,17 @@ export function run(kind: string, name: string | undefined, flags: ExplainFlags)
 const MAX_GROUPS = 8;
 
 const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: Style }>> = {
-  stopped: { text: 'stopped', style: 'dim' },
+  stopped: { text: 'is stopped', style: 'dim' },
   'no-launcher': { text: 'has no launcher', style: 'red' },
-  gated: { text: 'pending', style: 'yellow' },
-  unscheduled: { text: 'pending', style: 'yellow' },
-  starting: { text: 'starting', style: 'yellow' },
-  rejected: { text: 'rejected', style: 'red' },
+  gated: { text: 'is pending', style: 'yellow' },
+  unscheduled: { text: 'is pending', style: 'yellow' },
+  starting: { text: 'is starting', style: 'yellow' },
+  rejected: { text: 'was rejected', style: 'red' },
   failed: { text: 'failed', style: 'red' },
-  deleting: { text: 'being deleted', style: 'dim' },
+  deleting: { text: 'is being deleted', style: 'dim' },
   succeeded: { text: 'ended', style: 'dim' },
-  paused: { text: 'paused', style: 'yellow' },
-  running: { text: 'runs', style: 'green' },
+  paused: { text: 'is paused', style: 'yellow' },
+  running: { text: 'is running', style: 'green' },
 };
 
 /**
@@ -60,7 +60,12 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const seen = (state === 'running' ? faults[verdict] : undefined) ?? style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
-  const [head = '', ...continued] = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
+  const [head = '', ...continued] = wrap(
+    `${what} ${text}${why.startsWith('on ') ? '' : ':'} ${why}`,
+    Math.max(40, columns),
+    '',
+    '  ',
+  );
   const begin = `${what} ${text}`;
   const isWhole = head.startsWith(begin);
   const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];

@@ -71,8 +71,7 @@ function withSizes(
     const refused = isFull(one) && model !== undefined ? tooLarge.get(model) : undefined;
     if (refused === undefined) return one;
     const { kind, detail, missing } = refused;
-    const what = kind === 'no-common-node' ? 'one of its NUMA nodes' : 'the node';
-    const text = `larger than ${what}, were it empty`;
+    const text = `does not fit even on an empty ${kind === 'no-common-node' ? 'NUMA node' : 'node'}`;
     return { node: one.node, fits: false, kind: 'too-large', text, detail, missing };
   });
 }

@@ -56,11 +56,11 @@ export async function run(flags: SimulateFlags): Promise<void> {
     progress.update(asked === 0 ? 0 : placed / asked, `${countText(placed, 'VM')} placed`);
   const result = simulate(places.hosts, demands, update, places.circumstances);
   progress.end();
-  const said = [...notes, ...threadNotes(result, demands, places.hosts), ...places.notes];
+  const allNotes = [...notes, ...threadNotes(result, demands, places.hosts), ...places.notes];
   const fits = !result.vms.some(isShort);
-  await print(flags.output, simulateData(result, fits, said), {
-    text: ({ width }) => simulationLines(result, said, width),
-    wide: ({ width }) => simulationLines(result, said, width, true),
+  await print(flags.output, simulateData(result, fits, allNotes), {
+    text: ({ width }) => simulationLines(result, allNotes, width),
+    wide: ({ width }) => simulationLines(result, allNotes, width, true),
   });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }
@@ -83,14 +83,14 @@ export async function prepare(
   const notes: string[] = [];
   const demands: Demand[] = [];
   for (const { vms, nads } of files) {
-    for (const one of vms) {
-      const vm = await expandVm(one, instancetypes, client);
+    for (const declared of vms) {
+      const vm = await expandVm(declared, instancetypes, client);
       if (vm.vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) {
         notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
         continue;
       }
-      const { networks, notes: said } = networksOf(vm, [...nads, ...scene.nads]);
-      notes.push(...said);
+      const { networks, notes: networkNotes } = networksOf(vm, [...nads, ...scene.nads]);
+      notes.push(...networkNotes);
       demands.push(demandOf({ ...vm, networks }, threadsOf(vm.vmi.spec)));
     }
   }

@@ -92,8 +92,8 @@ function classesOf(
 const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
 
 function verdictOn(one: Class, demand: Demand): NodeVerdict {
-  const known = one.verdicts.get(demand);
-  if (known !== undefined) return known;
+  const stored = one.verdicts.get(demand);
+  if (stored !== undefined) return stored;
   const { host, circumstances } = one;
   const filtered = circumstances.refusals.get(demand);
   const verdict =

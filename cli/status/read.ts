@@ -73,7 +73,9 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     notes: [
       ...(nodes === undefined ? ['you may not read nodes: dead DPUs are not shown'] : []),
       ...(agents.missing === 'forbidden' ? ['you may not read the agents’ Leases: silent agents are not shown'] : []),
-      ...(machines === undefined ? ['you may not read VMs: those without a launcher are not shown'] : []),
+      ...(machines === undefined
+        ? ['VMs are not readable (no permission, or KubeVirt is not installed): those without a launcher are not shown']
+        : []),
       ...(differences === undefined
         ? ['you may not read Events of all namespaces: wrong predictions are not shown']
         : []),

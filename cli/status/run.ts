@@ -87,6 +87,7 @@ export function statusLines(
       mispredictions.map(({ pod, text }) => [pod, text]),
     ),
   ];
-  const quiet = waiting.length === 0 ? [`no VM waits ${where}`] : ['plumbline explain vm NAME shows what would help'];
+  const quiet =
+    waiting.length === 0 ? [`no VM is waiting ${where}`] : ['plumbline explain vm NAME shows what would help'];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
 }

@@ -68,7 +68,7 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
 /**
  * Gets credentials from the plugin, and again when they have expired: `top --watch` may outlive a token. The runner of
  * client-node passes no KUBERNETES_EXEC_INFO, and takes terminal and standard error away from the plugin: a login prompt
- * is invisible and waits forever (docs/adr/0001).
+ * is invisible and waits forever (ADR 0001).
  */
 function addCredentialPlugin({ config, exec }: Kubeconfig): void {
   let credential: ExecCredential | undefined;

@@ -4,7 +4,7 @@ import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
-import { parseMicroTime } from '../../model/lease/timing.ts';
+import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
@@ -117,22 +117,25 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
 }
 
 /**
- * Seconds. The daemons detect silence with their own clock, over time; a command reads once and has only the lease's own
- * timestamp, so an agent counts as silent only after three times the lease's 40 s.
+ * The agents' Leases. An agent is silent when its Lease has expired, as for the extender. The extender observes renewals; a
+ * command reads once, and compares the time of the renewal with this machine's clock.
+ * @returns undefined if the user may not read the leases
+ * @throws KubeError
  */
-const SILENT_SECONDS = 120;
-
-/** Undefined if the user may not read the leases. @throws KubeError */
 export async function readAgentLeases(client: KubeClient, now: number) {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
   const leases = await readIfAllowed(client, path, lease);
   if (leases === undefined) return undefined;
   /** Seconds since each agent's last renewal, by node and by this machine's clock. */
   const ages = new Map<string, number>();
+  const silent = new Set<string>();
   for (const { metadata, spec } of leases) {
     const renewed = spec?.renewTime === undefined ? undefined : parseMicroTime(spec.renewTime);
     if (!metadata.name?.startsWith(AGENT_LEASE_PREFIX) || renewed === undefined) continue;
-    ages.set(metadata.name.slice(AGENT_LEASE_PREFIX.length), now / 1000 - Number(renewed / 1_000_000n));
+    const node = metadata.name.slice(AGENT_LEASE_PREFIX.length);
+    const age = (now - Number(renewed / 1000n)) / 1000;
+    ages.set(node, age);
+    if (age >= leaseSeconds(spec?.leaseDurationSeconds)) silent.add(node);
   }
-  return { ages, silent: new Set([...ages].filter(([, age]) => age > SILENT_SECONDS).map(([node]) => node)) };
+  return { ages, silent };
 }

@@ -23,8 +23,8 @@ const RETRY = 2000;
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
   let source: EventSource | undefined;
   // Not the monotonic clock, which stands still while the computer sleeps.
-  let heard = Date.now();
-  let opened = heard;
+  let lastMessage = Date.now();
+  let opened = lastMessage;
   let again: ReturnType<typeof setTimeout> | undefined;
 
   const open = () => {
@@ -34,31 +34,31 @@ export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptio
     source = new EventSource('/events');
     const on = (event: string, act: (data: string) => void) =>
       source?.addEventListener(event, ({ data }: MessageEvent<string>) => {
-        heard = Date.now();
+        lastMessage = Date.now();
         act(data);
       });
     on('hello', (data) => {
       const hello = JSON.parse(data) as Hello;
       if (hello.wire === WIRE_VERSION) return onAnew();
       source?.close();
-      onState('outdated', heard);
+      onState('outdated', lastMessage);
     });
     on('message', (data) => onRecords(JSON.parse(data) as readonly WireRecord[]));
     on('ready', () => {
-      onState('live', heard);
+      onState('live', lastMessage);
       onReady();
     });
     on('beat', () => undefined);
     source.addEventListener('error', () => {
-      onState('broken', heard);
+      onState('broken', lastMessage);
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.
       source?.close();
       again = setTimeout(open, RETRY);
     });
   };
   const look = () => {
-    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, heard) < SILENCE) return;
-    onState('broken', heard);
+    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, lastMessage) < SILENCE) return;
+    onState('broken', lastMessage);
     open();
   };
   setInterval(look, SILENCE / 4);

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { countText } from '../data/amounts.ts';
 import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 
@@ -102,7 +103,7 @@ export function Announcer() {
     : [
         line.value === 'live' ? '' : 'No connection to the console.',
         oldSince.value === undefined ? '' : 'The data is old.',
-        `${totals.value.nodes} nodes, ${totals.value.withProblems} need attention, ${waiting.value.length} waiting.`,
+        `${countText(totals.value.nodes, 'node')}, ${totals.value.withProblems} need attention, ${waiting.value.length} waiting.`,
       ]
         .join(' ')
         .trim();

@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks';
+import { countText } from '../data/amounts.ts';
 import { type NodeItem, Paint } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
 import { paintName } from './owners.ts';
@@ -101,11 +102,11 @@ function fixed(value: number): string {
 function summaryOf({ paint, freeCores, pods }: NodeItem, { cells, cores, slots }: Shape): string {
   const count = (kind: number) => paint.reduce((sum, one) => sum + Number(one === kind), 0);
   const parts = [
-    `${cells.length} NUMA nodes, ${cores.length} cores, ${slots.length} CPUs`,
-    `${freeCores} whole cores free`,
-    `${count(Paint.reserved)} CPUs reserved`,
+    `${countText(cells.length, 'NUMA node')}, ${countText(cores.length, 'core')}, ${countText(slots.length, 'CPU')}`,
+    `${countText(freeCores, 'whole core')} free`,
+    `${countText(count(Paint.reserved), 'CPU')} reserved`,
     ...(count(Paint.polled) > 0 ? [`${count(Paint.polled)} polled by Open vSwitch`] : []),
-    `${pods} pods with dedicated CPUs`,
+    `${countText(pods, 'pod')} with dedicated CPUs`,
   ];
   return parts.join(', ');
 }

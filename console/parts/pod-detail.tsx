@@ -78,7 +78,7 @@ function LastCall({ found: { lastCall, reserved: promised } }: { readonly found:
   return (
     <p class="about">
       The scheduler last asked <Ago time={time} /> ago: it offered {offered.toLocaleString('en')}{' '}
-      {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} would take it.
+      {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} could run it.
       {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );

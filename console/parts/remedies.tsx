@@ -26,16 +26,16 @@ export function Remedies({ texts }: { readonly texts: readonly string[] }) {
 
 /** The parts of an answer about a VM or pod that its record on the page does not have. */
 export function DiagnosisDetails({ answer, remedies }: { answer: Answer<Diagnosis>; remedies: readonly string[] }) {
-  const found = answer !== undefined && 'found' in answer ? answer.found : undefined;
+  const diagnosis = answer !== undefined && 'found' in answer ? answer.found : undefined;
   return (
     <>
-      {found?.causes.map((cause) => (
+      {diagnosis?.causes.map((cause) => (
         <p key={cause} class="problem is-mild">
           {cause}
         </p>
       ))}
-      <Remedies texts={found?.remedies ?? remedies} />
-      {found?.notes.map((note) => (
+      <Remedies texts={diagnosis?.remedies ?? remedies} />
+      {diagnosis?.notes.map((note) => (
         <p key={note} class="about">
           {note}
         </p>

@@ -1,3 +1,4 @@
+import { countText } from '../data/amounts.ts';
 import type { PodItem } from '../data/store.ts';
 import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';
@@ -81,7 +82,7 @@ function cellsOf(pod: PodItem) {
 export function requestsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
-    cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,
+    cpus === 0 ? 'shared CPUs' : `${countText(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
     ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
 }

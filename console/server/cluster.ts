@@ -7,11 +7,11 @@ import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Status } from '../data/wire.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
+import type { ConsoleLogger } from './log-messages.ts';
 import { pausedInstance, type ShownPod, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 
@@ -25,7 +25,7 @@ interface ClusterOptions {
     readonly node: (name: string) => void;
     readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
   };
-  readonly log: Logger;
+  readonly log: ConsoleLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -185,9 +185,9 @@ function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number)
         since = undefined;
         return undefined;
       }
-      const heard = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
+      const oldestMessage = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
       // Computed once, so that the record of the status does not change while the problem lasts.
-      since ??= new Date(Date.now() - (now() - heard) * 1000).toISOString();
+      since ??= new Date(Date.now() - (now() - oldestMessage) * 1000).toISOString();
       return [since, why];
     },
   };

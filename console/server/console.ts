@@ -1,12 +1,12 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { VERSION } from '../../runtime/config.ts';
 import { createHttpServer, type ListenAddress } from '../../runtime/http-server.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type Cluster, createCluster } from './cluster.ts';
 import { createFeed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
+import type { ConsoleLogger } from './log-messages.ts';
 import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
 import { createRoutes } from './routes.ts';
 
@@ -21,7 +21,7 @@ interface ConsoleOptions {
   readonly diagnose: AskDiagnosis;
   /** Kinds that must not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
-  readonly log: Logger;
+  readonly log: ConsoleLogger;
 }
 
 /** Connection limit: a browser opens at most six, and 16 pages are served. */

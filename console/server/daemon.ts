@@ -4,11 +4,11 @@ import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
+import type { ConsoleLogger } from './log-messages.ts';
 import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
@@ -29,7 +29,7 @@ const insteadUse = (command: string) => ({
 });
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
-export async function createConsoleDaemon(config: ConsoleConfig, log: Logger): Promise<Daemon> {
+export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLogger): Promise<Daemon> {
   const { kubeconfig, address, probeHost, probePort } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);

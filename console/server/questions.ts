@@ -57,8 +57,8 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) 
     '/diagnosis': {
       subjects: ['vm', 'pod'],
       async ask(subject, name) {
-        const asked = await diagnose(subject === 'vm' ? 'vm' : 'pod', name);
-        return 'why' in asked ? asked : { found: asked.answer };
+        const diagnosis = await diagnose(subject === 'vm' ? 'vm' : 'pod', name);
+        return 'why' in diagnosis ? diagnosis : { found: diagnosis.answer };
       },
     },
     '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },
@@ -87,9 +87,9 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) 
       }
       busy.add(path);
       try {
-        const asked = await question.ask(subject, name);
-        if ('why' in asked) text(response, 502, asked.why);
-        else answer(response, 200, 'application/json', JSON.stringify(asked.found));
+        const diagnosis = await question.ask(subject, name);
+        if ('why' in diagnosis) text(response, 502, diagnosis.why);
+        else answer(response, 200, 'application/json', JSON.stringify(diagnosis.found));
       } finally {
         busy.delete(path);
       }
@@ -196,5 +196,5 @@ function worded(verdict: z.infer<typeof extenderVerdict>) {
   const { score, cpus, numaNodes, warnings } = verdict;
   const where = cpus === '' ? 'its kubelet cannot be predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
   const detail = [`score ${score ?? '?'}: ${where}`, ...warnings].join('; ');
-  return { fits: true, kind: 'fits', text: 'would take it now', missing: undefined, detail };
+  return { fits: true, kind: 'fits', text: 'could run it now', missing: undefined, detail };
 }

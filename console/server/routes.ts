@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/http-server.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Feed } from './feed.ts';
+import type { ConsoleLogger } from './log-messages.ts';
 import { type Asked, answer, createQuestions, text } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
@@ -12,7 +12,7 @@ interface RouteOptions extends Asked {
   readonly feed: Feed;
   /** The directory of the page's files. */
   readonly assets: string;
-  readonly log: Logger;
+  readonly log: ConsoleLogger;
 }
 
 /** Number of pages that receive updates at the same time. */

@@ -15,20 +15,28 @@ const SECTIONS = [
   ['Tasks', 'tasks'],
   ['Reference', 'reference'],
   ['For maintainers', 'maintainers'],
-  ['Decisions', 'adr'],
 ] as const;
 
 const titleOf = (path: string) => /^# (.*)$/m.exec(readFileSync(path, 'utf8'))?.[1]?.replaceAll('`', '') ?? path;
 
-/** The pages of a folder, with their own titles; overview and index first. */
+const index = readFileSync(join(DOCS, 'README.md'), 'utf8');
+/** The pages in the order in which the sections of the index link them. */
+const ORDER = [...index.slice(index.indexOf('\n## Get started')).matchAll(/\]\(([\w/-]+\.md)/g)].map(
+  ([, page]) => page,
+);
+
+/** The pages of a folder, with their own titles, in the order of the index; others follow by name. */
 function pagesOf(folder: string) {
-  const first = (name: string) => (/^(?:README|overview|quickstart|install|cli)\.md$/.test(name) ? 0 : 1);
+  const position = (name: string) => {
+    const at = ORDER.indexOf(`${folder}/${name}`);
+    return at < 0 ? ORDER.length : at;
+  };
   return readdirSync(join(DOCS, folder))
     .filter((name) => name.endsWith('.md'))
-    .sort((a, b) => first(a) - first(b) || (a < b ? -1 : 1))
+    .sort((a, b) => position(a) - position(b) || (a < b ? -1 : 1))
     .map((name) => ({
       text: titleOf(join(DOCS, folder, name)),
-      link: `/${folder}/${name === 'README.md' ? '' : name.slice(0, -3)}`,
+      link: `/${folder}/${name.slice(0, -3)}`,
     }));
 }
 
@@ -39,7 +47,7 @@ export default defineConfig({
   outDir: join(ROOT, 'dist/docs'),
   cacheDir: join(ROOT, 'dist/docs-cache'),
   cleanUrls: true,
-  rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
+  rewrites: { 'README.md': 'index.md' },
   // Files of the repository that are no page: test/docs/links.test.ts checks these links.
   ignoreDeadLinks: [/^http:\/\/localhost/, /\.(?:\.\/)+/, /\.(?:ts|json|yaml|svg|png)$/],
   markdown: {

@@ -130,8 +130,24 @@ function webhooks(tree: MapNode): void {
   for (const { value } of (at(tree, ['webhooks']) as SeqNode).items) {
     const config = at(value, ['clientConfig']) as MapNode;
     insert(config, 'caBundle', raw('{{ .Values.webhook.caBundle }}'), '.Values.webhook.caBundle');
+    if (WITHOUT_OPT_IN.includes(String(at(value, ['name']))))
+      (at(value, ['namespaceSelector', 'matchExpressions']) as SeqNode).items.push(IN_NAMESPACES);
   }
 }
+
+/** The entries that change launchers which do not opt in. The others guard names of Plumbline in every namespace. */
+const WITHOUT_OPT_IN = ['networks.plumbline.dev', 'scheduler.plumbline.dev'];
+const IN_NAMESPACES: SeqNode['items'][number] = {
+  value: {
+    kind: 'map',
+    entries: [
+      { key: 'key', value: 'kubernetes.io/metadata.name' },
+      { key: 'operator', value: 'In' },
+      { key: 'values', value: yaml('.Values.webhook.namespaces') },
+    ],
+  },
+  when: '.Values.webhook.namespaces',
+};
 
 type Path = readonly (string | number)[];
 

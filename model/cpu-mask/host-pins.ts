@@ -1,3 +1,4 @@
+import { countText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import {
   briefMask,
@@ -134,7 +135,7 @@ function otherCount(mask: CpuMask, vcpus: number): OtherCount | undefined {
     entries < vcpus
       ? 'the others run on any of its CPUs until it is restarted with a mask for them'
       : 'the other entries wait for vCPUs that are plugged in';
-  const message = `the CPU mask ${briefMask(mask)} has entries for ${entries} vCPUs, and the VM has ${vcpus}: ${what}`;
+  const message = `the CPU mask ${briefMask(mask)} has entries for ${countText(entries, 'vCPU')}, and the VM has ${vcpus}: ${what}`;
   return { waits: entries > vcpus, message };
 }
 

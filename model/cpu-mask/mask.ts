@@ -1,3 +1,4 @@
+import { countText } from '../amounts.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { ParseError } from '../errors.ts';
 
@@ -154,7 +155,7 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
   if (length <= 1 || length === vcpus) return undefined;
   return {
     code: 'count',
-    message: `the CPU mask ${briefMask(mask)} has entries for ${length} vCPUs, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
+    message: `the CPU mask ${briefMask(mask)} has entries for ${countText(length, 'vCPU')}, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
   };
 }
 

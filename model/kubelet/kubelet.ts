@@ -193,7 +193,7 @@ function cpuPolicyOf(
 function checkHardware(options: CpuOptions, topology: CpuTopology, policy: TopologyPolicy): void {
   if (options.alignBySocket && policy === 'single-numa-node') {
     throw new UnpredictableError(
-      'align-by-socket and single-numa-node exclude each other; such a kubelet does not start',
+      'align-by-socket and single-numa-node are mutually exclusive; such a kubelet does not start',
     );
   }
   if (options.alignBySocket && topology.counts.sockets > topology.counts.cells) {

@@ -38,7 +38,7 @@ export function readCpuOptions(given: Readonly<Record<string, string>> = {}): Cp
   }
   for (const [one, other] of CONFLICTS) {
     if (options[CPU_OPTION[one]] && options[CPU_OPTION[other]]) {
-      throw new OptionError(`CPU manager policy options ${one} and ${other} exclude each other`);
+      throw new OptionError(`CPU manager policy options ${one} and ${other} are mutually exclusive`);
     }
   }
   return Object.freeze(options);

@@ -1,4 +1,5 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
+import { countText } from '../amounts.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
 import type { Finding } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
@@ -118,7 +119,7 @@ function podFindings(pod: PodShape, compute: number, threadsPerCore: number, can
       ({ name, cpus }): Finding => ({
         severity: 'warning',
         code: 'misaligned-container',
-        message: `container ${name} asks for ${cpus} exclusive CPUs, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
+        message: `container ${name} asks for ${countText(cpus, 'exclusive CPU')}, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
       }),
     );
   return [...mixedFinding(candidates, threadsPerCore), ...misaligned, ...obstacleFindings(pod, 'the launcher pod')];

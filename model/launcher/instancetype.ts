@@ -81,18 +81,18 @@ const SPREAD_RATIO = 2;
 
 function topologyOf(vcpus: number, preference: PreferenceShape | undefined) {
   const { preferredCPUTopology, spreadOptions } = preference?.cpu ?? {};
-  const one = { sockets: 1, cores: 1, threads: 1 };
-  if (vcpus === 1) return one;
+  const singleCpu = { sockets: 1, cores: 1, threads: 1 };
+  if (vcpus === 1) return singleCpu;
   const ratio = spreadOptions?.ratio || preference?.preferSpreadSocketToCoreRatio || SPREAD_RATIO;
   switch (preferredCPUTopology?.replace(/^prefer/, '').toLowerCase()) {
     case 'cores':
-      return { ...one, cores: vcpus };
+      return { ...singleCpu, cores: vcpus };
     case 'threads':
-      return { ...one, threads: vcpus };
+      return { ...singleCpu, threads: vcpus };
     case 'spread':
-      return { ...one, ...spread(vcpus, ratio, spreadOptions?.across ?? '') };
+      return { ...singleCpu, ...spread(vcpus, ratio, spreadOptions?.across ?? '') };
     default:
-      return { ...one, sockets: vcpus };
+      return { ...singleCpu, sockets: vcpus };
   }
 }
 

@@ -68,7 +68,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
   try {
     const mask = parseMask(text);
     if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
-      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs. Remove one of the two`;
+      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs. Remove one of the two`;
       return [why];
     }
     const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));

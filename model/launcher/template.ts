@@ -1,4 +1,5 @@
 import { isAligned } from '../alignment.ts';
+import { cpusText } from '../amounts.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
 import { ParseError, quote } from '../errors.ts';
 import {
@@ -188,5 +189,5 @@ export function rejectionWarning(
     isolated && gate
       ? `annotate the template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY}`
       : 'give it vCPUs that fill whole cores';
-  return `the launcher asks for ${total} CPUs: ${where} (${kinds.join(' or ')} threads per core) rejects it, SMTAlignmentError; ${remedy}`;
+  return `the launcher asks for ${cpusText(total)}: ${where} (${kinds.join(' or ')} threads per core) rejects it, SMTAlignmentError; ${remedy}`;
 }

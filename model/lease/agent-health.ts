@@ -29,6 +29,11 @@ export class AgentHealth {
     this.#agents.set(node, { observation, duration: lasts, heard: isNews ? now : before.heard });
   }
 
+  /** Whether a renewal was observed. The first reading of a Lease proves none. */
+  hasRenewed(node: string): boolean {
+    return this.#agents.get(node)?.observation.changedAt !== undefined;
+  }
+
   /**
    * Forgets a node when both the node and its agent's Lease are deleted. A Lease that is deleted alone counts as not
    * renewed.

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ParseError, quote } from '../errors.ts';
+import { issueText, ParseError, quote } from '../errors.ts';
 import { goJsonParser } from './go-json.ts';
 
 /** Annotation for multus: the networks to attach in addition to the pod network. */
@@ -98,7 +98,11 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const where = issue?.path.join('.') ?? '';
-    throw new ParseError(WHAT, text, `${where === '' ? 'it' : where}: ${issue?.message ?? 'unexpected content'}`);
+    throw new ParseError(
+      WHAT,
+      text,
+      `${where === '' ? 'it' : where}: ${issueText(issue?.message ?? 'unexpected content')}`,
+    );
   }
   return parsed.data.map((item) => {
     checkInterface(item.interface ?? '', text);

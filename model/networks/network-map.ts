@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet } from '../cpu-set.ts';
-import { cut, PlumblineError } from '../errors.ts';
+import { cut, issueText, PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './reach.ts';
 
 /**
@@ -121,5 +121,5 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
 /** The first problem of an administrator's configuration, with its path. */
 export function firstIssue({ issues: [issue] }: z.ZodError): string {
   const where = issue?.path.map(String).join('.') || 'the whole';
-  return `${cut(where, MAX_CHARACTERS)}: ${cut(issue?.message ?? 'malformed', MAX_CHARACTERS)}`;
+  return `${cut(where, MAX_CHARACTERS)}: ${cut(issueText(issue?.message ?? 'malformed'), MAX_CHARACTERS)}`;
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { countText, cpusText } from '../amounts.ts';
 import { cut, PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
 import type { HostReport } from '../kubelet/report.ts';
@@ -62,14 +63,14 @@ export function checkReport(
   if (cpus !== undefined && online.size > cpus) {
     return {
       code: 'more-cpus',
-      message: `the report has ${online.size} CPUs, and the Node's capacity is ${cpus}: restart the kubelet if CPUs were added`,
+      message: `the report has ${cpusText(online.size)}, and the Node's capacity is ${cpus}: restart the kubelet if CPUs were added`,
     };
   }
   for (const { resource, groups } of capacity === undefined ? [] : devices) {
     const count = groups.reduce((sum, { total }) => sum + total, 0);
     const limit = capacity?.get(resource) ?? 0;
     if (count <= limit || (limit === 0 && capacity?.has(resource))) continue;
-    const message = `the report has ${count} devices of ${resource}, and the Node's capacity is ${limit}: check the agent`;
+    const message = `the report has ${countText(count, 'device')} of ${resource}, and the Node's capacity is ${limit}: check the agent`;
     return { code: 'more-devices', message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
   }
   const most = arch === undefined ? undefined : MAX_THREADS[arch];

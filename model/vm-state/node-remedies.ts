@@ -78,7 +78,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     const fewer = tried?.fewerCpus ?? missing;
     const less = fewer === undefined ? `less than ${node} has` : `${fewerText(fewer)} (on ${node})`;
     const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
-    const why = 'it does not fit even if other VMs end';
+    const why = 'it does not fit even with all other VMs gone';
     return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
   },
   resources: (node) =>
@@ -193,9 +193,9 @@ export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Reme
   const ranked = groups
     .flatMap((group) => remediesOf(group, facts).map((one) => ({ one, rank: rank(one, group) })))
     .sort((a, b) => a.rank - b.rank);
-  const found = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
-  if (found.length > 0) {
-    const texts = new Map(found.map((one) => [one.text, one]));
+  const remedies = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
+  if (remedies.length > 0) {
+    const texts = new Map(remedies.map((one) => [one.text, one]));
     return [...texts.values()].slice(0, MAX_REMEDIES);
   }
   if (groups.some(({ kind }) => kind === 'fits')) return [];

@@ -35,18 +35,18 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   const dead = node?.deadDpu;
   const found = placed(facts, at, needs);
   if (dead === undefined) return found;
-  const text = `it runs on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
+  const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...found];
 }
 
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
-  if (node === undefined) return [{ reason: 'Running', text: `it runs on ${at}`, remedies: [] }];
+  if (node === undefined) return [{ reason: 'Running', text: `on ${at}`, remedies: [] }];
   if (needs.mask !== undefined) return [maskedVm(facts, at)];
-  if (!isExclusive(needs)) return [{ reason: 'SharedCpus', text: `it runs on ${at}, on shared CPUs`, remedies: [] }];
+  if (!isExclusive(needs)) return [{ reason: 'SharedCpus', text: `on ${at}, on shared CPUs`, remedies: [] }];
   const { host, assigned } = node;
   if (host === undefined || assigned.length === 0) {
-    const text = `it runs on ${at}; no agent reports its CPUs`;
+    const text = `on ${at}; no agent reports its CPUs`;
     return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
   }
   return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
@@ -54,7 +54,7 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
 
 const silent = (at: string): Cause => ({
   reason: 'AgentSilent',
-  text: `the agent on ${at} does not report, so the facts about its CPUs may be old`,
+  text: `the agent on ${at} does not report, so its CPU data may be stale`,
   remedies: [checkAgent(at)],
 });
 
@@ -78,7 +78,7 @@ function aligned(
         },
       ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
-  const where = `it runs on ${at}, on ${cpuListText(cpus)} of NUMA node ${cells.join(',')}`;
+  const where = `on ${at}, ${cpuListText(cpus)} of NUMA node ${cells.join(',')}`;
   const found: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (found.length > 1) return found;
   const near = needs.networks.length === 0 ? '' : ', near its networks';
@@ -116,11 +116,11 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   const { pinning } = facts.node ?? {};
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
   if (pinning?.state === 'pinned') {
-    const text = `it runs on ${at}, its vCPUs pinned by its CPU mask`;
+    const text = `on ${at}, its vCPUs pinned by its CPU mask`;
     if (about === '') return { reason: 'MaskApplied', text, remedies: [] };
     return { reason: 'MaskFellBack', text: `${text}, with deviations${about}`, remedies: [] };
   }
-  const text = `it runs on ${at}, and its CPU mask is not applied${about}`;
+  const text = `on ${at}, and its CPU mask is not applied${about}`;
   if (pinning !== undefined) return { reason: 'MaskNotApplied', text, remedies: [correctMask(facts)] };
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }

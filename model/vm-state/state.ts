@@ -58,8 +58,7 @@ export function runningState(
 ): VmState {
   const pause = facts.instance?.pause;
   if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
-  if (needs === undefined)
-    return concluded('running', [{ reason: 'SharedCpus', text: `it runs on ${at}`, remedies: [] }]);
+  if (needs === undefined) return concluded('running', [{ reason: 'SharedCpus', text: `on ${at}`, remedies: [] }]);
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }
 

@@ -76,11 +76,11 @@ function notTried(scheduler: string): Remedy {
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
   const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
-  if (fits > 0) return `it waits although ${fits} of ${countText(nodes, 'node')} would take it`;
+  if (fits > 0) return `it is pending although ${fits} of ${countText(nodes, 'node')} could run it`;
   const unknown = groups.find(({ kind }) => kind === 'not-predicted');
   if (unknown !== undefined)
     return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
   const [first] = groups;
   if (groups.length === 1) return `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${first?.text}`;
-  return `none of ${nodes} nodes can take it; nearest to it: ${first?.text}`;
+  return `none of ${nodes} nodes can take it; closest match: ${first?.text}`;
 }

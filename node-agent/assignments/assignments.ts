@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createGuard, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
 import { followCpuClaims } from './cpu-claims.ts';
 import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
@@ -15,7 +15,7 @@ export interface AssignmentsDeps {
   /** The directory of CDI. */
   readonly cdiDir: string;
   readonly online: () => CpuSet;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly onFailure: (code: string) => void;
   /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;

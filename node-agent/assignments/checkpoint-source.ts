@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MAX_CHECKPOINT_BYTES, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
@@ -12,7 +12,7 @@ const SAFETY = 5;
 export interface CheckpointSourceDeps {
   /** The kubelet's root directory. */
   readonly directory: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   /** Called with each new reading; `at` is when this process learned of it, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
 }

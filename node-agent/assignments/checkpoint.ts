@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { cut, PlumblineError } from '../../model/errors.ts';
+import { cut, issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
 import { isObject } from '../../model/json.ts';
 
@@ -79,7 +79,7 @@ function contentOf(file: unknown) {
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const path = `${place}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
-  throw new CheckpointError(`unknown format at ${shown(path || 'the top')}: ${issue?.message}`);
+  throw new CheckpointError(`unknown format at ${shown(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
 }
 
 /** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */

@@ -6,9 +6,9 @@ import { MAX_CPU_CLAIMS } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { Reading } from './view.ts';
 
 /** The CPUs that dra-driver-cpu gave to a prepared ResourceClaim. */
@@ -103,7 +103,7 @@ export function claimNames(pods: readonly Pick<PodResources, 'containers'>[]): M
 export interface CpuClaimsDeps {
   /** The directory of CDI. A host without it has no claims. */
   readonly directory: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<readonly CpuClaim[]>, at: number) => void;
 }

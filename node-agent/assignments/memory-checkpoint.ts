@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { ContainerMemory, ContainerResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 
 /** The state of the kubelet's memory manager, a file in its root directory. */
@@ -96,7 +96,9 @@ function parse(text: string): Checkpoint {
   }
   if (data !== undefined) return data;
   const { path, message } = error.issues[0]!;
-  throw new MemoryCheckpointError(`unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${message}`);
+  throw new MemoryCheckpointError(
+    `unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${issueText(message)}`,
+  );
 }
 
 /** Checks that connected NUMA nodes have given exactly the bytes of their blocks. */

@@ -4,10 +4,10 @@ import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { MAX_ENTRIES } from './checkpoint.ts';
 import { claimNames } from './cpu-claims.ts';
 import {
@@ -58,7 +58,7 @@ export interface PodResourcesSourceDeps {
   readonly kubeletDir: string;
   readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => AnswerVerdict;
   /** Called with the code of each failed round. */

@@ -9,8 +9,8 @@ import type { Host } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Listeners } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { type Allocation, checkAllocation, type DeviceHolder, type RefusedAllocation } from './allocation-check.ts';
 
@@ -26,7 +26,7 @@ export interface AllocationCheckerDeps {
   readonly events: EventRecorder;
   readonly policy: AllocationCheckPolicy;
   readonly refusals: Pick<RefusedStarts, 'add'>;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
 }
 

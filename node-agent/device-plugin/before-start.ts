@@ -2,8 +2,9 @@ import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-cl
 import { CpuSet } from '../../model/cpu-set.ts';
 import { few } from '../../model/errors.ts';
 import type { Host, HostDescription } from '../../model/host.ts';
-import type { Logger, LogLevel } from '../../runtime/log.ts';
+import type { LogLevel } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { checkAllocation, type DeviceHolder, holderOf } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import type { AdvertisedResource } from './resources.ts';
@@ -55,7 +56,7 @@ export interface BeforeStartDeps {
   readonly policy: AllocationCheckPolicy;
   /** Seconds to wait for the main thread. */
   readonly answerWithin: number;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly post: (message: FromPluginThread) => void;
 }
 
@@ -82,7 +83,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
         if (tries === ASK_TRIES || signal.aborted) {
           log.warn(
             { err, resource, ids: few(ids, NAMED, MAX_ID_CHARACTERS) },
-            'the kubelet does not list the owner of these devices; skipping the allocation check',
+            'allocation check skipped: owner unknown',
           );
           return undefined;
         }

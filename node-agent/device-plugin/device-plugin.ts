@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
@@ -14,7 +14,7 @@ export interface DevicePluginDeps {
   readonly kubeletDir: string;
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 

@@ -7,9 +7,9 @@ import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts'
 import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { checkAllocation, type DeviceHolder, networkText } from './allocation-check.ts';
 import { readPod } from './allocation-checker.ts';
 
@@ -23,7 +23,7 @@ export interface MovedNetworksDeps {
   readonly podResources: () => Pick<PodResourcesClient, 'list' | 'close'>;
   readonly client: Pick<KubeClient, 'get'>;
   readonly events: EventRecorder;
-  readonly log: Logger;
+  readonly log: AgentLogger;
 }
 
 /** A network that moved. Without NUMA nodes it has left the node. */

@@ -1,9 +1,9 @@
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
@@ -33,7 +33,7 @@ export interface PluginThreadDeps {
     holder: DeviceHolder | undefined,
     signal: AbortSignal,
   ) => Promise<string | undefined>;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
 }
 

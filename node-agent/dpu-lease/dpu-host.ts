@@ -1,7 +1,6 @@
 import { isAlreadyExists, isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
 import { isReleased, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import {
   createLease,
@@ -11,12 +10,13 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
 export interface LeaseReleaseDeps {
   readonly client: KubeClient;
   readonly lease: LeaseName;
-  readonly log: Logger;
+  readonly log: AgentLogger;
 }
 
 export interface DpuHostDeps extends LeaseReleaseDeps {
@@ -64,7 +64,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
           if (signal.aborted) break;
           // Another client wrote in between: the next round reads the Lease again.
           if (!isConflict(err) && !isAlreadyExists(err))
-            problems.met(err, `maintaining lease ${lease.name} failed; retrying`);
+            problems.met(err, 'maintaining the DPU lease failed; retrying');
         }
         await sleep(period, signal).catch(() => undefined);
       }
@@ -112,7 +112,7 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          if (!isConflict(err)) problems.met(err, `releasing lease ${lease.name} failed; retrying`);
+          if (!isConflict(err)) problems.met(err, 'releasing the DPU lease failed; retrying');
         }
         await sleep(wait, signal).catch(() => undefined);
       }

@@ -2,10 +2,10 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createRenewals, type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
 import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface DpuDeps {
@@ -13,7 +13,7 @@ export interface DpuDeps {
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
   readonly probe: Probe;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;

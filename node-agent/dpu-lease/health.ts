@@ -13,10 +13,10 @@ import {
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
 import { Listeners } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 export interface DpuHealthDeps {
@@ -118,7 +118,7 @@ export interface AnnounceDeps {
   readonly nodeName: string;
   readonly events: EventRecorder;
   readonly metrics: AgentMetrics;
-  readonly log: Logger;
+  readonly log: AgentLogger;
 }
 
 /**
@@ -144,7 +144,8 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
       const message = `DPU Unknown, treated as ready: ${reason}`;
       events.record(target, { type: 'Warning', reason: 'DPUUnknown', message });
     } else {
-      log.warn({ state, reason }, 'DPU is not ready');
+      if (state === 'unproven') log.info({ reason }, 'waiting for the DPU to renew its lease');
+      else log.warn({ state, reason }, 'DPU is not ready');
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
     }
   };

@@ -3,8 +3,8 @@ import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
@@ -21,7 +21,7 @@ export interface TokenRenewalDeps {
   readonly client: KubeClient;
   /** The kubeconfig's tokenFile, which the client reads for each request. */
   readonly tokenFile: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
@@ -98,7 +98,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
         } catch (err) {
           if (signal.aborted) break;
           metrics.dpuTokenFailures.inc();
-          problems.met(err, `renewing the token in ${tokenFile} failed; retrying, also after it expires`);
+          problems.met(err, 'renewing the DPU token failed; retrying, also after it expires');
           next = backoff.next();
         }
         await wait(next, signal).catch(() => undefined);

@@ -9,10 +9,10 @@ import {
   planConflist,
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { readBoundedBytes } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 /** Seconds between checks in case an event was lost. */
@@ -34,7 +34,7 @@ export interface GatePlaces {
 export interface InstallerDeps extends GatePlaces {
   /** The shim in the agent's own image. */
   readonly shim: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;

@@ -1,11 +1,11 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
@@ -34,7 +34,7 @@ export interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a request. An exception closes the connection, and the shim uses the state file. */
   readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly limits?: Partial<typeof LIMITS>;
 }
 

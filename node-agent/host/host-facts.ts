@@ -2,13 +2,13 @@ import { readMemory } from '../../hardware/memory.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { createHost } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */
 export type HostFacts = Awaited<ReturnType<typeof readHostFacts>>;
 
 /** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
-export function createHostFacts(sysfsRoot: string, log: Logger) {
+export function createHostFacts(sysfsRoot: string, log: AgentLogger) {
   let known: HostFacts | undefined;
   let reading: Promise<HostFacts> | undefined;
   return {
@@ -29,7 +29,7 @@ export function createHostFacts(sysfsRoot: string, log: Logger) {
 
 export type HostFactsReader = ReturnType<typeof createHostFacts>;
 
-async function readHostFacts(sysfsRoot: string, log: Logger) {
+async function readHostFacts(sysfsRoot: string, log: AgentLogger) {
   const sysfs = await readSysfs(sysfsRoot);
   const description = describeForKubelet(sysfs);
   const host = createHost(description);

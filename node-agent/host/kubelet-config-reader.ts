@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 import { readSettings } from './kubelet-config-files.ts';
 import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
@@ -49,7 +49,7 @@ const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributi
  */
 export function createKubeletConfigReader(
   sources: KubeletConfigSources,
-  log: Logger,
+  log: AgentLogger,
   now: () => number = () => performance.now() / 1000,
 ) {
   const { configz, generation = () => '', endpoint, root = '/' } = sources;
@@ -108,7 +108,7 @@ export function createKubeletConfigReader(
     const text = JSON.stringify(result);
     if (text === last) return result;
     last = text;
-    for (const problem of result.problems) log.warn(problem);
+    for (const problem of result.problems) log.warn({ problem }, 'kubelet configuration unknown');
     if (result.config === undefined) return result;
     const { source, cpuManager, topologyManager, reserved } = result.config;
     log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');

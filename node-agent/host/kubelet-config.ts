@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { cut, PlumblineError } from '../../model/errors.ts';
+import { cut, issueText, PlumblineError } from '../../model/errors.ts';
 import { UNPREDICTED_GATES } from '../../model/kubelet/versions.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
@@ -65,7 +65,7 @@ export function kubeletConfigOf(source: string, document: unknown) {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
-    const why = `${cut(issue?.path.join('.') ?? '', MAX_TEXT_CHARACTERS)}: ${cut(issue?.message ?? '', MAX_TEXT_CHARACTERS)}`;
+    const why = `${cut(issue?.path.join('.') ?? '', MAX_TEXT_CHARACTERS)}: ${cut(issueText(issue?.message ?? ''), MAX_TEXT_CHARACTERS)}`;
     throw new KubeletConfigError(source, `not a usable KubeletConfiguration: ${why}`);
   }
   const config = result.data;

@@ -1,8 +1,8 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockHolder, tryLockFile } from '../../native/file-lock.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Seconds between attempts while another agent has the lock. */
 const RETRY_SECONDS = 0.25;
@@ -16,14 +16,14 @@ export class AgentLock {
   readonly #file: number | undefined;
   #problem: string | undefined;
 
-  constructor(stateDir: string, log: Logger) {
+  constructor(stateDir: string, log: AgentLogger) {
     this.#path = join(stateDir, 'agent.lock');
     try {
       mkdirSync(stateDir, { recursive: true });
       this.#file = openSync(this.#path, 'a', 0o600);
       this.#try();
     } catch (err) {
-      log.warn({ err }, 'cannot lock the state directory; a second agent on this node would not be noticed');
+      log.warn({ err }, 'locking the state directory failed');
     }
     if (this.#problem !== undefined) log.warn({ problem: this.#problem }, 'waiting for the other agent to end');
   }

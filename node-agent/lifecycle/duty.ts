@@ -1,5 +1,5 @@
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** One task of the agent. Duties run concurrently and do not affect each other when they fail. */
 export interface Duty {
@@ -20,7 +20,12 @@ const STEADY = 60;
  * Runs a duty until the signal aborts. After a failure it logs the error, waits (0.5 s, doubling to 30 s) and runs the
  * duty again. A duty that ends on its own has nothing to do on this node and does not run again.
  */
-export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserver, signal: AbortSignal): Promise<void> {
+export async function keepRunning(
+  duty: Duty,
+  log: AgentLogger,
+  observer: DutyObserver,
+  signal: AbortSignal,
+): Promise<void> {
   const backoff = new Backoff();
   while (!signal.aborted) {
     const started = performance.now();

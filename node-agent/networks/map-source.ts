@@ -6,11 +6,11 @@ import { MAX_CELL_ID } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, networkMapFor, parseNetworkMap } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { parseSaved, readBounded, saveFile } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
 const LABELS = 60;
@@ -162,7 +162,7 @@ export interface MapSources {
  *
  * @returns a function to call with the current map
  */
-export function createMapMemory(file: LastMapFile, log: Logger): (sources: MapSources) => MapInUse {
+export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: MapSources) => MapInUse {
   let last: LastMap | undefined;
   let isLoaded = false;
   let saved = '';
@@ -181,7 +181,7 @@ export function createMapMemory(file: LastMapFile, log: Logger): (sources: MapSo
     try {
       file.save(good);
     } catch (err) {
-      log.warn({ err }, 'saving the network map failed; with a faulty map, a restart leaves the node without networks');
+      log.warn({ err }, 'saving the network map failed');
     }
   };
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
 import { createMapMemory, createMapSource, type LastMapFile } from './map-source.ts';
@@ -39,7 +39,7 @@ export interface NetworksDeps {
   readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   /** Names of interfaces by address; the host's own by default. */
   readonly addresses?: () => ReadonlyMap<string, string>;
 }
@@ -137,12 +137,14 @@ export function createNetworks(deps: NetworksDeps) {
   };
 }
 
-function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
+function say(log: AgentLogger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  if (mapFault !== undefined) log.error({ problem: mapFault }, 'network map rejected');
-  if (doubts.length === 0) log.info(fields, 'network map updated');
+  // The labels arrive a moment after the agent's start.
+  if (problems.some(({ reason }) => reason === 'NodeUnknown')) log.info(fields, 'waiting for the labels of the Node');
+  else if (mapFault !== undefined) log.warn({ problem: mapFault, ...fields, doubts }, 'network map rejected');
+  else if (doubts.length === 0) log.info(fields, 'network map updated');
   else log.warn({ ...fields, doubts }, 'network map updated with problems');
 }
 

@@ -2,9 +2,9 @@ import { type EventRecorder, type EventText, nodeTarget } from '../../kube/event
 import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { Listeners } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
@@ -12,7 +12,7 @@ import type { CpuTarget } from './process-affinity.ts';
 import type { Targets } from './targets.ts';
 
 export interface ReportingDeps {
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   readonly events: AffinityEvents;
   /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined if unknown. */
@@ -97,7 +97,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   };
 }
 
-const round = (value: number): number => Math.round(value * 1e6) / 1e6;
+const round = (value: number): number => Math.round(value * 1000) / 1000;
 
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const SAME_WITHIN = 600;

@@ -1,20 +1,20 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
+import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
-/** Seconds between renewals, and seconds for which a renewal is valid. */
+/** Seconds between renewals. */
 const INTERVAL = 10;
-const DURATION = 40;
 
 export interface HeartbeatDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
@@ -37,7 +37,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
     } catch (error) {
       if (!isNotFound(error)) throw error;
       const owner = ownedBy(await readNode(client, nodeName, signal));
-      await createLease(client, lease, { owner, holder: nodeName, duration: DURATION, renewTime }, signal);
+      await createLease(client, lease, { owner, holder: nodeName, duration: DEFAULT_LEASE_SECONDS, renewTime }, signal);
       if (hasRenewed) log.warn({ lease: name }, 'the agent’s Lease was deleted; created it again');
       onCreated?.();
     }
@@ -53,7 +53,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, `renewing lease ${name} failed; retrying`);
+          problems.met(err, 'renewing the agent’s Lease failed; retrying');
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
         await sleep(INTERVAL, signal).catch(() => undefined);

@@ -1,8 +1,8 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
@@ -34,7 +34,7 @@ export interface ReportDeps {
   readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
 }
 
@@ -51,10 +51,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     const dropped = fields.join(', ');
     if (dropped !== '' && dropped !== saidDropped) {
       const advice = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
-      log.warn(
-        { dropped, advice },
-        'the NodeTopology definition is older than this agent; the API server drops parts of the report',
-      );
+      log.warn({ dropped, advice }, 'the NodeTopology definition is older than this agent');
     }
     saidDropped = dropped;
   };

@@ -1,16 +1,16 @@
-import { cut } from '../../model/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { cut, errorText } from '../../model/errors.ts';
+import type { AgentLogger, AgentWarning } from './log-messages.ts';
 
 /** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */
 const MAX_CHARACTERS = 500;
 
 /** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
-export function createProblemLog(log: Logger) {
+export function createProblemLog(log: AgentLogger) {
   let last: string | undefined;
   return {
     /** Reports a failure; `text` describes what is not done and what happens next. */
-    met(err: unknown, text: string) {
-      const problem = cut(err instanceof Error ? err.message : String(err), MAX_CHARACTERS);
+    met(err: unknown, text: AgentWarning) {
+      const problem = cut(errorText(err), MAX_CHARACTERS);
       if (problem === last) return;
       last = problem;
       log.warn({ problem }, text);

@@ -7,9 +7,9 @@ import { ParseError } from '../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/shapes.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** A virt-launcher pod of this node, with the fields that pinning needs. */
 export interface Launcher {
@@ -71,7 +71,7 @@ export interface LauncherWatchDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
   readonly onChange: () => void;
-  readonly log: Logger;
+  readonly log: AgentLogger;
 }
 
 /** Watches the launchers of the node and no other pods. */

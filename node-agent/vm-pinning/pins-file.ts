@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs';
 import * as z from 'zod';
-import type { Logger } from '../../runtime/log.ts';
+import { errorText } from '../../model/errors.ts';
 import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /**
  * Records which guests are pinned by a mask, by launcher. It outlives this process. If a mask is removed while the
@@ -30,7 +31,7 @@ export interface PinsFileDeps {
   readonly bootId: string;
   /** When a process started; undefined if it has ended. */
   readonly startOf: (pid: number) => number | undefined;
-  readonly log: Logger;
+  readonly log: AgentLogger;
 }
 
 /**
@@ -44,9 +45,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
       if (guests.size === 0) return rmSync(path, { force: true });
       saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
     } catch (error) {
-      const message =
-        'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
-      log.warn({ file: path, error: (error as Error).message }, message);
+      log.warn({ problem: errorText(error), file: path }, 'saving which VMs are pinned failed');
     }
   };
   return {
@@ -69,11 +68,9 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
   };
 }
 
-function load(path: string, bootId: string, log: Logger): readonly PinnedGuest[] {
+function load(path: string, bootId: string, log: AgentLogger): readonly PinnedGuest[] {
   const unread = (error: unknown, keptAs?: string) => {
-    const message =
-      'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
-    log.warn({ file: path, keptAs, error: (error as Error).message }, message);
+    log.warn({ problem: errorText(error), file: path, keptAs }, 'reading which VMs were pinned failed');
     return [];
   };
   let text: string;

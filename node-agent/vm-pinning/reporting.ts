@@ -6,7 +6,7 @@ import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-ma
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
@@ -14,7 +14,7 @@ import type { Launcher } from './launchers.ts';
 export interface ReportingDeps {
   readonly events: EventRecorder;
   readonly nodeName: string;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   readonly metrics: AgentMetrics;
 }
 
@@ -49,7 +49,9 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
 
   const record = ({ namespace, vmi }: Launcher, type: 'Normal' | 'Warning', reason: string, message: string) => {
     events.record(vmiObject(namespace, vmi), { type, reason, message });
-    log[type === 'Normal' ? 'info' : 'warn']({ namespace, vmi: vmi.name, reason, message }, 'virtual machine');
+    const fields = { namespace, vmi: vmi.name, reason, message };
+    if (type === 'Normal') log.info(fields, 'VM is on the CPUs of its mask');
+    else log.warn(fields, 'VM is not on the CPUs that it should use');
   };
 
   const tellMask = (view: LauncherView) => {

@@ -1,10 +1,9 @@
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
-import { createEventRecorder } from '../../kube/events.ts';
+import { ApiEventRecorder } from '../../kube/events.ts';
 import { AGENT } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
@@ -12,6 +11,7 @@ import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
 import { createFailures, type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
@@ -27,11 +27,11 @@ const STEADY = 30;
  * @param program the file that this process was started with; the program of the device plugin's thread is next to it
  * @throws ConfigError
  */
-export async function createAgent(config: NodeAgentConfig, log: Logger, program: string): Promise<Daemon> {
+export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
-  const events = createEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
+  const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = createFailures();

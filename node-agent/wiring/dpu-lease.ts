@@ -60,9 +60,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
 function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): readonly Duty[] {
   if (tokenFile === undefined) {
     if (token() !== undefined)
-      log.warn(
-        'the kubeconfig contains a static token, which cannot be renewed; put the token into a file and set tokenFile',
-      );
+      log.warn({ problem: 'it is in the kubeconfig itself' }, 'the DPU token cannot be renewed');
     return [];
   }
   const renewal = createTokenRenewal({ client, tokenFile, metrics, log, wallClock: Date.now, now: monotonicSeconds });

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
@@ -13,6 +12,7 @@ import { observedLease, writeGateState } from '../gate/state-file.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
 
@@ -95,7 +95,7 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
 }
 
 /** Removes the gate once, then has nothing to do. */
-function removal(places: GatePlaces, log: Logger): Duty {
+function removal(places: GatePlaces, log: AgentLogger): Duty {
   return {
     name: 'gate-removal',
     async run(signal) {

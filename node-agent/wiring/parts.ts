@@ -1,6 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { HostFactsReader } from '../host/host-facts.ts';
@@ -8,6 +7,7 @@ import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { Failures } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { NodeAgentConfig } from './config.ts';
@@ -17,7 +17,7 @@ export interface AgentParts {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly metrics: AgentMetrics;
-  readonly log: Logger;
+  readonly log: AgentLogger;
   /** The bearer token for the API server, which the kubelet accepts, too. */
   readonly token: () => string | undefined;
   /** The file that contains it, if the kubeconfig names one. */

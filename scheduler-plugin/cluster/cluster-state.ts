@@ -3,7 +3,7 @@ import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
@@ -13,6 +13,8 @@ import type { PodView } from './pod-view.ts';
 export interface StateListeners {
   /** A node may now accept pods that it refused before. */
   readonly improved: (node: string) => void;
+  /** A pod that was seen without a node was bound to one. */
+  readonly bound: (pod: PodView) => void;
   /** The pod is bound, has ended or was deleted. */
   readonly settled: (uid: string) => void;
   /** The scheduler found no node for a pod that an extender may have refused. */
@@ -45,10 +47,10 @@ export class ClusterState {
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #listeners: StateListeners;
-  readonly #log: Logger;
+  readonly #log: ExtenderLogger;
 
   /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
-  constructor(listeners: StateListeners, log: Logger, nearest = false) {
+  constructor(listeners: StateListeners, log: ExtenderLogger, nearest = false) {
     this.fleet = new Fleet(nearest);
     this.#listeners = listeners;
     this.#log = log;
@@ -82,6 +84,7 @@ export class ClusterState {
     const wasPredicted = this.reservations.of(after.kubeletUid)?.places.get(after.node ?? '') !== undefined;
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
     if (after.rejected !== undefined && wasPredicted && synced) this.#listeners.rejected(after);
+    if (before !== undefined && before.node === undefined && after.node !== undefined) this.#listeners.bound(after);
     if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(after.uid);
     else if (after.mayBeRefused) this.#listeners.waiting(after);
     if (after.node !== undefined && after.pending && !after.terminal && !after.deleting)
@@ -151,8 +154,9 @@ export class ClusterState {
     this.#listeners.quarantined(node, fault);
   }
 
-  setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale', value: boolean): void {
+  setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed', value: boolean): void {
     this.fleet.set(node, flag, value);
+    if (flag === 'stale' || flag === 'agentRenewed') this.#listeners.nodeFacts(node);
     if (!value) this.#listeners.improved(node);
   }
 

@@ -10,6 +10,7 @@ import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import {
+  AGENT_READY_CONDITION,
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
   DPU_READY_CONDITION,
@@ -19,8 +20,8 @@ import {
 } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';
@@ -34,6 +35,8 @@ export interface WrittenFacts extends NodeFacts {
   readonly labels: ReadonlyMap<string, string>;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
+  /** The status of the AgentReady condition. */
+  readonly agentReady: string | undefined;
   readonly uid: string | undefined;
 }
 
@@ -45,11 +48,9 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
-  /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
-  readonly agentsSilent: (count: number) => void;
   readonly podSeen?: (pod: ObservedPod) => void;
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -68,29 +69,26 @@ const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions) {
-  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
+  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
   const shared = { client, log, now };
   const agents = new AgentHealth();
   let stale: ReadonlySet<string> = new Set();
+
+  const forgetAgent = (node: string): void => {
+    agents.forget(node);
+    state.setFlag(node, 'agentRenewed', false);
+  };
 
   const reports = createReports(options);
   const nodes = createReflector({
     ...shared,
     path: '/api/v1/nodes',
     schema: nodeSchema,
-    project: ({ metadata, status }): WrittenFacts => ({
-      uid: metadata.uid,
-      dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
-      threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
-      fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
-      labels: new Map(Object.entries(metadata.labels ?? {})),
-      dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
-      ...factsOfNode({ metadata, status }),
-    }),
+    project: writtenFacts,
     onChange: ({ key, before, after }) => {
       if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
       else state.fleet.setLabels(key, after.labels);
-      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) agents.forget(key);
+      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) forgetAgent(key);
     },
   });
   const pods = createReflector({
@@ -117,8 +115,11 @@ export function createCluster(options: ClusterOptions) {
     schema: lease,
     project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
     onChange: ({ before, after }) => {
-      if (after) agents.changed(after, now());
-      else if (before && !nodes.items.has(before.node)) agents.forget(before.node);
+      if (before && !after && !nodes.items.has(before.node)) forgetAgent(before.node);
+      if (!after) return;
+      const hadRenewed = agents.hasRenewed(after.node);
+      agents.changed(after, now());
+      if (agents.hasRenewed(after.node) !== hadRenewed) state.setFlag(after.node, 'agentRenewed', true);
     },
   });
   const slices = createReflector({
@@ -149,7 +150,6 @@ export function createCluster(options: ClusterOptions) {
       for (const node of found) if (!stale.has(node)) state.setFlag(node, 'stale', true);
       for (const node of stale) if (!found.has(node)) state.setFlag(node, 'stale', false);
       stale = found;
-      agentsSilent(found.size);
     }
   };
 
@@ -160,6 +160,10 @@ export function createCluster(options: ClusterOptions) {
     /** Why no promise may be made from the watches: see cacheProblem. */
     get missing() {
       return cacheProblem(all, now());
+    },
+    /** Number of nodes whose agent has not renewed its Lease in time. */
+    get silentAgents() {
+      return stale.size;
     },
     nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
     get pods(): ReadonlyMap<string, PodView | undefined> {
@@ -187,6 +191,20 @@ export function createCluster(options: ClusterOptions) {
         }
       }
     },
+  };
+}
+
+/** The facts of a Node. */
+function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): WrittenFacts {
+  return {
+    uid: metadata.uid,
+    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
+    fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
+    labels: new Map(Object.entries(metadata.labels ?? {})),
+    dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
+    agentReady: status?.conditions?.find(({ type }) => type === AGENT_READY_CONDITION)?.status,
+    ...factsOfNode({ metadata, status }),
   };
 }
 

@@ -14,7 +14,7 @@ import {
 import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
@@ -52,7 +52,7 @@ export interface DpuHealthOptions {
   readonly onChange: (node: string, verdict: DpuVerdict) => void;
   /** Called when nothing is kept of the node's DPU any longer. */
   readonly onForgotten: (node: string) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -91,8 +91,12 @@ export function createDpuHealth(options: DpuHealthOptions) {
   const settle = (node: string, dpu: Watched): void => {
     const verdict = verdictOf(node, dpu);
     const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
-    if (verdict.ready !== dpu.ready)
-      log.info({ node, ...verdict }, verdict.ready ? 'DPU is alive' : 'DPU is not alive');
+    if (verdict.ready !== dpu.ready) {
+      const { state, ready, age } = verdict;
+      const fields = { node, state, ready, ...(age !== undefined && { renewedSecondsAgo: Math.round(age) }) };
+      if (ready) log.info(fields, 'DPU is alive');
+      else log.warn(fields, 'DPU is not alive');
+    }
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;
     if (isNews) onChange(node, verdict);

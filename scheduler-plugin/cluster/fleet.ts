@@ -29,8 +29,10 @@ export interface ClusterNode {
   readonly dpuDead: boolean;
   /** The dra.cpu driver gives its CPUs to claims. */
   readonly draCpu: boolean;
-  /** Its agent has been silent for too long. */
+  /** Its agent's Lease has expired. */
   readonly stale: boolean;
+  /** A renewal of its agent's Lease was observed. */
+  readonly agentRenewed: boolean;
   /** Its report contradicts its Node, or cannot be parsed. */
   readonly quarantined: boolean;
   readonly labels: ReadonlyMap<string, string>;
@@ -51,7 +53,7 @@ export interface ClusterNode {
 }
 
 /** The facts about a node that are either true or false. */
-export type NodeFlag = 'exists' | 'dpuHost' | 'dpuDead' | 'draCpu' | 'stale' | 'quarantined';
+export type NodeFlag = 'exists' | 'dpuHost' | 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed' | 'quarantined';
 
 /** The shape of a node with a current report: one that exists, is fresh, and does not contradict the Node. */
 export function trustedShape({ shape, stale, quarantined }: ClusterNode): NodeShape | undefined {
@@ -85,6 +87,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   dpuDead: false,
   draCpu: false,
   stale: false,
+  agentRenewed: false,
   quarantined: false,
   labels: new Map(),
   ...WITHOUT_REPORT,
@@ -177,8 +180,8 @@ export class Fleet {
 
   /** Removes a node about which nothing remains known. */
   #dropIfUnknown({ name, shape, reservations, ...flags }: MutableNode): void {
-    const { exists, dpuHost, dpuDead, draCpu, stale, quarantined } = flags;
-    if (exists || dpuHost || dpuDead || draCpu || stale || quarantined) return;
+    const { exists, dpuHost, dpuDead, draCpu, stale, agentRenewed, quarantined } = flags;
+    if (exists || dpuHost || dpuDead || draCpu || stale || agentRenewed || quarantined) return;
     if (shape === undefined && reservations === 0) this.#nodes.delete(name);
   }
 }

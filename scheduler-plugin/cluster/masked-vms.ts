@@ -5,8 +5,8 @@ import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts'
 import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
@@ -26,7 +26,7 @@ export interface MaskedInstance extends StartingVmi {
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   readonly now: () => number;
 }
 

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { type Refused, refuse } from '../../model/placement/verdict.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterNode, Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
@@ -27,7 +27,7 @@ export interface NodeExclusionsOptions {
   readonly fleet: Pick<Fleet, 'get'>;
   /** Called when an exclusion may have ended without a new report. */
   readonly onEnd: (node: string) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }

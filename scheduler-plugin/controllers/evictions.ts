@@ -3,10 +3,10 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import { placeLostText } from '../../model/vm-state/starting.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
@@ -37,7 +37,7 @@ export interface EvictionsOptions {
   readonly stuck: (pod: PodView) => StuckPod | undefined;
   readonly active: () => boolean;
   readonly onAttempt: (outcome: RemovalOutcome) => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
 }
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */

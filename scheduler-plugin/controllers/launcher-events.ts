@@ -3,9 +3,11 @@ import { type EventRecorder, type EventText, nodeTarget } from '../../kube/event
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { parseJson } from '../../model/json.ts';
 import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface LauncherEventsOptions {
@@ -77,6 +79,20 @@ export function launcherEventsOf(text: string): EventText[] {
     events.push({ type: 'Normal', reason: 'HeldToItsCores', message });
   }
   return [...events, ...notes];
+}
+
+/** Reports in an Event on the Node and in the log that its agent is silent, or reports again. */
+export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
+  return (node: string, isReady: boolean): void => {
+    if (isReady) {
+      log.info({ node }, 'agent reports again');
+      events.record(nodeTarget(node), { type: 'Normal', reason: 'AgentReady', message: 'The agent reports again' });
+      return;
+    }
+    log.warn({ node }, 'agent is silent: its Lease has expired');
+    const message = `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
+    events.record(nodeTarget(node), { type: 'Warning', reason: 'AgentNotReady', message });
+  };
 }
 
 export interface QuarantineOptions {

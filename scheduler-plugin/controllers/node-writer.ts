@@ -1,15 +1,17 @@
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import {
+  AGENT_READY_CONDITION,
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,
   RECHECK_ANNOTATION,
   SERVICE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 export interface NodeWriterOptions {
   readonly client: KubeClient;
@@ -17,72 +19,83 @@ export interface NodeWriterOptions {
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'released'>;
   readonly active: () => boolean;
-  readonly log: Logger;
+  /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
+  readonly announce: (node: string, isReady: boolean) => void;
+  readonly log: ExtenderLogger;
 }
 
-const FIELD_MANAGER = SERVICE;
 const MERGE = 'application/merge-patch+json';
-const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
-/** Removes the condition of a node whose DPU is no longer watched. */
-const WITHOUT_CONDITION = { status: { conditions: [{ type: DPU_READY_CONDITION, $patch: 'delete' }] } };
 /** Milliseconds between two nodes, and after a failure. */
 const PACE = 20;
 const PAUSE = 5000;
 
 /**
- * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
- * and the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
+ * Writes facts on Node objects: labels that the webhook uses to narrow nodes, the conditions DPUReady and AgentReady, and
+ * the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
  */
-export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log }: NodeWriterOptions) {
+export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log }: NodeWriterOptions) {
   const queue = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
+  let lastProblem = '';
+  /** The status of AgentReady as last written, by node, until the watch shows it. */
+  const written = new Map<string, string>();
 
-  const wantedLabels = (name: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
-    const node = fleet.get(name);
-    if (node?.shape === undefined || node.quarantined) return undefined;
-    const { shape } = node;
-    const threads = String(shape.empty.host.threadsPerCore);
-    const full = String(shape.empty.wholeCoresOnly);
-    if (threads === threadsPerCore && full === fullPcpus) return undefined;
-    return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
-  };
-
-  const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
-    if (!dpuHost || dpuHealth.released(node)) return undefined;
+  const dpuCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
+    if (!dpuHost || dpuHealth.released(node))
+      return dpuReady === undefined ? undefined : { type: DPU_READY_CONDITION, $patch: 'delete' };
     const { state, age } = dpuHealth.verdict(node);
     // A replica that has just started has observed less than the last one, which wrote the condition.
     if (state === 'unproven' && dpuReady !== undefined) return undefined;
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
     if (status === dpuReady) return undefined;
-    const time = `${new Date().toISOString().slice(0, 19)}Z`;
     const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
     return {
-      type: DPU_READY_CONDITION,
-      status,
+      ...conditionOf(DPU_READY_CONDITION, status),
       reason: { alive: 'LeaseRenewed', dead: 'LeaseExpired', unproven: 'NotSeenAlive', unknown: 'LeaseUnknown' }[state],
       message: `the DPU is ${state}: ${seen}`,
-      lastHeartbeatTime: time,
-      lastTransitionTime: time,
     };
+  };
+
+  const agentCondition = (name: string, { agentReady }: WrittenFacts) => {
+    if (agentReady === written.get(name)) written.delete(name);
+    const node = fleet.get(name);
+    // A replica that has just started has observed no renewal yet.
+    if (node === undefined || !(node.stale || node.agentRenewed)) return undefined;
+    const status = node.stale ? 'False' : 'True';
+    if (status === (written.get(name) ?? agentReady)) return undefined;
+    const lease = `the Lease ${AGENT_LEASE_PREFIX}${name}`;
+    const message = node.stale ? `the agent has not renewed ${lease} in time` : `the agent renews ${lease}`;
+    const reason = node.stale ? 'LeaseExpired' : 'LeaseRenewed';
+    return { ...conditionOf(AGENT_READY_CONDITION, status), reason, message };
   };
 
   const write = async (node: string): Promise<void> => {
     const facts = nodes.get(node);
-    if (facts === undefined) return;
-    const path = `/api/v1/nodes/${node}`;
-    const labels = wantedLabels(node, facts);
-    if (labels) await client.patch(path, MERGE, { metadata: { labels } });
-    if (facts.dpuReady !== undefined && (!facts.dpuHost || dpuHealth.released(node))) {
-      await client.patch(`${path}/status`, STRATEGIC, WITHOUT_CONDITION);
+    if (facts === undefined) {
+      written.delete(node);
       return;
     }
-    const condition = wantedCondition(node, facts);
-    if (!condition) return;
-    // Use apply: a merge patch would replace the kubelet's conditions.
-    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: node }, status: { conditions: [condition] } };
-    await client.patch(`${path}/status`, APPLY, body, { query: { fieldManager: FIELD_MANAGER, force: true } });
+    const path = `/api/v1/nodes/${node}`;
+    const labels = wantedLabels(fleet.get(node), facts);
+    if (labels) await client.patch(path, MERGE, { metadata: { labels } });
+    const agent = agentCondition(node, facts);
+    const conditions = [dpuCondition(node, facts), agent].filter((condition) => condition !== undefined);
+    if (conditions.length === 0) return;
+    // A merge patch would replace the kubelet's conditions.
+    await client.patch(`${path}/status`, STRATEGIC, { status: { conditions } }, { query: { fieldManager: SERVICE } });
+    if (agent === undefined) return;
+    const wasSilent = (written.get(node) ?? facts.agentReady) === 'False';
+    written.set(node, agent.status);
+    if (agent.status === 'False' || wasSilent) announce(node, agent.status === 'True');
+  };
+
+  /** Logs a failure that many nodes have in common once, until a write succeeds. */
+  const logFailure = (err: unknown, node: string): void => {
+    const problem = err instanceof KubeError ? `${err.status} ${err.reason}` : String(err);
+    if (problem !== lastProblem) log.warn({ err, node }, 'patching a Node failed; retrying');
+    lastProblem = problem;
   };
 
   const next = async (): Promise<void> => {
@@ -94,9 +107,10 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
     let wait = PACE;
     try {
       await write(node);
+      lastProblem = '';
     } catch (err) {
       if (!isNotFound(err)) {
-        log.warn({ err, node }, 'patching node labels or condition failed; retrying');
+        logFailure(err, node);
         queue.add(node);
         wait = PAUSE;
       }
@@ -126,11 +140,11 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
       try {
         await client.patch(`/api/v1/nodes/${node}`, MERGE, body);
-        log.info({ node }, 'requested a scheduling retry for a node');
+        log.debug({ node }, 'requested a scheduling retry for a node');
         return true;
       } catch (err) {
         if (isNotFound(err)) return true;
-        log.warn({ err, node }, 'patching the recheck annotation failed; retrying');
+        logFailure(err, node);
         return false;
       }
     },
@@ -138,4 +152,19 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       queue.clear();
     },
   };
+}
+
+/** The labels from the node's report, unless the Node has them. */
+function wantedLabels(node: ClusterNode | undefined, { threadsPerCore, fullPcpus }: WrittenFacts) {
+  if (node?.shape === undefined || node.quarantined) return undefined;
+  const { host, wholeCoresOnly } = node.shape.empty;
+  const threads = String(host.threadsPerCore);
+  const full = String(wholeCoresOnly);
+  if (threads === threadsPerCore && full === fullPcpus) return undefined;
+  return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
+}
+
+function conditionOf(type: string, status: 'True' | 'False' | 'Unknown') {
+  const time = `${new Date().toISOString().slice(0, 19)}Z`;
+  return { type, status, lastHeartbeatTime: time, lastTransitionTime: time };
 }

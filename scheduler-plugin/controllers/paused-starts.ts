@@ -9,8 +9,8 @@ import {
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createKeyedWork } from './fair-queue.ts';
 
 export interface PausedStartsOptions {
@@ -19,7 +19,7 @@ export interface PausedStartsOptions {
   readonly active: () => boolean;
   /** Called when a VM was resumed. */
   readonly onResumed: () => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
   /** Seconds without a report after which an Event names the silent agent. */
@@ -112,7 +112,7 @@ export function createPausedStarts(options: PausedStartsOptions) {
       const where = { err, vmi: key, node: vmi.node };
       if (ordinary) log.debug(where, 'paused VM changed; checking again');
       else {
-        log.warn(where, 'resuming a paused VM failed; retrying');
+        log.debug(where, 'resuming a paused VM failed; retrying');
         const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
         if (!progressOf(vmi).resumed) tell(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
       }
@@ -154,7 +154,9 @@ function announce(
   if (known.lastText === text) return;
   known.lastText = text;
   const { namespace, name, node } = vmi;
-  log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'VM started paused');
+  const fields = { vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message };
+  if (event.type === 'Normal') log.info(fields, 'paused VM resumed');
+  else log.warn(fields, 'VM stays paused');
   events.record(vmiObject(namespace, vmi), event);
 }
 

@@ -6,11 +6,11 @@ import { type PlacementHost, unpredictableFor, withAssignments, withPod } from '
 import type { PredictionBasis, Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { VERSION } from '../../runtime/config.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { ClusterNode } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface PredictionCheckOptions {
@@ -18,7 +18,7 @@ export interface PredictionCheckOptions {
   readonly cluster: Pick<Cluster, 'pods'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly metrics: Pick<ExtenderMetrics, 'predictions'>;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
 }
 
 /**
@@ -57,7 +57,7 @@ export function createPredictionCheck(options: PredictionCheckOptions) {
     const isShort = text.length <= MAX_RECORD_CHARACTERS;
     log.warn(
       { node, pod: `${namespace}/${name}`, predicted, actual, ...(isShort && { replay: JSON.parse(text) }) },
-      'the kubelet did not do as predicted; plumbline simulate --replay repeats the prediction',
+      'the kubelet did not do as predicted',
     );
     const change = isRejection ? `rejected the pod: ${actual}` : `assigned CPUs ${actual}`;
     const message = `CPUs ${predicted} of ${node} were predicted, but the kubelet ${change}`;

@@ -173,7 +173,7 @@ export interface ExtenderFilterResult {
 }
 
 /**
- * All refusals are in FailedAndUnresolvableNodes: preemption cannot help (docs/adr/0022).
+ * All refusals are in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022).
  *
  * @param nodes the objects of a scheduler that sent whole nodes, and expects whole nodes
  */

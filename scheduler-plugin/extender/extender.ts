@@ -14,6 +14,7 @@ import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
+import type { DecisionLog } from '../filter/decision-log.ts';
 import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
 import { dpuRefusal, NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
@@ -40,6 +41,7 @@ export interface ExtenderOptions {
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
   readonly decisions: Decisions;
+  readonly decisionLog: Pick<DecisionLog, 'waits'>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
   /** Why no verdict is possible, or undefined. */
@@ -90,6 +92,7 @@ export function createExtender(options: ExtenderOptions) {
       recheck.settled(uid);
       return;
     }
+    options.decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals);
     recheck.waits({ uid, namespace }, needs);
     const missed = verdicts.withinTime(0, () => filter.missed(needs, names)).result;
     if (missed !== undefined)

@@ -4,14 +4,18 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { BodyError } from '../../runtime/json-bounds.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { filterError, filterResult, parseExtenderArgs } from '../extender/args.ts';
 import type { Explainer } from '../extender/explain.ts';
 import { type Extender, NotNow } from '../extender/extender.ts';
 import { preempt } from '../extender/preempt.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
+
+/** Seconds without a refused call before the next one is logged. */
+const REFUSAL_LOG_SECONDS = 10;
 
 /** Bytes of the largest body: a pod of 3 MiB and 15,000 node names of 63 characters. */
 export const MAX_BODY_BYTES = 5 * 1024 * 1024;
@@ -25,7 +29,7 @@ export interface ExtenderAppOptions {
   readonly metrics: ExtenderMetrics;
   /** Default: accepts bodies of up to MAX_BODY_BYTES. */
   readonly bodies?: JsonBodies;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
 }
 
 /**
@@ -93,14 +97,18 @@ export function createExtenderApp(options: ExtenderAppOptions) {
  * Only a filter's answer has an Error field. For other verbs a failure is an HTTP error, which the scheduler logs. It
  * scores a failed prioritize as 0 and preempts nothing after a failed preempt.
  */
-function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): ErrorRequestHandler {
+function answerError(verb: string, metrics: ExtenderMetrics, log: ExtenderLogger): ErrorRequestHandler {
+  let refusedAt = Number.NEGATIVE_INFINITY;
   // Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
     const { malformed, status, message } = problemOf(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
     if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
-    else if (error instanceof NotNow) log.warn({ verb, message }, 'extender call refused');
-    else log.error({ verb, err: error }, 'extender call failed');
+    else if (error instanceof NotNow) {
+      // The scheduler repeats its calls.
+      if (monotonicSeconds() - refusedAt >= REFUSAL_LOG_SECONDS) log.warn({ verb, message }, 'extender call refused');
+      refusedAt = monotonicSeconds();
+    } else log.error({ verb, err: error }, 'extender call failed');
     // The rest of a body that was not read would precede the next request on this connection.
     if (error instanceof BodyError && error.status !== 400) response.setHeader('Connection', 'close');
     if (verb === 'filter')

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 /**
  * Whether this process is the active replica. Several replicas watch the cluster; one answers kube-scheduler and writes
@@ -22,7 +22,7 @@ export interface SchedulerLeaseOptions {
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly onActive: () => void;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }

@@ -30,7 +30,7 @@ export function createExtenderMetrics(registry: Registry) {
     waiting: gauge('waiting_pods', 'Waiting pods that the extender refused on every node'),
     evictions: counter(
       'evictions_total',
-      'Attempts to remove a pod that cannot start on its node, by outcome (evicted, deleted, gone, changed, refused, failed)',
+      'Attempts to remove a pod that cannot start on its node: evicted; deleted (KubeVirt denied the eviction); gone or changed in the meantime; refused (disruption budget, KubeVirt, permissions); failed (other errors)',
       ['outcome'],
     ),
     quarantinedReports: gauge(

@@ -2,19 +2,19 @@ import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
-import { createEventRecorder } from '../../kube/events.ts';
+import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer, isOwnHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createExplainer } from '../extender/explain.ts';
 import { createDecisions } from '../filter/refusals.ts';
 import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
 import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
@@ -23,14 +23,14 @@ import { createDecider, type Decider } from './decider.ts';
 const CONNECTIONS = 64;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
-export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Promise<Daemon> {
+export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, unpredictable } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
-  const events = createEventRecorder({ client, component: SERVICE, log, now });
+  const events = new ApiEventRecorder({ client, component: SERVICE, log, now });
   const decisions = createDecisions(Date.now);
   const isActive = () => replica.isActive();
   const mayAnswer = () => replica.mayAnswer();
@@ -100,6 +100,7 @@ async function keepGauges(
     metrics.reservations.set({ kind: 'all' }, reservations.size);
     metrics.active.set(replica.isActive() ? 1 : 0);
     metrics.waiting.set(recheck.waiting);
+    metrics.silentAgents.set(cluster.silentAgents);
     await sleep(1, signal).catch(() => undefined);
   }
 }

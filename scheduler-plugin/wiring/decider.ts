@@ -1,7 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { createDpuHealth } from '../cluster/dpu-health.ts';
@@ -10,14 +9,16 @@ import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions, createStuckPods } from '../controllers/evictions.ts';
-import { createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
+import { agentAnnouncer, createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
 import { createPausedStarts, createStartWriter } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { createRecheck, createTakeover } from '../controllers/recheck.ts';
 import { createExtender } from '../extender/extender.ts';
+import { DecisionLog } from '../filter/decision-log.ts';
 import type { Decisions } from '../filter/refusals.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 
@@ -34,7 +35,7 @@ export interface DeciderOptions {
   readonly isActive: () => boolean;
   /** Whether this replica may give verdicts. */
   readonly mayAnswer: () => boolean;
-  readonly log: Logger;
+  readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -42,11 +43,12 @@ export interface DeciderOptions {
 /** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
 export function createDecider(options: DeciderOptions) {
   const { config, client, events, decisions, metrics, isActive: active, mayAnswer, log, now } = options;
-  const { dpuLeaseNamespace } = config;
+  const { dpuLeaseNamespace, unpredictable, answers, reservationTimeout } = config;
   const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
   const state = new ClusterState(
     {
       improved: (node) => recheck.improved(node),
+      bound: (pod) => active() && decisionLog.placed(pod),
       settled: (uid) => recheck.settled(uid),
       waiting: (pod) => takeover.waiting(pod),
       starting: (pod) => stuck.consider(pod, evictions),
@@ -85,16 +87,16 @@ export function createDecider(options: DeciderOptions) {
     now,
   });
   const { fleet, faults } = state;
+  const decisionLog = new DecisionLog(log);
   const exclusions = new NodeExclusions({ fleet, onEnd: (node) => recheck.improved(node), log, now });
   const quarantine = createQuarantine({ faults, events, active, metrics });
   const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
   const { pinningReported } = masks;
-  const agentsSilent = (count: number) => metrics.silentAgents.set(count);
   const { seen: podSeen } = createLauncherEvents({ events, active });
-  const fed = { dpuLeaseNamespace, dpuLeaseChanged: dpuHealth.changed, agentsSilent, podSeen, pinningReported };
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged: dpuHealth.changed, podSeen, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
-  const { nodes } = cluster;
-  const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });
+  const announce = agentAnnouncer(events, log);
+  const writer = createNodeWriter({ client, fleet, nodes: cluster.nodes, dpuHealth, active, announce, log });
   const recheck = createRecheck({
     wouldFit: (needs, node) => extender.wouldFit(needs, node),
     active,
@@ -106,13 +108,12 @@ export function createDecider(options: DeciderOptions) {
   });
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
-  const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
   const podsSeenUntil = () => cluster.podsSeenUntil;
-  const judging = { state, exclusions, dpuHealth, recheck, reader, decisions };
+  const judging = { state, exclusions, dpuHealth, recheck, reader, decisions, decisionLog };
   const limits = { unpredictable, answers, reservationTimeout };
   const extender = createExtender({ ...judging, ...limits, metrics, notSynced, mayAnswer, podsSeenUntil, now });
-  const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
+  const isDpuHost = (node: string) => cluster.nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
   const evictions = createEvictions({
     client,
@@ -140,7 +141,7 @@ export function createDecider(options: DeciderOptions) {
       masks.lookAtAll();
       quarantine.lookAtAll();
       takeover.begin();
-      for (const node of nodes.keys()) {
+      for (const node of cluster.nodes.keys()) {
         recheck.improved(node);
         considerAllOn(node);
       }

@@ -116,6 +116,20 @@ describe('plumbline bug-report', () => {
     ['a name in a host name', ['fw'], 'fw.svc.local', 'vm-1.svc.local'],
     ['a node’s name stays', ['n1'], 'n1', 'n1'],
     ['a token', [], 'token=eyJhbGciOiJ.eyJzdWIiOi.sig x', 'token=<token removed> x'],
+    ['a name in another name', ['firewall', 'fw'], 'dv-firewall-boot fw-boot', 'dv-vm-1-boot fw-boot'],
+    ['a name of several parts in another name', ['edge-router'], 'edge-router-7 edge-7', 'vm-1-7 edge-7'],
+    [
+      'addresses, each by the same word',
+      [],
+      '10.0.0.7:8443 fd00::7 52:54:00:ab:cd:ef 10.0.0.7',
+      'address-1:8443 address-2 address-3 address-1',
+    ],
+    [
+      'no PCI address, time, version, CPU mask or loopback address',
+      [],
+      '0000:3b:00.1 10:11:12 1.36.3 0:1:2:3:4:5 127.0.0.1',
+      '0000:3b:00.1 10:11:12 1.36.3 0:1:2:3:4:5 127.0.0.1',
+    ],
     ['credentials in a URL', [], 'http://user:pw@host', 'http://<removed>@host'],
   ] as const) {
     it(`replaces ${title}`, () => {

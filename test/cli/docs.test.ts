@@ -21,12 +21,15 @@ interface DocCommand {
   readonly output: readonly string[] | undefined;
 }
 
-const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
+const OURS = /^(?:kubectl )?plumbline\b(?!-)/;
 const NPM = /^npm /;
 /** A comment before a block gives the reason why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
-/** A separate test runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
-const QUICKSTART = 'docs/get-started/quickstart.md';
+/**
+ * Separate tests run all of these, in order: on the demo's cluster (test/demo/quickstart.test.ts) and on a real API server
+ * (test/real/install/guide.test.ts).
+ */
+const RUN_ELSEWHERE = ['docs/get-started/quickstart.md', 'docs/tasks/connect-networks.md', 'docs/tasks/install.md'];
 /** These need an agent or a QEMU on the local machine, which do not exist here. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
@@ -35,7 +38,7 @@ const guides = [
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
-].filter((name) => name !== QUICKSTART);
+].filter((name) => !RUN_ELSEWHERE.includes(name));
 
 /**
  * Commands of fenced `console`, `sh` and `bash` blocks and of indented ones, and blocks that are neither run nor
@@ -100,10 +103,7 @@ function scripts(file: string, first: number, block: readonly string[]) {
 
 function command(file: string, line: number, text: string, output: readonly string[] | undefined): DocCommand {
   const [, status] = /#.*status (\d)/.exec(text) ?? [];
-  const bare = text
-    .replace(/\s+# .*$/, '')
-    .replace(/^npx /, '')
-    .replace(/^kubectl plumbline/, 'plumbline');
+  const bare = text.replace(/\s+# .*$/, '').replace(/^kubectl plumbline/, 'plumbline');
   return { file, line, text: bare, status: status === undefined ? undefined : Number(status), output };
 }
 

@@ -1101,19 +1101,28 @@ describe('plumbline doctor', () => {
       assert.equal(status, 1);
     });
 
-    it('reports an agent that has been silent for a long time', async () => {
+    it('reports an agent as soon as its Lease has expired', async () => {
       await cluster.sandbox.client.create(NAMESPACES, {
         apiVersion: 'v1',
         kind: 'Namespace',
         metadata: { name: 'plumbline-system' },
       });
-      await cluster.sandbox.client.create(LEASES, {
+      const agentLease = await cluster.sandbox.client.create(LEASES, {
         apiVersion: 'coordination.k8s.io/v1',
         kind: 'Lease',
         metadata: { name: 'plumbline-agent-worker-1', namespace: 'plumbline-system' },
-        spec: { renewTime: '2026-01-01T00:00:00.000000Z', leaseDurationSeconds: 40 },
+        spec: { leaseDurationSeconds: 40 },
       });
-      assert.match((await doctor('agents')).stdout, /✘ agents: 1 agent silent: worker-1/);
+      for (const [age, printed] of [
+        [20, /✔ agents: .*1 agent renewed their Lease recently/],
+        [41, /✘ agents: 1 agent silent: worker-1/],
+      ] as const) {
+        const renewTime = new Date(Date.now() - age * 1000).toISOString().replace('Z', '000Z');
+        await cluster.sandbox.client.edit(LEASES, agentLease, (draft) => {
+          draft['spec'] = { renewTime, leaseDurationSeconds: 40 };
+        });
+        assert.match((await doctor('agents')).stdout, printed, `${age} s after the renewal`);
+      }
     });
   });
 });

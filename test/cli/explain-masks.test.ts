@@ -85,7 +85,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
         dead: 'stale-report',
         mute: 'no-report',
       });
-      assert.equal(found.why, 'it waits although 1 of 5 nodes would take it');
+      assert.equal(found.why, 'it is pending although 1 of 5 nodes could run it');
       assert.deepEqual(found.asks, ['no dedicated CPUs', 'the CPU mask 2:22']);
       const lacks = found.nodes.find(({ kind }) => kind === 'cpu-mask');
       assert.match(
@@ -99,17 +99,17 @@ describe('plumbline explain for VMs with CPU masks', function () {
     it('reports that no node has the CPUs of the mask', async () => {
       await cluster.pod('nowhere', masked('90', { status: WAITS }));
       const { why, help } = await explained('pod', 'nowhere');
-      assert.equal(why, 'none of 5 nodes can take it; nearest to it: node lacks CPUs of the CPU mask');
+      assert.equal(why, 'none of 5 nodes can take it; closest match: node lacks CPUs of the CPU mask');
       assert.match(help.join(), /change the VM’s plumbline\.dev\/cpu-mask/);
     });
 
     it('does not claim that a node that would use all CPUs satisfies the mask', async () => {
       await cluster.pod('fixed', masked('2:22', { status: WAITS, annotations: { [FIX]: 'true' } }));
       const { why, asks, nodes } = await explained('pod', 'fixed');
-      assert.equal(why, 'it waits although 3 of 5 nodes would take it');
+      assert.equal(why, 'it is pending although 3 of 5 nodes could run it');
       assert.equal(asks[1], 'the CPU mask 2:22, or all CPUs on a node that lacks some of them');
       const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
-      assert.deepEqual([others?.text, others?.count], ['would take it, with warnings', 2]);
+      assert.deepEqual([others?.text, others?.count], ['could run it, with warnings', 2]);
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
     });
 
@@ -196,7 +196,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
         assert.match(help.join(), /^check the agent on numa1: plumbline doctor agents; kubectl /);
       }
       const text = await plumbline(['explain', 'vm', 'silent'], { kubeconfig: cluster.kubeconfig });
-      assert.match(text.stdout, /^VM default\/silent paused: it is on numa1/);
+      assert.match(text.stdout, /^VM default\/silent is paused: it is on numa1/);
       assert.doesNotMatch(text.stdout, / runs: /);
     });
 
@@ -228,16 +228,16 @@ describe('plumbline explain for VMs with CPU masks', function () {
     it('shows whether the mask of a running VM is applied', async () => {
       const pod = await start('runs', { paused: null, record: 'resumed' });
       const mute = await explained('vm', 'runs');
-      assert.match(mute.why, /^it runs on numa1, and its CPU mask is not applied: its agent has not reported/);
+      assert.match(mute.why, /^on numa1, and its CPU mask is not applied: its agent has not reported/);
       await report(pod, 'pinned');
-      assert.equal((await explained('vm', 'runs')).why, 'it runs on numa1, its vCPUs pinned by its CPU mask');
+      assert.equal((await explained('vm', 'runs')).why, 'on numa1, its vCPUs pinned by its CPU mask');
       await report(pod, 'pinned', { reason: 'FellBack', message: '"all" was taken for it' });
       const fellBack = await explained('vm', 'runs');
       assert.deepEqual([fellBack.verdict, fellBack.reason], ['ok', 'MaskFellBack']);
       assert.match(fellBack.why, /with deviations: "all" was taken for it$/);
       await report(pod, 'unpinned', { reason: 'Threads', message: 'found those of 0' });
       const unpinned = await explained('vm', 'runs');
-      assert.equal(unpinned.why, 'it runs on numa1, and its CPU mask is not applied: found those of 0');
+      assert.equal(unpinned.why, 'on numa1, and its CPU mask is not applied: found those of 0');
     });
 
     it('shows a paused VM without a mask as paused', async () => {

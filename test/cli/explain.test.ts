@@ -64,7 +64,7 @@ const CASES: readonly Case[] = [
     title: 'no scheduler has tried it',
     pod: { cpus: 4 },
     stage: 'unscheduled',
-    why: /would take it/,
+    why: /could run it/,
     help: /unknown has not tried it yet/,
   },
   {
@@ -201,7 +201,7 @@ describe('plumbline explain', function () {
       await cluster.pod('asked-about', { status: UNSCHEDULABLE, spec });
       const { causes, why } = await explained('pod', 'asked-about');
       assert.deepEqual(causes, []);
-      assert.match(why, /would take it/);
+      assert.match(why, /could run it/);
     });
 
     it('reports that its Lease is no longer renewed', async () => {
@@ -303,7 +303,7 @@ describe('plumbline explain', function () {
     const crooked = await explained('pod', 'runs');
     assert.deepEqual([crooked.verdict, crooked.reason], ['degraded', 'NetworkElsewhere']);
     assert.match(crooked.why, /^physnet physnet0 is on NUMA node 0, its CPUs are on 1/);
-    assert.match(crooked.causes.join(), /runs on runner, on CPUs 8-9,24-25 of NUMA node 1/);
+    assert.match(crooked.causes.join(), /on runner, CPUs 8-9,24-25 of NUMA node 1/);
     assert.match(crooked.help.join(), /migrate or restart/);
     const away = await cluster.pod('runs-away', {
       cpus: 4,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { checkPreflight, PRODUCTS } from '../../cli/doctor/checks/preflight.ts';
+import { kubevirt } from '../../cli/doctor/facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../../cli/doctor/facts/preflight.ts';
 
 const GOOD_KUBELET: KubeletSettings = {
@@ -7,12 +8,18 @@ const GOOD_KUBELET: KubeletSettings = {
   cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
   topologyManagerPolicy: 'restricted',
 };
+const kubeVirtWith = (...featureGates: string[]) =>
+  kubevirt.parse({
+    metadata: { name: 'kubevirt' },
+    spec: { configuration: { developerConfiguration: { featureGates } } },
+  });
 const GOOD: PreflightFacts = {
   version: { value: 'v1.36.2' },
   groups: new Set(PRODUCTS.map(({ group }) => group)),
   nodes: { value: [{ metadata: { name: 'a' } }] as never },
   kubelets: new Map([['a', { value: GOOD_KUBELET }]]),
   injectors: { missing: 'forbidden' },
+  kubevirts: { value: [kubeVirtWith('CPUManager', 'Snapshot')] },
   dpuNamespace: undefined,
   denied: [],
 };
@@ -49,6 +56,11 @@ describe('the preflight', () => {
       'no topology manager policy',
       kubelet({ topologyManagerPolicy: 'none' }),
       /^warning: topology manager policy none on 1 node: a$/,
+    ],
+    [
+      'KubeVirt without the feature gate for dedicated CPUs',
+      { kubevirts: { value: [kubeVirtWith('Snapshot')] } },
+      /^warning: KubeVirt’s feature gate CPUManager is off$/,
     ],
     ['a missing permission', { denied: ['create namespaces'] }, /^error: you may not create namespaces$/],
     [

@@ -110,7 +110,7 @@ describe('plumbline status', () => {
     const one = statusLines(await statusOf(objects, 'tenants'), 'tenants', terminal).map((line) => lineText(line));
     assert.match(one[2] ?? '', /^ {2}fw /);
     const none = statusLines(await statusOf(objects, 'other'), 'other', terminal).map((line) => lineText(line));
-    assert.deepEqual(none, ['no VM waits in namespace other (-A: all)']);
+    assert.deepEqual(none, ['no VM is waiting in namespace other (-A: all)']);
   });
 });
 

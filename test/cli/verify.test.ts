@@ -172,7 +172,7 @@ describe('plumbline verify', function () {
       [kind, running?.node, running?.verdict, running?.reason],
       ['VirtualMachineInstance', 'runs', 'degraded', 'MaskNotApplied'],
     );
-    assert.equal(running?.text, 'it runs on runs, and its CPU mask is not applied: expected 2');
+    assert.equal(running?.text, 'on runs, and its CPU mask is not applied: expected 2');
   });
 
   it('exits with 3 if the cluster is not reachable', async () => {

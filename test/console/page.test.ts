@@ -116,7 +116,7 @@ describe('the page in Chromium', function () {
       text.some((one) => /too few free whole cores|no NUMA node fits/.test(one)),
       text.join('; '),
     );
-    assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 would take it/);
+    assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 could run it/);
     assert.match(await page.locator('.detail').innerText(), new RegExp(`kube-scheduler says: ${NO_ROOM}`));
     // The closest node is open at the start and shows its shortage.
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);

@@ -2,19 +2,28 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GENERATED, pageOf } from '../../docs/generate-reference.ts';
+import { GENERATED, LOG_MESSAGES, pageOf } from '../../docs/generate-reference.ts';
 import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
+import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
-/** The code spans of the first column of a page's tables. */
-const firstColumn = (page: string) =>
-  [...textOf(page).matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
+/** The code spans of the first column of the tables in a text. */
+const firstColumn = (text: string) =>
+  [...text.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
+const daemonFiles = execFileSync(
+  'git',
+  ['ls-files', '-z', 'webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube'],
+  { cwd: root },
+)
+  .toString()
+  .split('\0')
+  .filter((file) => file.endsWith('.ts'));
 const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'scheduler-plugin', 'node-agent'], {
   cwd: root,
 })
@@ -35,11 +44,11 @@ describe('generated pages', () => {
   });
 });
 
-describe(`${FOLDER}/names.md`, () => {
+describe(`${FOLDER}/api.md`, () => {
   const own = Object.values(names).filter(
     (value) => typeof value === 'string' && /plumbline\.dev\/|kubevirt\.io\//.test(value),
   );
-  const page = textOf('names.md');
+  const [page = ''] = textOf('api.md').split('\n## NodeTopology\n');
 
   it('has every name of model/names.ts', () => {
     assert.ok(own.length > 15);
@@ -51,7 +60,7 @@ describe(`${FOLDER}/names.md`, () => {
 
   it('has no name that the code does not have', () => {
     const texts = sources.join('\n');
-    const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
+    const spans = firstColumn(page).map((name) => name.replace(/<\w+>$/, ''));
     assert.ok(spans.length > 20);
     assert.deepEqual(
       spans.filter((name) => !texts.includes(name)),
@@ -60,7 +69,55 @@ describe(`${FOLDER}/names.md`, () => {
   });
 });
 
-describe(`${FOLDER}/conditions.md`, () => {
+describe(`${FOLDER}/log-messages.md`, () => {
+  // The type of a daemon's logger permits only these texts. This file does not compile if it permits others.
+  const misuse = (log: WebhookLogger) => {
+    // @ts-expect-error: no message of the webhook
+    log.info({}, 'not in the table');
+    // @ts-expect-error: of another level
+    log.info({}, 'launcher refused');
+    // @ts-expect-error: of another daemon
+    log.info('pod placed');
+    log.info({}, 'launcher padded to whole cores');
+  };
+
+  it('has only messages of its tables, by the types of the loggers', () => assert.equal(misuse.length, 1));
+
+  const folders: Readonly<Record<string, RegExp>> = {
+    webhook: /^webhook/,
+    'scheduler-plugin': /^scheduler-plugin/,
+    'node-agent': /^node-agent/,
+    console: /^console/,
+    'every daemon': /^(runtime|kube)/,
+  };
+  for (const [daemon, byLevel] of Object.entries(LOG_MESSAGES)) {
+    it(`has no message of ${daemon} that its code does not log`, () => {
+      const code = daemonFiles.filter((file) => folders[daemon]?.test(file) && !file.endsWith('log-messages.ts'));
+      const texts = code.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+      const messages = Object.values(byLevel).flatMap((list) => Object.keys(list));
+      assert.deepEqual(
+        messages.filter((message) => !texts.includes(`'${message}'`) && !texts.includes(`\`${message}$`)),
+        [],
+      );
+    });
+  }
+
+  it('no file of a daemon goes around the types: none uses the logger of the library', () => {
+    const around = daemonFiles.filter(
+      (file) => file !== 'runtime/log.ts' && readFileSync(join(root, file), 'utf8').includes("'pino'"),
+    );
+    assert.deepEqual(around, []);
+  });
+
+  it('has at most 1,200 words', () => {
+    const words = textOf('log-messages.md').split(/\s+/).length;
+    assert.ok(words <= 1200, `${words} words`);
+  });
+});
+
+const [events = '', conditions = ''] = textOf('events.md').split('## Conditions of a NodeTopology\n');
+
+describe(`the conditions in ${FOLDER}/events.md`, () => {
   it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
     const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|KUBELET_CONFIG_CONDITION)/g)].map(
@@ -69,13 +126,13 @@ describe(`${FOLDER}/conditions.md`, () => {
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
     const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];
     assert.ok(reported.length > 6);
-    const [ofTopologies = ''] = textOf('conditions.md').split('## Of a Node\n');
+    const [ofTopologies = ''] = conditions.split('## Condition of a Node\n');
     const listed = [...ofTopologies.matchAll(/^\| `(\w+)`/gm)].map(([, type = '']) => type);
     assert.deepEqual(listed.toSorted(), [...new Set([...reported, complete])].toSorted());
   });
 });
 
-describe(`${FOLDER}/events.md`, () => {
+describe(`the Events in ${FOLDER}/events.md`, () => {
   /** The forms in which the daemons write the reason of an Event. */
   const RECORDED = [
     /type: '(?:Normal|Warning)', reason: '(\w+)'/g,
@@ -85,7 +142,7 @@ describe(`${FOLDER}/events.md`, () => {
     /\['\w+', '(CPUMask\w+)'\]/g,
     /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
   ];
-  const listed = firstColumn('events.md');
+  const listed = firstColumn(events);
 
   it('has every reason that the daemons record', () => {
     const recorded = RECORDED.flatMap((pattern) =>
@@ -115,10 +172,16 @@ describe('the figures of the README', () => {
     const pods = [...textOf('compatibility.md').matchAll(/^\| 1\.\d+\.\d+ +\| (\d+) +\| 0 /gm)];
     const sum = pods.reduce((total, [, count = '0']) => total + Number(count), 0);
     assert.match(readme, new RegExp(`${sum} random pods on real kubelets`));
-    const table = readFileSync(join(root, 'docs/maintainers/benchmarks.md'), 'utf8');
-    const [, ratio = ''] = /`node-agent\.ovs-reaction-p99-loop-over-agent` \| ([\d.]+)/.exec(table) ?? [];
-    assert.match(readme, new RegExp(`${Math.round(Number(ratio))} times the speed`));
+    const p99 = (row: string) =>
+      new RegExp(`^\\| ${row} \\| [^|]+ \\| (\\d+ µs) `, 'm').exec(textOf('outcome.md'))?.[1];
+    const [agent, loop, unmanaged] = ['Plumbline', 'loop, every second', 'unmanaged'].map(p99);
+    assert.ok(
+      readme.includes(
+        `1 % of packets wait longer than ${agent}; ${loop} with a loop every second, ${unmanaged} unmanaged`,
+      ),
+      `${agent}, ${loop}, ${unmanaged}`,
+    );
   });
 
-  it('fit on a screen', () => assert.ok(readme.split('\n').length <= 60));
+  it('fit on a screen', () => assert.ok(readme.trimEnd().split('\n').length <= 60));
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { cycles, faultsIn, forbidden } from './check.ts';
@@ -20,6 +20,16 @@ describe('the imports of this repository', () => {
     const tops = new Set(folders.map((file) => file.slice(0, file.indexOf('/'))));
     const ruled = RULES.filter(({ folder, may }) => may !== undefined && !folder.includes('/'));
     assert.deepEqual([...tops].sort(), ruled.map(({ folder }) => folder).sort());
+  });
+
+  it('have floors of folders and files that exist', () => {
+    const named = RULES.flatMap(({ folder, floors = [] }) =>
+      floors.flatMap((floor) => floor.split(' ').map((name) => join(folder, name))),
+    );
+    assert.deepEqual(
+      named.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, `${path}.ts`))),
+      [],
+    );
   });
 
   it('are documented in CONTRIBUTING.md in the same way', () => {

@@ -31,13 +31,14 @@ export const RULES: readonly ImportRule[] = [
   {
     folder: 'scheduler-plugin',
     may: DAEMON,
-    floors: ['access replica telemetry', 'cluster', 'filter', 'controllers', 'extender', 'http', 'wiring', '.'],
+    floors: ['telemetry', 'replica', 'cluster', 'filter', 'controllers', 'extender', 'http', 'wiring', '.'],
   },
   {
     folder: 'node-agent',
     may: [...DAEMON, 'native', 'hardware'],
     floors: [
-      'files kube-objects lifecycle telemetry',
+      'files kube-objects telemetry',
+      'lifecycle',
       'assignments host processes',
       'open-vswitch',
       'networks',

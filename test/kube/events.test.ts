@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { createEventRecorder, type EventTarget, nodeTarget } from '../../kube/events.ts';
+import { ApiEventRecorder, type EventTarget, nodeTarget } from '../../kube/events.ts';
 import { recordingLogger } from '../support/logger.ts';
 
 interface Written {
@@ -24,23 +24,193 @@ const text = (message = 'padded', reason = 'Padded') => ({ type: 'Normal', reaso
 describe('an Event recorder', () => {
   let now: number;
   let written: Written[];
+  let patches: { name: string; count?: number }[];
+  let stored: Map<string, Record<string, unknown>>;
   beforeEach(() => {
     now = 0;
     written = [];
+    patches = [];
+    stored = new Map();
   });
 
-  const start = (create: () => Promise<unknown> = async () => ({}), host?: string) => {
+  /** A client with the Events of the API server: it refuses what the API server refuses. */
+  const start = (fail: () => Promise<unknown> = async () => undefined, host?: string) => {
     const { log, lines } = recordingLogger();
     const client = {
-      create: (path: string, body: object) => {
-        const event = body as { metadata: { name: string }; reason: string; message: string } & Record<string, unknown>;
-        written.push({ path, name: event.metadata.name, reason: event.reason, message: event.message, event });
-        return create();
+      async create(path: string, body: object) {
+        const event = structuredClone(body) as Written['event'] & {
+          metadata: { name: string };
+          reason: string;
+          message: string;
+        };
+        const { reason, message, metadata } = event;
+        written.push({ path, name: metadata.name, reason, message, event });
+        await fail();
+        if (stored.has(metadata.name)) throw new KubeError(409, 'AlreadyExists', 'exists');
+        stored.set(metadata.name, event);
+      },
+      async patch(path: string, type: string, changes: object) {
+        assert.equal(type, 'application/merge-patch+json');
+        const [, name = ''] = /([^/]+)$/.exec(path) ?? [];
+        patches.push({ name, ...changes });
+        await fail();
+        const event = stored.get(name);
+        if (event === undefined) throw new KubeError(404, 'NotFound', 'no such Event');
+        stored.set(name, { ...event, ...changes });
       },
     } as unknown as KubeClient;
-    const recorder = createEventRecorder({ client, component: 'test', ...(host && { host }), log, now: () => now });
+    const recorder = new ApiEventRecorder({ client, component: 'test', ...(host && { host }), log, now: () => now });
     return { recorder, lines };
   };
+
+  /** The Events as `kubectl describe` lists them: by their last time, each with its count. */
+  const described = () =>
+    [...stored.values()]
+      .sort((a, b) => String(a['lastTimestamp']).localeCompare(String(b['lastTimestamp'])))
+      .map(({ reason, message, count }) => `${reason} ${message} x${count}`);
+
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  const pass = async (seconds: number) => {
+    await settle();
+    now += seconds;
+    mock.timers.tick(seconds * 1000);
+    await settle();
+  };
+
+  describe('on the API server', () => {
+    beforeEach(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 0 }));
+    afterEach(() => mock.timers.reset());
+
+    // Each letter is an Event; the numbers are the seconds between them.
+    const sequences: [string, string, number, string[], number][] = [
+      ['a state that is reported three times', 'AAA', 1, ['Test A x3'], 2],
+      ['a change and back', 'ABA', 1, ['Test B x1', 'Test A x2'], 3],
+      ['two changes and back', 'ABAB', 1, ['Test A x2', 'Test B x2'], 4],
+      ['a state that ends within its minute', 'AAB', 1, ['Test A x2', 'Test B x1'], 3],
+      ['a state that is reported each minute', 'AAA', 60, ['Test A x3'], 3],
+      ['30 changes', 'AB'.repeat(15), 1, ['Test A x15', 'Test B x15'], 30],
+    ];
+    for (const [label, letters, seconds, expected, writes] of sequences) {
+      it(`shows ${label}: the last one last, each with its count`, async () => {
+        const { recorder } = start();
+        for (const letter of letters) {
+          recorder.record(vm('a'), text(letter, 'Test'));
+          await pass(seconds);
+          assert.match(described().at(-1) ?? '', new RegExp(`^Test ${letter} `), 'the newest is the last recorded');
+        }
+        await pass(120);
+        assert.deepEqual(described(), expected);
+        assert.equal(written.length + patches.length, writes);
+      });
+    }
+
+    it('writes repetitions of the last one once in 60 s, and the rest in flush', async () => {
+      const { recorder } = start();
+      for (let second = 0; second < 125; second++) {
+        recorder.record(vm('a'), text());
+        await pass(1);
+      }
+      assert.equal(written.length, 1);
+      assert.deepEqual(
+        patches.map(({ count }) => count),
+        [60, 120],
+      );
+      await recorder.flush();
+      assert.deepEqual(described(), ['Padded padded x125']);
+    });
+
+    it('gives the last Event of the reason a new message above the limit, and creates those of other reasons', async () => {
+      const { recorder } = start();
+      for (let i = 0; i < 30; i++) {
+        recorder.record(vm('a'), text(`dead for ${i} s`, 'NotReady'));
+        await pass(1);
+      }
+      recorder.record(vm('a'), text('again', 'Ready'));
+      await pass(1);
+      assert.equal(written.length, 26);
+      assert.deepEqual(described().slice(-2), ['NotReady dead for 29 s x6', 'Ready again x1']);
+      await pass(300);
+      recorder.record(vm('a'), text('dead for 40 s', 'NotReady'));
+      await pass(1);
+      assert.equal(written.length, 27);
+    });
+
+    it('creates an Event again that the API server has deleted', async () => {
+      const { recorder } = start();
+      recorder.record(vm('a'), text());
+      await pass(3600);
+      stored.clear();
+      recorder.record(vm('a'), text());
+      await pass(1);
+      assert.deepEqual(described(), ['Padded padded x2']);
+    });
+
+    it('repeats a write every 10 s while the API server does not answer, with one line per minute', async () => {
+      let isAway = true;
+      const { recorder, lines } = start(async () => {
+        if (isAway) throw new KubeError(0, 'Unreachable', 'no answer');
+      });
+      recorder.record(vm('a'), text('A'));
+      recorder.record(vm('a'), text('B'));
+      for (let i = 0; i < 12; i++) await pass(10);
+      assert.equal(written.length, 26);
+      assert.deepEqual(
+        lines.map(({ msg, failures }) => [msg, failures]),
+        [
+          ['writing an Event failed', 1],
+          ['writing an Event failed', 13],
+          ['writing an Event failed', 25],
+        ],
+      );
+      isAway = false;
+      await pass(10);
+      assert.deepEqual(described(), ['Padded A x1', 'Padded B x1']);
+    });
+
+    it('takes a creation whose answer was lost as done', async () => {
+      let calls = 0;
+      const { recorder } = start(async () => {
+        if (calls++ > 0) return;
+        const [{ name, event }] = written as [Written];
+        stored.set(name, event);
+        throw new KubeError(0, 'Unreachable', 'no answer');
+      });
+      recorder.record(vm('a'), text());
+      await pass(10);
+      assert.deepEqual(described(), ['Padded padded x1']);
+      assert.equal(written[1]?.name, written[0]?.name);
+    });
+
+    const refusals: [number, string, number][] = [
+      [403, 'Forbidden', 1],
+      [404, 'NotFound', 1],
+      [422, 'Invalid', 1],
+      [429, 'TooManyRequests', 2],
+      [500, 'InternalError', 2],
+    ];
+    for (const [status, reason, attempts] of refusals) {
+      it(`makes ${attempts} attempts in 10 s after ${status}`, async () => {
+        const { recorder } = start(async () => {
+          throw new KubeError(status, reason, 'no');
+        });
+        recorder.record(vm('a'), text());
+        await pass(10);
+        assert.equal(written.length, attempts);
+      });
+    }
+
+    it('has at most 64 writes in progress; further ones wait', async () => {
+      const waiting: (() => void)[] = [];
+      const { recorder } = start(() => new Promise<void>((resolve) => void waiting.push(resolve)));
+      for (let i = 0; i < 66; i++) recorder.record(vm(`vm-${i}`), text());
+      await settle();
+      assert.equal(written.length, 64);
+      for (const answer of waiting) answer();
+      await settle();
+      await pass(1);
+      assert.equal(written.length, 66);
+    });
+  });
 
   it('writes into the namespace of the object, or into default', async () => {
     const { recorder } = start(undefined, 'worker-1');
@@ -63,21 +233,7 @@ describe('an Event recorder', () => {
     assert.equal(written[0]?.event['reportingInstance'], 'worker-1');
   });
 
-  it('writes the same Event of an object once per minute, with a unique name', async () => {
-    const { recorder } = start();
-    for (const at of [0, 59.9, 60, 119.9, 120]) {
-      now = at;
-      recorder.record(vm('a'), text());
-    }
-    recorder.record(vm('a'), text('another message'));
-    recorder.record(vm('b'), text());
-    await recorder.flush();
-    assert.equal(written.length, 5);
-    assert.equal(new Set(written.map(({ name }) => name)).size, 5);
-    assert.deepEqual(written[0]?.event['source'], { component: 'test' });
-  });
-
-  it('remembers the last 1,000 Events, so an older one may be written again', async () => {
+  it('remembers the last 1,000 objects, so an older Event is created again', async () => {
     const { recorder } = start();
     const record = async (i: number) => {
       recorder.record(vm(`vm-${i}`), text());
@@ -87,59 +243,8 @@ describe('an Event recorder', () => {
     await record(0);
     assert.equal(written.length, 1000, 'the first is still known');
     await record(1000);
-    await record(0);
-    assert.equal(written.length, 1002, 'the first was forgotten for the newest');
-    await record(2);
-    assert.equal(written.length, 1002, 'one alone was forgotten each time');
-  });
-
-  it('writes 25 Events of an object at once and one more every 300 s, and logs that once per minute', async () => {
-    const { recorder, lines } = start();
-    for (let i = 0; i < 30; i++) recorder.record(vm('a'), text(`message ${i}`));
-    await recorder.flush();
-    assert.equal(written.length, 25);
-    assert.deepEqual(
-      lines.map(({ msg, dropped }) => [msg, dropped]),
-      [['Events dropped', 1]],
-    );
-    now = 59.9;
-    recorder.record(vm('a'), text('still too many'));
-    assert.equal(lines.length, 1);
-    now = 60;
-    recorder.record(vm('a'), text('and again'));
-    assert.deepEqual(
-      lines.map(({ dropped }) => dropped),
-      [1, 7],
-    );
-    now = 300;
-    recorder.record(vm('a'), text('one is left'));
-    recorder.record(vm('a'), text('none is left'));
-    await recorder.flush();
-    assert.equal(written.length, 26);
-  });
-
-  it('has at most 64 writes in progress, and counts a failed one as finished', async () => {
-    const waiting: (() => void)[] = [];
-    const { recorder, lines } = start(
-      () => new Promise((_, reject) => void waiting.push(() => reject(new KubeError(500, 'InternalError', 'no')))),
-    );
-    for (let i = 0; i < 66; i++) recorder.record(vm(`vm-${i}`), text());
-    assert.equal(written.length, 64);
-    assert.match(JSON.stringify(lines), /too many writes are under way/);
-    for (const fail of waiting) fail();
-    await recorder.flush();
-    recorder.record(vm('later'), text());
-    assert.equal(written.length, 65);
-    assert.equal(lines.filter(({ msg }) => msg === 'writing an Event failed').length, 64);
-  });
-
-  it('does not log an Event that already exists', async () => {
-    const { recorder, lines } = start(async () => {
-      throw new KubeError(409, 'AlreadyExists', 'exists');
-    });
-    recorder.record(vm('a'), text());
-    await recorder.flush();
-    assert.deepEqual(lines, []);
+    await record(1);
+    assert.equal(written.length, 1002, 'the second was forgotten for the newest');
   });
 
   it('writes all fields that kubectl shows, with the time in whole seconds', async () => {
@@ -211,43 +316,6 @@ describe('an Event recorder', () => {
     assert.equal(written.length, another.length);
   });
 
-  it('saves up at most 25 Events for an object, however long it is silent', async () => {
-    const { recorder } = start();
-    recorder.record(vm('a'), text('first'));
-    now = 1_000_000;
-    for (let i = 0; i < 30; i++) recorder.record(vm('a'), text(`message ${i}`));
-    await recorder.flush();
-    assert.equal(written.length, 26);
-  });
-
-  it('a dropped Event costs an object nothing', async () => {
-    const { recorder } = start();
-    for (let i = 0; i < 25; i++) recorder.record(vm('a'), text(`message ${i}`));
-    for (let i = 1; i <= 8; i++) {
-      now = i * 150;
-      recorder.record(vm('a'), text(`later ${i}`));
-      await recorder.flush();
-      assert.equal(written.length, 25 + Math.floor(i / 2), `after ${now} s`);
-    }
-  });
-
-  it('keeps the budgets of the last 1,000 objects', async () => {
-    const { recorder } = start();
-    const record = async (target: EventTarget, message: string) => {
-      const before = written.length;
-      recorder.record(target, text(message));
-      await recorder.flush();
-      return written.length > before;
-    };
-    for (let i = 0; i < 25; i++) assert.ok(await record(vm('busy'), `${i}`));
-    for (let i = 0; i < 999; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
-    assert.equal(await record(vm('busy'), 'is known'), false);
-    for (let i = 1000; i < 1999; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
-    assert.equal(await record(vm('busy'), 'is still known'), false);
-    for (let i = 2000; i < 3000; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
-    assert.equal(await record(vm('busy'), 'is forgotten'), true);
-  });
-
   it('waits in flush for every Event in progress', async () => {
     let answer = (): void => undefined;
     const { recorder } = start(
@@ -265,15 +333,5 @@ describe('an Event recorder', () => {
     assert.equal(flushed, false);
     answer();
     await flushing;
-  });
-
-  it('logs why Events were dropped', async () => {
-    const { recorder, lines } = start();
-    for (let i = 0; i < 26; i++) recorder.record(vm('a'), text(`message ${i}`));
-    await recorder.flush();
-    assert.deepEqual(
-      lines.map(({ why }) => why),
-      ['too many Events of one object'],
-    );
   });
 });

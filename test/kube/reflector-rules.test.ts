@@ -168,7 +168,7 @@ describe('the rules of a reflector', () => {
     await send('MODIFIED', { ...thing('a', 'blue', '3'), labels });
     assert.equal(reflector.items.size, 0);
     assert.deepEqual(changes.at(-1), { key: 'a', before: 'red', after: undefined });
-    const expected = 'Invalid input: expected boolean, received string';
+    const expected = 'expected boolean, received string';
     assert.deepEqual(
       warnings().map(({ msg, object, issues }) => [msg, object, issues]),
       [
@@ -493,9 +493,7 @@ describe('the rules of a reflector', () => {
     await settle();
     for (const seconds of [0.5, 1, 2]) await pass(seconds);
     const waits = () =>
-      warnings()
-        .filter(({ msg }) => msg === 'list or watch failed; keeping the cache and retrying')
-        .map(({ wait }) => Number(wait));
+      lines.filter(({ msg }) => msg === 'waiting to list or watch again').map(({ wait }) => Number(wait));
     assert.equal(waits().length, 4);
     for (const [i, wait] of waits().entries()) {
       assert.ok(wait >= 0.25 * 2 ** i && wait <= 0.5 * 2 ** i, `wait ${i + 1} is ${wait} s`);
@@ -508,6 +506,37 @@ describe('the rules of a reflector', () => {
     await settle();
     assert.equal(waits().length, 5);
     assert.ok(waits()[4]! <= 0.5, `the wait after a list is ${waits()[4]} s`);
+  });
+
+  it('logs an outage when it begins and ends, every 10 minutes while it lasts, and a new one after a minute', async () => {
+    await start();
+    const logged = () => lines.filter(({ level }) => Number(level) >= 30).map(({ msg, seconds }) => [msg, seconds]);
+    const FAILED = ['list or watch failed; keeping the cache and retrying', undefined];
+    const outage = async (seconds: number) => {
+      refusals = Array.from({ length: 1000 }, broken);
+      watches.at(-1)?.end();
+      await settle();
+      for (let i = 0; i < seconds / 10; i++) await pass(10);
+      refusals = [];
+      await pass(30);
+      await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
+    };
+    await outage(300);
+    assert.deepEqual(logged()[0], FAILED);
+    assert.deepEqual([logged().length, logged()[1]?.[0]], [2, 'list and watch work again']);
+    assert.ok(Math.abs(Number(logged()[1]?.[1]) - 315) <= 30, `${logged()[1]?.[1]} s`);
+    await outage(10);
+    assert.equal(logged().length, 4, 'a minute after the first line');
+    await outage(10);
+    assert.equal(logged().length, 4, 'within a minute');
+    await pass(60);
+    await outage(1300);
+    assert.deepEqual(
+      logged()
+        .slice(4)
+        .map(([msg]) => msg),
+      [FAILED[0], FAILED[0], FAILED[0], 'list and watch work again'],
+    );
   });
 
   it('ends with the signal, without a warning', async () => {

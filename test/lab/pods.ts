@@ -181,7 +181,7 @@ export function manifestOf(pod: DrawnPod, name: string, node: string, starts = t
   });
   return {
     apiVersion: 'v1',
-    kind: 'RequestingPod',
+    kind: 'Pod',
     metadata: { name },
     spec: {
       nodeName: node,

@@ -41,6 +41,30 @@ describe('the Helm chart', () => {
   });
 });
 
+describe('the templates of the Helm chart', () => {
+  it('fail with a sentence if the registry is empty, in the only helper that makes names of images', () => {
+    const helper = readFileSync(join(CHART, 'templates/_helpers.tpl'), 'utf8');
+    assert.match(
+      helper,
+      /define "plumbline\.image".*if not \$root\.Values\.images\.registry \}\}\n\{\{- fail "images\.registry is empty: .+"/s,
+    );
+    const images = readdirSync(join(CHART, 'templates')).flatMap((name) => [
+      ...readFileSync(join(CHART, 'templates', name), 'utf8').matchAll(/^ +(?:- )?image: (.*)$/gm),
+    ]);
+    assert.ok(images.length >= 5);
+    for (const [, image] of images) assert.match(image ?? '', /^\{\{ include "plumbline\.(?:image|kubeScheduler)" /);
+  });
+
+  it('limit only the entries for launchers that do not opt in to namespaces', () => {
+    const webhook = readFileSync(join(CHART, 'templates/webhook.yaml'), 'utf8');
+    const limited = webhook
+      .split(/^ {2}- (?=admissionReviewVersions|name: \S+\n)/m)
+      .filter((entry) => entry.includes('.Values.webhook.namespaces'))
+      .map((entry) => /^ {4}name: (\S+)|^name: (\S+)/m.exec(entry)?.slice(1).join(''));
+    assert.deepEqual(limited.sort(), ['networks.plumbline.dev', 'scheduler.plumbline.dev']);
+  });
+});
+
 describe('the Helm chart, rendered', function () {
   needs('helm');
   needs('kubectl');
@@ -96,7 +120,12 @@ describe('the Helm chart, rendered', function () {
     );
     interface Workload {
       readonly replicas: number;
-      readonly template: { readonly spec: { readonly containers: readonly [Readonly<Record<string, unknown>>] } };
+      readonly template: {
+        readonly spec: {
+          readonly containers: readonly [Readonly<Record<string, unknown>>];
+          readonly initContainers?: readonly Readonly<Record<string, unknown>>[];
+        };
+      };
     }
     const spec = (kind: string, name: string) => find(objects, kind, name)['spec'] as Workload;
     const container = (kind: string, name: string) => spec(kind, name).template.spec.containers[0];
@@ -110,8 +139,8 @@ describe('the Helm chart, rendered', function () {
         ['--alignment=always', '--full-pcpus-only=false'],
       ],
     );
-    const extender = container('Deployment', 'plumbline-scheduler-plugin');
-    assert.deepEqual(extender['args'], ['--dpu-lease=observe', '--eviction=hold']);
+    const [extender = {}] = spec('Deployment', 'plumbline-scheduler').template.spec.initContainers ?? [];
+    assert.equal((extender['args'] as string[]).at(-1), '--eviction=hold');
     assert.equal((extender['resources'] as { requests: { cpu: unknown } }).requests.cpu, 1);
     for (const name of ['plumbline-node-agent', 'plumbline-node-agent-dpu-host']) {
       assert.equal((container('DaemonSet', name)['args'] as string[]).at(-1), '--allocation-check=warn', name);
@@ -129,6 +158,15 @@ describe('the Helm chart, rendered', function () {
     }
     const binding = find(rendered('kubevirt.namespace=cnv'), 'ClusterRoleBinding', 'plumbline-cpu-mask-kubevirt');
     assert.deepEqual(binding['subjects'], [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'cnv' }]);
+  });
+
+  it('limits the entries for launchers that do not opt in to the given namespaces, and no other entry', () => {
+    const objects = rendered('webhook.namespaces={tenants,lab}');
+    const entries = objects
+      .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
+      .flatMap((one) => one['webhooks'] as { name: string; namespaceSelector?: object }[]);
+    const limited = entries.filter(({ namespaceSelector }) => JSON.stringify(namespaceSelector)?.includes('"lab"'));
+    assert.deepEqual(limited.map(({ name }) => name).sort(), ['networks.plumbline.dev', 'scheduler.plumbline.dev']);
   });
 
   it('has no objects of cert-manager, policies and network policies if they are off, and the given authority', () => {
@@ -155,6 +193,7 @@ describe('the Helm chart, rendered', function () {
       ['dpu.lease=mine', /lease/],
       ['webhook.alignment=some', /alignment/],
       ['webhook.replicas=many', /replicas/],
+      ['images.registry=', /images\.registry is empty: name the registry of Plumbline's images, such as ghcr\.io\//],
     ] as const) {
       const { status, stderr } = helm([setting]);
       assert.equal(status, 1, setting);

@@ -230,9 +230,9 @@ describe('the manifests', () => {
     }
   });
 
-  it('match docs/tasks/uninstall.md, which has a line for every host path that an agent may write', function () {
+  it('match docs/tasks/upgrade.md, which has a line for every host path that an agent may write', function () {
     this.timeout(300_000);
-    const page = readFileSync(join(root, 'docs/tasks/uninstall.md'), 'utf8');
+    const page = readFileSync(join(root, 'docs/tasks/upgrade.md'), 'utf8');
     const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);
     const agents = objectsOf(render('base', components)).filter(({ kind }) => kind === 'DaemonSet') as Manifest[];
     const places = agents.flatMap((agent) => {

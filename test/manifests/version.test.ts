@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { root } from '../support/bundles.ts';
@@ -13,16 +13,5 @@ describe('the version', () => {
     const chart = parse(read('manifests/chart/plumbline/Chart.yaml')) as Record<string, string>;
     const newest = /^## (\S+)/m.exec(read('CHANGELOG.md'))?.[1];
     assert.deepEqual([lock.version, chart['version'], chart['appVersion'], newest], Array(4).fill(version));
-  });
-
-  it('is the tag of every image in the manifests', () => {
-    const files = readdirSync(join(root, 'manifests'), { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.yaml') && !path.startsWith('chart/'))
-      .map((path) => [path, read(`manifests/${path}`)] as const);
-    const tagged = files.flatMap(([path, text]) =>
-      [...text.matchAll(/(?:name: |image: )plumbline-[a-z-]+(?:\n\s+newTag: |:)(\S+)/g)].map(([, tag]) => [path, tag]),
-    );
-    assert.ok(tagged.length >= 6, JSON.stringify(tagged));
-    for (const [path, tag] of tagged) assert.equal(tag, version, path);
   });
 });

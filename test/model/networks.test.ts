@@ -161,6 +161,15 @@ describe('classification of networks', () => {
     assert.deepEqual(classOf(localnet, { 'plumbline.dev/physnet': long }), { kind: 'physnet', physnet: 'blue' });
   });
 
+  for (const type of ['bridge', 'cnv-bridge', 'macvtap', 'macvlan', 'ipvlan', 'vlan']) {
+    it(`puts a network of the plugin ${type} on the physnet of its annotation, and on none without one`, () => {
+      const config = JSON.stringify({ type, name: 'data', bridge: 'br-data', master: 'eth1' });
+      const classOf = (annotations: object) =>
+        classify({ metadata: { annotations }, spec: { config } } as Parameters<typeof classify>[0], EMPTY_CONTEXT).kind;
+      assert.deepEqual([classOf({}), classOf({ 'plumbline.dev/physnet': 'data' })], ['none', 'physnet']);
+    });
+  }
+
   it('puts a localnet network on the physnet of its name, and on none without a name', () => {
     const classOf = (more: object) => {
       const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', ...more };

@@ -95,6 +95,7 @@ export interface ExtenderUnderTest {
 
 const LISTENERS = [
   'improved',
+  'bound',
   'settled',
   'waiting',
   'starting',
@@ -146,6 +147,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
 
   const decisions = createDecisions(() => 0);
   const extender = createExtender({
+    decisionLog: { waits: () => undefined },
     state,
     exclusions,
     dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },

@@ -10,8 +10,8 @@ import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { VmiShape } from '../../model/shapes.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
+import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { type ClusterView, NAD_PATH, VMI_PATH } from './cluster-view.ts';
 
 /**
@@ -20,7 +20,7 @@ import { type ClusterView, NAD_PATH, VMI_PATH } from './cluster-view.ts';
 export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
 
 /** Creates a function that reads definitions. @param timeout in seconds */
-export function createNadFetch(client: KubeClient, timeout: number, log: Logger): FetchNad {
+export function createNadFetch(client: KubeClient, timeout: number, log: WebhookLogger): FetchNad {
   return async ({ namespace, name }) => {
     if (namespace === '' || name === '') return undefined;
     const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];

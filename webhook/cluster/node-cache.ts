@@ -26,7 +26,7 @@ import {
   type ReportFault,
 } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
 
 export interface NodeCacheOptions extends CacheOptions {
@@ -35,7 +35,7 @@ export interface NodeCacheOptions extends CacheOptions {
 }
 
 /** A report as received. It is parsed later, because parsing is most of its cost. */
-const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
+const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown().optional() });
 export const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
@@ -215,7 +215,7 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
 /** Options of every cache of the webhook. */
 export interface CacheOptions {
   readonly client: KubeClient;
-  readonly log: Logger;
+  readonly log: WebhookLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }

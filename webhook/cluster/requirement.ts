@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { list, name, text, word } from '../../kube/bounds.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Readiness } from '../../runtime/probes.ts';
 import { sleep } from '../../runtime/time.ts';
 import { type Review, refused } from '../review/admission-review.ts';
+import type { WebhookLogger } from '../telemetry/log-messages.ts';
 
 const BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -28,13 +28,15 @@ const configuration = z.object({
 
 /** Seconds between two checks: before the subject is present, and afterwards, because an installer may remove it. */
 const [SOON, LATER] = [2, 30];
+/** Attempts with the same outcome after which it is logged: certificates and services need seconds after an installation. */
+const WARN_ATTEMPTS = 5;
 
 export interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
   /** Called after each check. */
   readonly onChange: (required: boolean) => void;
-  readonly log: Logger;
+  readonly log: WebhookLogger;
 }
 
 /**
@@ -45,7 +47,8 @@ export interface RequirementOptions {
  * removes the subject.
  */
 export function createRequirement({ client, notReady, onChange, log }: RequirementOptions) {
-  let said: string | undefined = '';
+  let last: string | undefined = '';
+  let attempts = 0;
   const attempt = async (): Promise<string | undefined> => {
     try {
       const { subjects } = binding.parse(await client.get(BINDING));
@@ -56,7 +59,7 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
       return undefined;
     } catch (error) {
       if (isNotFound(error))
-        return `RoleBinding ${WEBHOOK_REQUIRED} does not exist: an administrator deleted it to switch this webhook off`;
+        return `there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}, which lets the API server call this webhook`;
       if (error instanceof KubeError) return error.message;
       throw error;
     }
@@ -68,11 +71,10 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
       while (!signal.aborted) {
         const why = await attempt().catch((error: Error) => error.message);
         onChange(why === undefined);
-        if (why !== said) {
-          if (why === undefined) log.info('webhook active: the API server calls it');
-          else log.warn({ why }, 'webhook not active yet');
-          said = why;
-        }
+        attempts = why === last ? attempts + 1 : 1;
+        last = why;
+        if (why === undefined && attempts === 1) log.info('webhook active: the API server calls it');
+        if (why !== undefined && attempts === WARN_ATTEMPTS) log.warn({ why }, 'webhook not active');
         await sleep(why === undefined ? LATER : SOON, signal).catch(() => undefined);
       }
     },

@@ -1,16 +1,18 @@
 import { pod as podSchema } from '../../kube/resources.ts';
 import { resizeRefusal } from '../../model/admission/cpus.ts';
 import { decide } from '../../model/admission/decide.ts';
+import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import type { Decision, PodFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulingOf } from '../../model/admission/scheduling.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
+import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { type GatherOptions, gather, readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 export interface MutatePodOptions extends GatherOptions {
-  readonly log: Pick<Logger, 'info' | 'warn'>;
+  readonly log: Pick<WebhookLogger, 'info' | 'warn'>;
 }
 
 /** Characters of a namespace and name, and of a refusal, in a line of the log. */
@@ -56,7 +58,10 @@ function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: De
   const compute = decision.changes.containers.find(
     ({ list, index }) => list === 'containers' && index === facts.compute,
   );
-  if (compute?.cpus !== undefined) log.info({ vmi, cpus: compute.cpus }, 'launcher padded to whole cores');
+  const text = decision.changes.annotations[DECISION_ANNOTATION] ?? '';
+  const padding = paddingOf({ annotations: { [DECISION_ANNOTATION]: text } });
+  if (compute?.cpus !== undefined && padding > 0)
+    log.info({ vmi, from: compute.cpus - padding, to: compute.cpus }, 'launcher padded to whole cores');
 }
 
 /**

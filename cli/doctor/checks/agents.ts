@@ -73,11 +73,16 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       // The area kubelet reports the cores, once for all nodes of a model.
       if (is !== 'False' || type === TOPOLOGY_CONDITION) continue;
-      const why = CONDITIONS[type] ?? 'see docs/reference/node-agent.md';
+      const why = CONDITIONS[type] ?? 'the effect is listed in docs/reference/events.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
-      notes.warning(what, why, 'see the remedy for each condition in docs/reference/node-agent.md', {
-        objects: [`node/${metadata.name}`],
-      });
+      notes.warning(
+        what,
+        why,
+        'see the fix for each condition in docs/reference/events.md#conditions-of-a-nodetopology',
+        {
+          objects: [`node/${metadata.name}`],
+        },
+      );
     }
   }
   return notes.report;

@@ -74,13 +74,13 @@ export function checkVersions(notes: Notebook, { systemPods, command }: Facts): 
   for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (running.length === 0) return;
   const all = [...running, { part: COMMAND, version: command, pods: 1 }];
-  const said = versionsText(all);
+  const versions = versionsText(all);
   if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
-    notes.seen(`versions: ${said}`);
+    notes.seen(`versions: ${versions}`);
     return;
   }
   const apart = minorsApart(all);
-  const what = `parts of different versions run: ${said}`;
+  const what = `parts of different versions run: ${versions}`;
   if (apart <= 1) {
     const impact =
       'one minor version apart works during an upgrade: a new feature has no effect until all parts have it';

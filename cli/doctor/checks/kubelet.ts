@@ -36,7 +36,7 @@ const RULES: readonly Rule[] = [
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
     severity: 'warning',
     why: 'the extender cannot predict the kubelet and only counts CPUs: the kubelet may reject VMs',
-    todo: 'use a kubelet version and options that Plumbline predicts (docs/reference/node-agent.md)',
+    todo: 'use a kubelet version and options that Plumbline predicts (docs/reference/compatibility.md#predicted-kubelets)',
   },
   {
     applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),
@@ -60,7 +60,7 @@ const RULES: readonly Rule[] = [
         : undefined,
     severity: 'warning',
     why: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
   },
   {
     applies: ({ status }) =>

@@ -1,6 +1,7 @@
 import { countText } from '../../../model/amounts.ts';
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
+import { featureGates } from '../facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
@@ -22,7 +23,7 @@ export const PRODUCTS: readonly Product[] = [
     group: 'cert-manager.io',
     severity: 'error',
     impact: 'the webhook gets no certificate: it does not start, and the API server does not call it',
-    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or use the component no-cert-manager and run certificates.sh (docs/tasks/replace-certificates.md)',
+    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or use the component no-cert-manager and run certificates.sh (docs/tasks/operate.md#replace-certificates)',
   },
   {
     name: 'KubeVirt',
@@ -71,7 +72,7 @@ const SETTINGS: readonly {
     applies: ({ topologyManagerPolicy }) => topologyManagerPolicy === 'none',
     what: 'topology manager policy none',
     impact: 'the kubelet does not keep a VM’s CPUs near its network',
-    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+    todo: 'set topologyManagerPolicy: restricted (docs/tasks/install.md#1-configure-the-kubelets)',
   },
 ];
 
@@ -84,6 +85,7 @@ export function checkPreflight(facts: PreflightFacts): AreaReport {
     else notes[severity](`${name} is not installed: the API server does not serve ${group}`, impact, todo);
   }
   checkInjector(notes, facts);
+  checkCpuManagerGate(notes, facts);
   checkSettings(notes, facts);
   if (facts.dpuNamespace?.missing === 'absent') {
     notes.error(
@@ -116,6 +118,17 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
       'upgrade Plumbline if there is a newer version (docs/reference/versions.md)',
     );
   } else notes.seen(`Kubernetes ${found}`);
+}
+
+function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFacts): void {
+  if (!groups.has('kubevirt.io')) return;
+  const installed = notes.value(kubevirts, 'KubeVirt objects') ?? [];
+  if (installed.length === 0 || installed.some((one) => featureGates(one).includes('CPUManager'))) return;
+  notes.warning(
+    'KubeVirt’s feature gate CPUManager is off',
+    'KubeVirt labels no node for VMs with dedicated CPUs, so they stay Pending',
+    'add CPUManager to the featureGates of the KubeVirt object (docs/tasks/install.md#2-configure-kubevirt)',
+  );
 }
 
 /** Without it cert-manager issues certificates, but the API server does not get their CA. */

@@ -4,7 +4,7 @@ import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED }
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
-import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
+import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const OURS = WEBHOOK;
@@ -149,14 +149,14 @@ export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validatin
       notes.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
         'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
-        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/align-cpus.md`,
+        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/migration.md#from-aligncpus`,
         { objects: [name] },
       );
     } else if (gate) {
       notes.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
         'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
-        'add the annotation to it, or annotate the VMs: docs/get-started/align-cpus.md',
+        'add the annotation to it, or annotate the VMs: docs/get-started/migration.md#from-aligncpus',
         { objects: [name] },
       );
     }
@@ -186,8 +186,4 @@ function isBlind(conditions: readonly { readonly expression: string }[]): boolea
       !expression.includes(EVEN_PARITY_ANNOTATION) &&
       !expression.includes("c.name == 'compute'"),
   );
-}
-
-function featureGates({ spec }: KubeVirt): readonly string[] {
-  return spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }

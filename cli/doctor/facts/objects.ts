@@ -97,3 +97,7 @@ export const kubevirt = z.object({
     .nullish(),
 });
 export type KubeVirt = z.infer<typeof kubevirt>;
+
+export function featureGates({ spec }: KubeVirt): readonly string[] {
+  return spec?.configuration?.developerConfiguration?.featureGates ?? [];
+}

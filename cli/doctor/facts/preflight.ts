@@ -4,7 +4,7 @@ import { objectMeta } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
-import { apiVersion, deployment } from './objects.ts';
+import { apiVersion, deployment, kubevirt } from './objects.ts';
 
 /** Facts about a cluster without Plumbline. */
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
@@ -56,7 +56,7 @@ const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 export async function readPreflight(client: KubeClient) {
   const { groups: served } = groupList.parse(await client.get('/apis'));
   const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
-  const [version, nodes, injectors, denied] = await Promise.all([
+  const [version, nodes, injectors, kubevirts, denied] = await Promise.all([
     tolerant(readOne(client, '/version', apiVersion).then((found) => found?.gitVersion)),
     tolerant(readAll(client, '/api/v1/nodes', node)),
     tolerant(
@@ -64,6 +64,7 @@ export async function readPreflight(client: KubeClient) {
         labelSelector: 'app.kubernetes.io/component=cainjector',
       }),
     ),
+    tolerant(readAll(client, '/apis/kubevirt.io/v1/kubevirts', kubevirt)),
     deniedOf(client, groups),
   ]);
   const hasDpus = nodes.value?.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) === true;
@@ -76,7 +77,7 @@ export async function readPreflight(client: KubeClient) {
     client,
     (nodes.value ?? []).map(({ metadata }) => metadata.name ?? ''),
   );
-  return { version, groups, nodes, kubelets, injectors, dpuNamespace, denied };
+  return { version, groups, nodes, kubelets, injectors, kubevirts, dpuNamespace, denied };
 }
 
 /**

@@ -42,7 +42,6 @@ export const victim: Victim = {
       reader: createNeedsReader('all'),
       dpuLeaseNamespace: 'ovn',
       dpuLeaseChanged: () => undefined,
-      agentsSilent: () => undefined,
       pinningReported: () => undefined,
     });
     void vms.run(signal);

@@ -12,7 +12,7 @@ describe('the interference page', () => {
   const read = (name: string) => readFileSync(join(root, 'docs/reference', name), 'utf8');
 
   it('has the table of the recorded figures', () => {
-    assert.ok(read('interference.md').includes(interferenceTable(results)), 'bench/interference/run.ts --page');
+    assert.ok(read('outcome.md').includes(interferenceTable(results)), 'bench/interference/run.ts --page');
   });
 
   it('has their chart in the colour scheme of the reader', () => {

@@ -51,9 +51,9 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
       /full-pcpus-only=yes: expected true or false/,
     ],
     [
-      'options that exclude each other',
+      'options that are mutually exclusive',
       cpu({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }),
-      /exclude each other/,
+      /are mutually exclusive/,
     ],
     [
       'align-by-socket under single-numa-node',

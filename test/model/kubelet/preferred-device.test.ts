@@ -9,7 +9,7 @@ const POOL: DevicePool = { devices: [{ id: '0', healthy: true, nodes: [0] }], en
 
 /**
  * The effect of a preference whose device always names its NUMA node: the reason why it names it only if that does no
- * harm (docs/adr/0053). If a later kubelet behaves differently, these tests fail, and the decision can change.
+ * harm (ADR 0053). If a later kubelet behaves differently, these tests fail, and the decision can change.
  */
 describe('model/kubelet: a preference as a device', () => {
   /** Two NUMA nodes of 8 CPUs, 0-1 reserved. The first one has two CPUs left. */

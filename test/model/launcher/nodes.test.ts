@@ -331,7 +331,7 @@ describe('the warning that nodes would reject the launcher of a VM', () => {
   const ANNOTATE = 'annotate the template with kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only';
   const FILL = 'give it vCPUs that fill whole cores';
   const text = (total: number, where: string, threads: string, remedy: string) =>
-    `the launcher asks for ${total} CPUs: ${where} (${threads} threads per core) rejects it, SMTAlignmentError; ${remedy}`;
+    `the launcher asks for ${total === 1 ? '1 CPU' : `${total} CPUs`}: ${where} (${threads} threads per core) rejects it, SMTAlignmentError; ${remedy}`;
   const EVERY = 'every node it can go to';
   const SOME = 'every full-pcpus-only node';
   const notIsolated = { ...CPU, cores: 3, threads: 1, isolateEmulatorThread: false };

@@ -35,7 +35,7 @@ const check = (current: Parts, previous?: Parts, instance = false, gate = true) 
   checkTemplate(template(current), previous && { previous: template(previous), instance }, gate);
 const refusals = (current: Parts, previous?: Parts, instance?: boolean) => check(current, previous, instance).refusals;
 
-const EXCLUDE = `annotation ${MASK} (1:2) and dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs. Remove one of the two`;
+const EXCLUDE = `annotation ${MASK} (1:2) and dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs. Remove one of the two`;
 const dedicated = { cores: 2, dedicatedCpuPlacement: true };
 
 describe('the template of a VM', () => {

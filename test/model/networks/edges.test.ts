@@ -360,8 +360,8 @@ describe('attachments, affinities and mappings at their limits', () => {
   });
 
   it('invalid attachments are reported with their place', () => {
-    fails(() => parseAttachments('[{"name":7}]', 'x'), /: 0\.name: Invalid input/);
-    fails(() => parseAttachments('{}', 'x'), /: it: Invalid input/);
+    fails(() => parseAttachments('[{"name":7}]', 'x'), /: 0\.name: expected string/);
+    fails(() => parseAttachments('{}', 'x'), /: it: expected array/);
   });
 
   it('affinities are read up to 256', () => {

@@ -30,7 +30,7 @@ const AGENT =
   'plumbline doctor agents; kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent ' +
   '--field-selector spec.nodeName=n1';
 const SHORT = 'on n1, which is short of 3 CPUs';
-const WHY = 'it does not fit even if other VMs end';
+const WHY = 'it does not fit even with all other VMs gone';
 const FORMS = `make all but one of its networks "preferred" (${AFFINITY})`;
 
 describe('remedies for a pod that needs a node', () => {

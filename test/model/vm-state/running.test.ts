@@ -21,17 +21,15 @@ const whole = (text: string) => ({ reason: 'Aligned', text, remedies: [] });
 
 describe('a running pod', () => {
   it('is only running without facts about its node', () =>
-    assert.deepEqual(run({}), [{ reason: 'Running', text: 'it runs on n1', remedies: [] }]));
+    assert.deepEqual(run({}), [{ reason: 'Running', text: 'on n1', remedies: [] }]));
 
   it('has shared CPUs', () =>
-    assert.deepEqual(on({}, needs('p', 0)), [
-      { reason: 'SharedCpus', text: 'it runs on n1, on shared CPUs', remedies: [] },
-    ]));
+    assert.deepEqual(on({}, needs('p', 0)), [{ reason: 'SharedCpus', text: 'on n1, on shared CPUs', remedies: [] }]));
 
   it('has CPUs that are not reported', () => {
     const expected = {
       reason: 'NotReported',
-      text: 'it runs on n1; no agent reports its CPUs',
+      text: 'on n1; no agent reports its CPUs',
       remedies: [AGENT],
     };
     assert.deepEqual(on({ host: undefined }), [expected]);
@@ -40,7 +38,7 @@ describe('a running pod', () => {
   });
 
   it('has whole cores, over all its containers', () => {
-    const where = whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0');
+    const where = whole('on n1, CPUs 2-3,6-7 of NUMA node 0');
     assert.deepEqual(on({}), [where, whole('whole cores')]);
     assert.deepEqual(on({ assigned: ['2,6', '3,7'] }), [where, whole('whole cores')]);
     assert.deepEqual(on({}, needs('p', 4, [physnet('east'), physnet('bond')])), [
@@ -48,7 +46,7 @@ describe('a running pod', () => {
       whole('whole cores, near its networks'),
     ]);
     assert.deepEqual(on({ assigned: ['2-3', '8-9'] }), [
-      whole('it runs on n1, on CPUs 2-3,8-9 of NUMA node 0,1'),
+      whole('on n1, CPUs 2-3,8-9 of NUMA node 0,1'),
       whole('whole cores'),
     ]);
   });
@@ -57,10 +55,10 @@ describe('a running pod', () => {
     assert.deepEqual(on({ silent: true }), [
       {
         reason: 'AgentSilent',
-        text: 'the agent on n1 does not report, so the facts about its CPUs may be old',
+        text: 'the agent on n1 does not report, so its CPU data may be stale',
         remedies: [AGENT],
       },
-      whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+      whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
       whole('whole cores'),
     ]));
 
@@ -71,7 +69,7 @@ describe('a running pod', () => {
         text: 'its CPUs 2-4 are not whole cores: it shares cores with other pods',
         remedies: [AGAIN],
       },
-      whole('it runs on n1, on CPUs 2-4 of NUMA node 0'),
+      whole('on n1, CPUs 2-4 of NUMA node 0'),
     ]));
 
   it('is far from each of its networks', () =>
@@ -94,7 +92,7 @@ describe('a running pod', () => {
           text: 'interface if-tunnel (the tunnel) is on NUMA node 1, its CPUs are on 0',
           remedies: [AGAIN],
         },
-        whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+        whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
       ],
     ));
 
@@ -110,14 +108,14 @@ describe('a running pod', () => {
     assert.deepEqual(on({ deadDpu: '61 s ago' }), [
       {
         reason: 'DPUNotReady',
-        text: 'it runs on n1, whose DPU is not ready: 61 s ago; its network does not work until the DPU is back',
+        text: 'on n1, whose DPU is not ready: 61 s ago; its network does not work until the DPU is back',
         remedies: [
           'bring-dpu-back: bring the DPU of n1 back (check its power, its Open vSwitch and its agent); new pods go to other nodes ' +
             'meanwhile: plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml',
           AGAIN,
         ],
       },
-      whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+      whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
       whole('whole cores'),
     ]));
 });
@@ -125,8 +123,8 @@ describe('a running pod', () => {
 describe('a pod with a CPU mask', () => {
   const masked = (pinning: NodeStateFacts['pinning']) =>
     shown(maskedVm({ ...VM, node: { ...NODE, ...(pinning && { pinning }) } }, 'n1'));
-  const PINNED = 'it runs on n1, its vCPUs pinned by its CPU mask';
-  const NOT = 'it runs on n1, and its CPU mask is not applied';
+  const PINNED = 'on n1, its vCPUs pinned by its CPU mask';
+  const NOT = 'on n1, and its CPU mask is not applied';
 
   for (const [title, pinning, reason, text, remedies] of [
     ['pinned', { state: 'pinned' }, 'MaskApplied', PINNED, []],

@@ -147,7 +147,7 @@ describe('the state of a VM with a launcher', () => {
       state: 'running',
       verdict: 'ok',
       reason: 'SharedCpus',
-      text: 'it runs on n1',
+      text: 'on n1',
       causes: [],
       remedies: [],
     });

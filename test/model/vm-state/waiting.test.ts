@@ -92,7 +92,7 @@ describe('a pod that waits for a node', () => {
   it('was refused although nodes would accept it', () =>
     assert.deepEqual(waiting(search(7, group('resources', 2), group('fits', 3), group('fits', 2)), REFUSED), {
       reason: 'RetryPending',
-      text: 'it waits although 5 of 7 nodes would take it',
+      text: 'it is pending although 5 of 7 nodes could run it',
       remedies: [
         'wait: wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes',
         'look-at-volumes: read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
@@ -108,7 +108,7 @@ describe('a pod that waits for a node', () => {
   });
 
   it('was refused although a single node would accept it', () =>
-    assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it waits although 1 of 1 node would take it'));
+    assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it is pending although 1 of 1 node could run it'));
 
   for (const [title, found, text] of [
     ['no nodes', search(0), 'the cluster has no nodes'],
@@ -117,7 +117,7 @@ describe('a pod that waits for a node', () => {
     [
       'several groups',
       search(3, group('cordoned', 2), group('not-ready')),
-      'none of 3 nodes can take it; nearest to it: text of cordoned',
+      'none of 3 nodes can take it; closest match: text of cordoned',
     ],
   ] as const) {
     it(`was refused: ${title}`, () => assert.equal(waiting(found, REFUSED).text, text));

@@ -135,7 +135,7 @@ describe('cpu_manager_state', () => {
   const messages: [string, string, string][] = [
     ['nothing', '', 'torn: it is empty'],
     ['one character', '{', 'torn: its 1 characters are not complete JSON'],
-    ['a number', '1', 'unknown format at the top: Invalid input: expected object, received number'],
+    ['a number', '1', 'unknown format at the top: expected object, received number'],
     ['a pod without containers', state({ entries: { u: '1' } }), 'unknown format at entries.u: it has no containers'],
     ['a list of containers', state({ entries: { u: ['1'] } }), 'unknown format at entries.u: it has no containers'],
     [

@@ -119,7 +119,7 @@ describe('before a container with Plumbline devices starts', () => {
   });
 
   const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
-  const UNLISTED = '40 the kubelet does not list the owner of these devices; skipping the allocation check';
+  const UNLISTED = '40 allocation check skipped: owner unknown';
   const TIMED_OUT = '50 agent timed out; starting the container before OVS left its CPUs';
 
   it('the kubelet is asked three times with a deadline; then the devices are logged, the first eight', async () => {

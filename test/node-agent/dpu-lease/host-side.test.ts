@@ -82,7 +82,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     assert.equal(reads, 1);
     await pass(0.001);
     assert.equal(reads, 2);
-    const FAILED = `40 releasing lease ${lease.name} failed; retrying`;
+    const FAILED = '40 releasing the DPU lease failed; retrying';
     assert.deepEqual(said(), [FAILED]);
     api.client.patch = patch;
     await pass(5);
@@ -134,7 +134,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     refuse(new KubeError(500, 'InternalError', 'no'));
     await tend();
     await pass(10);
-    const FAILED = `40 maintaining lease ${lease.name} failed; retrying`;
+    const FAILED = '40 maintaining the DPU lease failed; retrying';
     assert.deepEqual([reads, said()], [2, [FAILED]]);
     api.client.patch = patch;
     await pass(10);

@@ -75,7 +75,7 @@ describe('the last good network map', () => {
     assert.deepEqual(used(new Error('torn')), ['1', 'InvalidMap', true]);
     assert.deepEqual(
       logged.lines.map(({ level, msg }) => [level, msg]),
-      [[40, 'saving the network map failed; with a faulty map, a restart leaves the node without networks']],
+      [[40, 'saving the network map failed']],
     );
   });
 });

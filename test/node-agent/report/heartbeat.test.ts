@@ -90,7 +90,7 @@ describe('the agent’s heartbeat, beat by beat', () => {
     assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });
     assert.deepEqual(
       logged.lines.map(({ level, msg }) => `${level} ${msg}`),
-      [`40 renewing lease ${NAME} failed; retrying`, '30 recovered'],
+      ['40 renewing the agent’s Lease failed; retrying', '30 recovered'],
     );
   });
 

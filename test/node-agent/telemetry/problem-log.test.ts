@@ -7,19 +7,19 @@ describe('the log of a recurring problem', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
     problems.gone();
-    problems.met(new Error('away'), 'asking failed; retrying');
-    problems.met('away', 'asking failed; retrying');
-    problems.met(new Error('busy'), 'asking failed; retrying');
+    problems.met(new Error('away'), 'publishing the node topology failed; retrying');
+    problems.met('away', 'publishing the node topology failed; retrying');
+    problems.met(new Error('busy'), 'publishing the node topology failed; retrying');
     problems.gone();
     problems.gone();
-    problems.met('busy', 'asking failed again');
+    problems.met('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
       lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
       [
-        [40, 'asking failed; retrying', 'away'],
-        [40, 'asking failed; retrying', 'busy'],
+        [40, 'publishing the node topology failed; retrying', 'away'],
+        [40, 'publishing the node topology failed; retrying', 'busy'],
         [30, 'recovered', 'busy'],
-        [40, 'asking failed again', 'busy'],
+        [40, 'renewing the agent’s Lease failed; retrying', 'busy'],
       ],
     );
   });
@@ -27,8 +27,8 @@ describe('the log of a recurring problem', () => {
   it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
-    problems.met('x'.repeat(500), 'failed');
-    problems.met(`${'y'.repeat(500)}z`, 'failed');
+    problems.met('x'.repeat(500), 'DPU is not ready');
+    problems.met(`${'y'.repeat(500)}z`, 'DPU is not ready');
     const texts = lines.map(({ problem }) => String(problem));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);

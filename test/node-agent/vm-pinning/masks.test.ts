@@ -361,8 +361,8 @@ describe('CPU masks on a node', () => {
     run(scene.create());
     await eventually(() => vcpusOf(vm, 1).join() === '1', 'pinned');
     const logged = scene.lines.map((line) => JSON.stringify(line)).join('\n');
-    assert.match(logged, /cannot read which VMs were pinned before/);
-    assert.match(logged, /cannot save which VMs are pinned/);
+    assert.match(logged, /reading which VMs were pinned failed/);
+    assert.match(logged, /saving which VMs are pinned failed/);
   });
 
   it('a fallback leaves no vCPU on the CPUs of an earlier mask', async () => {

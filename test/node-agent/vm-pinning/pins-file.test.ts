@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-const UNREAD =
-  'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
-const UNSAVED = 'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
+const UNREAD = 'reading which VMs were pinned failed';
+const UNSAVED = 'saving which VMs are pinned failed';
 
 describe('the record of pinned VMs', () => {
   const temp = tempDirectories();
@@ -109,7 +108,7 @@ describe('the record of pinned VMs', () => {
     assert.equal(record.held('a', guest('a', 7)), 'vcpus');
     assert.deepEqual(said(), [`40 ${UNSAVED}`]);
     assert.equal(logged.lines[0]?.['file'], path);
-    assert.match(String(logged.lines[0]?.['error']), /EISDIR/);
+    assert.match(String(logged.lines[0]?.['problem']), /EISDIR/);
   });
 
   const unusable: [string, () => void, RegExp][] = [
@@ -125,7 +124,7 @@ describe('the record of pinned VMs', () => {
       assert.deepEqual(said(), [`40 ${UNREAD}`]);
       const [line] = logged.lines;
       assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
-      assert.match(String(line?.['error']), error);
+      assert.match(String(line?.['problem']), error);
       assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
     });
   }
@@ -139,6 +138,6 @@ describe('the record of pinned VMs', () => {
     truncateSync(path, 1024 * 1024 + 1);
     assert.equal(open().has('a'), false);
     assert.deepEqual(said(), [`40 ${UNREAD}`]);
-    assert.match(String(logged.lines[0]?.['error']), /larger than 1048576 bytes/);
+    assert.match(String(logged.lines[0]?.['problem']), /larger than 1048576 bytes/);
   });
 });

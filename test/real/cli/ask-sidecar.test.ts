@@ -73,7 +73,7 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
       assert.deepEqual(notes, []);
       assert.equal(source, 'extender');
       const found = nodes.map(({ text, nodes: names }) => `${names}: ${text}`).sort();
-      assert.deepEqual(found, ['full: too few free whole cores', 'unreported: would take it']);
+      assert.deepEqual(found, ['full: too few free whole cores', 'unreported: could run it']);
       assert.match(causes.join(), /its scheduler is another, which does not call the extender/);
     });
   }
@@ -105,6 +105,33 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
     );
     assert.match(text, /no problems found $/);
     assert.equal(status, 0);
+  });
+
+  it('version names the API server and that KubeVirt is not known', async () => {
+    const { status, stdout } = await plumbline(['version', '-o', 'json'], { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(status, 0);
+    const { cluster } = JSON.parse(stdout) as { cluster: { kubernetes: string; kubevirt: unknown } };
+    assert.match(cluster.kubernetes, /^v1\.\d+\.\d+/);
+    assert.equal(cluster.kubevirt, null);
+  });
+
+  it('status says that no VM is waiting, and that there is no KubeVirt', async () => {
+    const { status, stdout, stderr } = await plumbline(['status', '-A'], { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(stderr, '');
+    assert.match(
+      stdout,
+      /^no VM is waiting in any namespace\n\(VMs are not readable \(no permission, or KubeVirt is not/,
+    );
+    assert.equal(status, 0);
+  });
+
+  it('bug-report lists its files, without Secrets and tokens', async () => {
+    const args = ['bug-report', '--dry-run'];
+    const { status, stdout } = await plumbline(args, { kubeconfig: stage.plane.adminKubeconfig });
+    assert.equal(status, 0);
+    for (const name of ['versions', 'doctor', 'reports', 'nodes', 'events', 'pods'])
+      assert.match(stdout, new RegExp(`^${name}\\.json `, 'm'));
+    assert.doesNotMatch(stdout, /secret/i);
   });
 
   it('explain and doctor report that nothing listens in the pod', async () => {

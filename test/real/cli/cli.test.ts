@@ -66,7 +66,8 @@ describe('the command on a real API server', function () {
         // The API server serves a new kind a moment after its definition was written.
       }
       for (const name of ['worker-1', 'worker-2']) {
-        await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+        const labels = { 'kubevirt.io/schedulable': 'true', 'kubevirt.io/cpumanager': 'true' };
+        await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
         await plane.create({ apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } });
         const assignments = name === 'worker-1' ? [{ podUID: 'x', container: 'compute', cpus: '1-6,17-22' }] : [];
         await plane.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status: { ...REPORT, assignments } });

@@ -5,9 +5,9 @@ import { installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
 const MERGE = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
-const APPLY = 'application/apply-patch+yaml';
+const STRATEGIC = 'application/strategic-merge-patch+json';
 const NODE = '/api/v1/nodes/worker';
-const QUERY = { query: { fieldManager: 'plumbline-scheduler-plugin', force: true } };
+const QUERY = { query: { fieldManager: 'plumbline-scheduler-plugin' } };
 
 interface SeenNode {
   readonly metadata: {
@@ -58,25 +58,20 @@ describe('what the extender may write on nodes, on a real API server', function 
 
   const node = async () => (await installed.client.get(NODE)) as SeenNode;
   const condition = (status: string, more: object = {}) => ({
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: { name: 'worker' },
     status: {
-      conditions: [
-        {
-          type: 'plumbline.dev/DPUReady',
-          status,
-          reason: 'LeaseRenewed',
-          message: 'alive',
-          lastHeartbeatTime: '2026-11-01T10:00:00Z',
-          lastTransitionTime: '2026-11-01T10:00:00Z',
-        },
-      ],
+      conditions: ['plumbline.dev/AgentReady', 'plumbline.dev/DPUReady'].map((type) => ({
+        type,
+        status,
+        reason: 'LeaseRenewed',
+        message: 'alive',
+        lastHeartbeatTime: '2026-11-01T10:00:00Z',
+        lastTransitionTime: '2026-11-01T10:00:00Z',
+      })),
       ...more,
     },
   });
 
-  it('the extender may write its labels, its annotation and its condition repeatedly', async () => {
+  it('the extender may write its labels, its annotation and its conditions repeatedly', async () => {
     for (const [threads, status] of [
       ['2', 'True'],
       ['8', 'False'],
@@ -85,14 +80,15 @@ describe('what the extender may write on nodes, on a real API server', function 
       await extender.patch(NODE, MERGE, { metadata: { labels } });
       const annotations = { 'plumbline.dev/recheck': new Date().toISOString() };
       await extender.patch(NODE, MERGE, { metadata: { annotations } });
-      await extender.patch(`${NODE}/status`, APPLY, condition(status), QUERY);
+      await extender.patch(`${NODE}/status`, STRATEGIC, condition(status), QUERY);
       const { metadata, status: found } = await node();
       assert.deepEqual(metadata.labels, { 'kubernetes.io/os': 'linux', ...labels });
       assert.deepEqual(metadata.annotations, { note: 'x', ...annotations });
-      assert.deepEqual(
-        found.conditions.map((one) => `${one.type} ${one.status}`),
-        ['Ready True', `plumbline.dev/DPUReady ${status}`],
-      );
+      assert.deepEqual(found.conditions.map((one) => `${one.type} ${one.status}`).sort(), [
+        'Ready True',
+        `plumbline.dev/AgentReady ${status}`,
+        `plumbline.dev/DPUReady ${status}`,
+      ]);
     }
     const { managedFields } = (await node()).metadata;
     assert.ok(managedFields.some(({ manager }) => manager === 'plumbline-scheduler-plugin'));
@@ -100,11 +96,9 @@ describe('what the extender may write on nodes, on a real API server', function 
 
   it('a heartbeat of the kubelet between two writes does not matter', async () => {
     const heartbeat = { lastHeartbeatTime: '2026-11-01T11:00:00Z' };
-    const operations = [
-      { op: 'replace', path: '/status/conditions/0/lastHeartbeatTime', value: heartbeat.lastHeartbeatTime },
-    ];
-    await installed.client.patch(`${NODE}/status`, JSON_PATCH, operations);
-    await extender.patch(`${NODE}/status`, APPLY, condition('True'), QUERY);
+    const status = { conditions: [{ type: 'Ready', ...heartbeat }] };
+    await installed.client.patch(`${NODE}/status`, STRATEGIC, { status });
+    await extender.patch(`${NODE}/status`, STRATEGIC, condition('True'), QUERY);
   });
 
   const ready = {
@@ -152,8 +146,8 @@ describe('what the extender may write on nodes, on a real API server', function 
       [
         `${NODE}/status`,
         'application/apply-patch+yaml',
-        { ...condition('True'), status: { conditions: [ready] } },
-        QUERY,
+        { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker' }, status: { conditions: [ready] } },
+        { query: { ...QUERY.query, force: true } },
       ],
       /status/,
     ],
@@ -166,7 +160,11 @@ describe('what the extender may write on nodes, on a real API server', function 
       ],
       /status/,
     ],
-    ['removes Ready', [`${NODE}/status`, JSON_PATCH, [{ op: 'remove', path: '/status/conditions/0' }]], /status/],
+    [
+      'removes Ready',
+      [`${NODE}/status`, STRATEGIC, { status: { conditions: [{ type: 'Ready', $patch: 'delete' }] } }],
+      /status/,
+    ],
     [
       'changes its address',
       [`${NODE}/status`, JSON_PATCH, [{ op: 'replace', path: '/status/addresses/0/address', value: '192.0.2.66' }]],

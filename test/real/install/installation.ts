@@ -129,7 +129,7 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
   });
 }
 
-/** As in docs/tasks/replace-certificates.md, for a cluster without cert-manager. */
+/** As in docs/tasks/operate.md#replace-certificates, for a cluster without cert-manager. */
 async function apply(plane: ControlPlane, caFile: string): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace' };
   await plane.create(

@@ -238,6 +238,19 @@ describe('an installation on a real API server, with the shipped permissions', f
     }
   });
 
+  it('another launcher of the VM counts in the Event about the first one', async () => {
+    const vmi = await read<CreatedVmi>('/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/vm');
+    const more = { 'devices.kubevirt.io/kvm': '1' };
+    await installed.client.create(`${TENANT}/pods`, launcherFor(vmi, { cpu: '5', more }));
+    const patched = () =>
+      installed.requests().some(({ verb, resource, agent }) => {
+        return verb === 'patch' && resource === 'events' && agent.startsWith('plumbline-scheduler-plugin');
+      });
+    await until('the Event to be counted', async () => patched());
+    const reasons = await eventsOf(vmi.metadata.uid);
+    assert.equal(reasons.filter((reason) => reason === 'PaddedToWholeCores').length, 1);
+  });
+
   it('another pod of the scheduler takes over', async () => {
     const next = await installed.startPair('pair-2');
     await next.extender.ready();

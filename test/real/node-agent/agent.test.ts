@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { createEventRecorder, nodeTarget } from '../../../kube/events.ts';
+import { ApiEventRecorder, nodeTarget } from '../../../kube/events.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { formatMask } from '../../../model/cpu-mask/mask.ts';
 import { readNode } from '../../../node-agent/kube-objects/lease.ts';
@@ -212,13 +212,34 @@ describe('an agent and a real API server', function () {
     involvedObject: { apiVersion: 'v1', kind, name, ...(kind !== 'Node' && { namespace: 'default' }) },
   });
 
-  it('its recorder writes Events about its node', async () => {
+  it('its recorder writes Events about its node, and counts them', async () => {
     const { log, lines } = recordingLogger();
-    const recorder = createEventRecorder({ client: agent, component: COMPONENT, host: OWN, log, now: () => 0 });
-    recorder.record(nodeTarget(OWN), { type: 'Normal', reason: 'OvsAffinityEnabled', message: 'x' });
-    await recorder.flush();
+    const recorder = new ApiEventRecorder({ client: agent, component: COMPONENT, host: OWN, log, now: () => 0 });
+    for (const reason of ['OvsAffinityEnabled', 'OvsAffinityDisabled', 'OvsAffinityEnabled']) {
+      recorder.record(nodeTarget(OWN), { type: 'Normal', reason, message: 'counted' });
+      await recorder.flush();
+    }
     assert.deepEqual(lines, []);
+    const { items } = (await installed.plane.client.get(EVENTS)) as { items: { message?: string; count?: number }[] };
+    const counts = items.filter(({ message }) => message === 'counted').map(({ count }) => count);
+    assert.deepEqual(counts.sort(), [1, 2]);
   });
+
+  const foreign: [string, object, object][] = [
+    ['of another node', { source: { component: COMPONENT, host: OTHER } }, { source: { host: OWN } }],
+    ['of another component', { source: { component: 'other', host: OWN } }, { source: { component: COMPONENT } }],
+    ['without a source', { source: undefined }, { source: { component: COMPONENT, host: OWN } }],
+    ['with another object', {}, { involvedObject: { kind: 'Pod', name: 'x', uid: '' } }],
+    ['with another reason', {}, { reason: 'OvsAffinityDisabled' }],
+  ];
+  for (const [what, before, change] of foreign) {
+    it(`changes no Event ${what}`, async () => {
+      const object = event(before);
+      await installed.plane.client.create(EVENTS, object);
+      const patch = () => agent.patch(`${EVENTS}/${object.metadata.name}`, 'application/merge-patch+json', change);
+      assert.ok(await isDenied(patch, deniedByPolicy('plumbline-node-agent')));
+    });
+  }
 
   const forged: [string, () => object][] = [
     ['with another node as the source', () => event({ source: { component: COMPONENT, host: OTHER } })],
@@ -290,7 +311,7 @@ describe('an agent and a real API server', function () {
       return own.map(({ verbs, resources }) => `${resources.sort()}: ${verbs.sort()}`).sort();
     };
     const everywhere = [
-      'events: create',
+      'events: create,patch',
       'nodes/configz: get',
       'nodes: get',
       'nodetopologies/status: patch',

@@ -6,7 +6,7 @@ import { type AnsweringExtender, startAnsweringExtender } from './answering-exte
 import { type Stage, startStage } from './stage.ts';
 
 /**
- * The effect of an extender's refusals on a real kube-scheduler when the pod could preempt: the basis of docs/adr/0022.
+ * The effect of an extender's refusals on a real kube-scheduler when the pod could preempt: the basis of ADR 0022.
  */
 describe('preemption by a real kube-scheduler', function () {
   needs('controlPlane');

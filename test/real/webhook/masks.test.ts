@@ -201,7 +201,7 @@ describe('CPU masks behind a real API server', function () {
     it('is refused at the VMI together with dedicated CPUs, with the reason', async () => {
       const dedicated = { domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } };
       const { stderr } = await create('owner', vmiOf('both', { [MASK]: '0-1' }, dedicated));
-      assert.match(stderr, /dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs/);
+      assert.match(stderr, /dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs/);
     });
 
     it('is checked again at the launcher against the current VMI', async () => {

@@ -30,7 +30,6 @@ const clusterOf = (
     reader: createNeedsReader('all'),
     dpuLeaseNamespace: 'ovn-kubernetes',
     dpuLeaseChanged: () => undefined,
-    agentsSilent: () => undefined,
     pinningReported,
     log: silent,
     now: () => 0,

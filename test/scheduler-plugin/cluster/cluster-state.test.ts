@@ -93,10 +93,26 @@ describe('pod notifications to the controllers', () => {
   it('a node improves when a flag is removed, not when it is set', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
     notified.length = 0;
-    state.setFlag('n1', 'stale', true);
+    state.setFlag('n1', 'draCpu', true);
     assert.deepEqual(notified, []);
-    state.setFlag('n1', 'stale', false);
+    state.setFlag('n1', 'draCpu', false);
     assert.deepEqual(notified, ['improved n1']);
+    notified.length = 0;
+    state.setFlag('n1', 'stale', true);
+    state.setFlag('n1', 'stale', false);
+    assert.deepEqual(notified, ['nodeFacts n1', 'nodeFacts n1', 'improved n1'], 'also for the condition AgentReady');
+  });
+
+  it('a pod that is bound was seen without a node before', () => {
+    const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
+    const [waiting, bound] = [viewOf(pod), viewOf(on(pod, 'n1'))];
+    const binds = () => notified.filter((one) => one.startsWith('bound')).length;
+    state.podChanged(undefined, bound, false);
+    assert.equal(binds(), 0, 'in the first list');
+    state.podChanged(waiting, bound, true);
+    assert.equal(binds(), 1);
+    state.podChanged(bound, bound, true);
+    assert.equal(binds(), 1);
   });
 
   const viewOf = (one: Pod, status: object = {}) =>
@@ -233,7 +249,7 @@ describe('node notifications to the controllers', () => {
     const logged = recordingLogger();
     const ignored = () => undefined;
     const listeners = { improved: ignored, settled: ignored, waiting: ignored, starting: ignored, rejected: ignored };
-    const more = { reservationEnded: ignored, nodeFacts: ignored, quarantined: ignored };
+    const more = { bound: ignored, reservationEnded: ignored, nodeFacts: ignored, quarantined: ignored };
     const state = new ClusterState({ ...listeners, ...more }, logged.log);
     state.reportChanged('n1', statusOf());
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });

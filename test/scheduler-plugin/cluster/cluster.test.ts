@@ -42,7 +42,6 @@ describe('the watches of the extender', () => {
       reader: createNeedsReader('all'),
       dpuLeaseNamespace: 'ovn-kubernetes',
       dpuLeaseChanged: (node, view) => void leases.set(node, view),
-      agentsSilent: () => undefined,
       pinningReported: () => undefined,
       log: silent,
       now: () => performance.now() / 1000,

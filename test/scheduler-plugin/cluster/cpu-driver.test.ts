@@ -19,7 +19,6 @@ describe('nodes where the CPU driver of DRA assigns CPUs', () => {
       reader: createNeedsReader('all'),
       dpuLeaseNamespace: 'ovn-kubernetes',
       dpuLeaseChanged: () => undefined,
-      agentsSilent: () => undefined,
       pinningReported: () => undefined,
       log: silent,
       now: () => 0,

@@ -43,7 +43,6 @@ describe('objects with texts of 1.2 MB', () => {
       reader: createNeedsReader('all'),
       dpuLeaseNamespace: 'ovn',
       dpuLeaseChanged: () => undefined,
-      agentsSilent: () => undefined,
       pinningReported: () => undefined,
     });
     const vms = createMaskedVms({

@@ -19,7 +19,7 @@ describe('reports that cannot be true', () => {
     [
       'devices that the Node lacks',
       { devices: vfs(1, 'example.com/gpu') },
-      /1 devices of example.com\/gpu.*capacity is 0/,
+      /1 device of example.com\/gpu.*capacity is 0/,
     ],
     ['a physnet name that cannot be a resource', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }, /physnet name/],
   ];

@@ -5,6 +5,7 @@ const ignored = () => undefined;
 /** For a ClusterState whose changes need no reaction. */
 export const NO_LISTENERS: StateListeners = {
   improved: ignored,
+  bound: ignored,
   settled: ignored,
   waiting: ignored,
   starting: ignored,

@@ -59,8 +59,10 @@ describe('the node writer of the extender', () => {
     const logger = recordingLogger();
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, released: () => released };
-    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, log });
-    return { patches, logger, fleet };
+    const announced: string[] = [];
+    const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
+    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
+    return { patches, logger, fleet, nodes, announced };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => {
@@ -120,7 +122,7 @@ describe('the node writer of the extender', () => {
     it(`sets the condition DPUReady of a DPU that is ${verdict.state} to ${status}`, async () => {
       const patches = await written({ facts: { dpuHost: true }, verdict });
       const [{ path, type } = { path: '', type: '' }] = patches;
-      assert.deepEqual([path, type], ['/api/v1/nodes/n1/status', 'application/apply-patch+yaml']);
+      assert.deepEqual([path, type], ['/api/v1/nodes/n1/status', 'application/strategic-merge-patch+json']);
       const condition = conditionOf(patches);
       assert.deepEqual(
         [condition?.['type'], condition?.['status'], condition?.['reason']],
@@ -151,6 +153,73 @@ describe('the node writer of the extender', () => {
       );
     }
     assert.deepEqual(await written({ facts: { dpuHost: true }, released: true }), []);
+  });
+
+  // The condition as recorded, the agent as observed, the written condition, and what is announced.
+  const AGENTS: [string, string | undefined, { stale?: boolean; agentRenewed?: boolean }, string?, string?][] = [
+    ['no renewal was observed yet', undefined, {}],
+    ['a previous replica has written True', 'True', {}],
+    ['the first renewal', undefined, { agentRenewed: true }, 'True LeaseRenewed'],
+    ['a renewal of one that was ready', 'True', { agentRenewed: true }],
+    ['the Lease has expired', 'True', { agentRenewed: true, stale: true }, 'False LeaseExpired', 'n1 false'],
+    ['one that never renewed it', undefined, { stale: true }, 'False LeaseExpired', 'n1 false'],
+    ['one that a previous replica has announced', 'False', { stale: true }],
+    ['a renewal after silence', 'False', { agentRenewed: true }, 'True LeaseRenewed', 'n1 true'],
+  ];
+  for (const [label, recorded, flags, condition, announcement] of AGENTS) {
+    it(`the condition AgentReady, ${label}: ${condition ?? 'unchanged'}, ${announcement ?? 'no announcement'}`, async () => {
+      const { patches, fleet, nodes, announced } = stage({ facts: { agentReady: recorded } as Partial<WrittenFacts> });
+      for (const [flag, value] of Object.entries(flags)) fleet.set('n1', flag as 'stale' | 'agentRenewed', value);
+      for (let i = 0; i < 2; i++) {
+        writer.look('n1');
+        await turns();
+      }
+      const conditions = patches.flatMap(({ body }) => body.status?.conditions ?? []);
+      assert.deepEqual(
+        conditions.map(({ type, status, reason }) => [type, `${status} ${reason}`]),
+        condition === undefined ? [] : [['plumbline.dev/AgentReady', condition]],
+        'written once, although the watch does not show it yet',
+      );
+      assert.deepEqual(announced, announcement === undefined ? [] : [announcement]);
+      // The watch shows what was written, and later the opposite happens.
+      const facts = nodes.get('n1') as WrittenFacts;
+      nodes.set('n1', { ...facts, agentReady: conditions[0]?.['status'] ?? recorded });
+      writer.look('n1');
+      await turns();
+      assert.equal(patches.length, conditions.length);
+    });
+  }
+
+  it('announces silence and return each time, after they are written', async () => {
+    let failures = 1;
+    const { fleet, nodes, announced } = stage({
+      facts: { agentReady: 'True' },
+      refuse: () => (failures-- > 0 ? REFUSED : undefined),
+    });
+    const facts = nodes.get('n1') as WrittenFacts;
+    fleet.set('n1', 'agentRenewed', true);
+    for (const isSilent of [true, false, true]) {
+      fleet.set('n1', 'stale', isSilent);
+      writer.look('n1');
+      await turns();
+      if (announced.length === 0) {
+        mock.timers.tick(5000);
+        await turns();
+      }
+      nodes.set('n1', { ...facts, agentReady: isSilent ? 'False' : 'True' });
+    }
+    assert.deepEqual(announced, ['n1 false', 'n1 true', 'n1 false']);
+  });
+
+  it('writes both conditions of a node in one patch', async () => {
+    const { patches, fleet } = stage({ facts: { dpuHost: true } });
+    fleet.set('n1', 'stale', true);
+    writer.look('n1');
+    await turns();
+    assert.deepEqual(
+      patches.map(({ body }) => body.status?.conditions.map(({ type, status }) => `${type} ${status}`)),
+      [['plumbline.dev/DPUReady True', 'plumbline.dev/AgentReady False']],
+    );
   });
 
   it('writes nothing while the replica is not active', async () => {

@@ -11,7 +11,7 @@ import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/con
 import { createDecider, type Decider } from '../../../scheduler-plugin/wiring/decider.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silent } from '../../support/logger.ts';
+import { recordingLogger } from '../../support/logger.ts';
 import { podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const NODES = '/api/v1/nodes';
@@ -49,6 +49,7 @@ describe('the parts of the extender together', () => {
   let running: Promise<unknown>;
   let ending: AbortController;
   const events: string[] = [];
+  const { log, lines } = recordingLogger();
   const state = { active: true };
   const clock = { now: 100 };
   const metrics = createExtenderMetrics(createRegistry());
@@ -57,6 +58,7 @@ describe('the parts of the extender together', () => {
     api = await startApi();
     ending = new AbortController();
     events.length = 0;
+    lines.length = 0;
     state.active = true;
     await api.client.create('/api/v1/namespaces', {
       apiVersion: 'v1',
@@ -83,7 +85,7 @@ describe('the parts of the extender together', () => {
       metrics,
       isActive: () => state.active,
       mayAnswer: () => true,
-      log: silent,
+      log,
       now: () => clock.now,
     });
     running = Promise.all([decider.cluster.run(ending.signal), decider.masks.run(ending.signal)]);
@@ -142,6 +144,42 @@ describe('the parts of the extender together', () => {
     await renew('n1', 2);
     await eventually(async () => (await ready('n1')) === 'True', 'the DPU to be alive again');
     assert.equal(fits('n1'), true);
+  });
+
+  it('an agent that falls silent and one that returns are a condition, an Event on the Node and a log line', async () => {
+    const path = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } };
+    await api.client.create('/api/v1/namespaces', namespace);
+    const agentLease = (second: number) => ({ spec: lease('', `2026-11-01T10:00:0${second}.000000Z`).spec });
+    const beat = (second: number) => api.client.patch(`${path}/plumbline-agent-n1`, MERGE, agentLease(second));
+    const conditionIs = (status: string) =>
+      eventually(
+        async () =>
+          (await node('n1')).status?.conditions?.find(({ type }) => type === 'plumbline.dev/AgentReady')?.status ===
+          status,
+        status,
+      );
+    await addNode('n1');
+    await api.client.create(path, { ...lease('', ''), metadata: { name: 'plumbline-agent-n1' }, ...agentLease(0) });
+    await start();
+    await beat(1);
+    await conditionIs('True');
+    const logged = () => lines.filter(({ msg }) => String(msg).startsWith('agent '));
+    assert.deepEqual([events, logged()], [[], []], 'an agent that reports for the first time is no news');
+    clock.now += 40;
+    // Another object of the same watch, so that the Lease was not only missed.
+    await api.client.create(path, { ...lease('', ''), metadata: { name: 'other' }, ...agentLease(0) });
+    await conditionIs('False');
+    await beat(2);
+    await conditionIs('True');
+    assert.deepEqual(events, ['Node n1 AgentNotReady', 'Node n1 AgentReady']);
+    assert.deepEqual(
+      logged().map(({ level, msg, node }) => [level, msg, node]),
+      [
+        [40, 'agent is silent: its Lease has expired', 'n1'],
+        [30, 'agent reports again', 'n1'],
+      ],
+    );
   });
 
   it('a pod that arrives on a node with a dead DPU is evicted, too; a pod on another node is not', async () => {

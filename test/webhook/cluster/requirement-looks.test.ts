@@ -57,19 +57,24 @@ describe('the checks of whether the API server calls the webhook', () => {
     assert.equal(looks(), 1);
     await pass(0.1);
     assert.equal(looks(), 2);
-    assert.deepEqual(
-      lines.map(({ why }) => why),
-      ['not yet'],
-    );
+    for (let i = 3; i <= 6; i++) {
+      assert.deepEqual(
+        lines.map(({ why }) => why),
+        i === 6 ? ['not yet'] : [],
+        `before check ${i}`,
+      );
+      await pass(2);
+    }
     state.notReady = undefined;
     await pass(2);
-    assert.deepEqual(seen, [false, false, true]);
+    assert.deepEqual(seen.slice(-2), [false, true]);
     await pass(29);
-    assert.equal(looks(), 3);
+    assert.equal(looks(), 7);
     await pass(1);
-    assert.deepEqual(seen, [false, false, true, true]);
+    assert.deepEqual(seen.slice(-3), [false, true, true]);
     state.error = new KubeError(404, 'NotFound', 'gone');
     await pass(30);
+    for (let i = 0; i < 4; i++) await pass(2);
     assert.equal(seen.at(-1), false);
     assert.deepEqual(
       lines.map(({ level, why }) => [level, typeof why]),
@@ -83,16 +88,15 @@ describe('the checks of whether the API server calls the webhook', () => {
     stopped.abort();
     await ended;
     await pass(100);
-    assert.equal(seen.length, 5, 'none after the end');
+    assert.equal(seen.length, 13, 'none after the end');
   });
 
   it('continue after an object that they cannot read', async () => {
-    const { run, state, seen, lines } = stage('nonsense');
+    const { run, state, seen } = stage('nonsense');
     const stopped = new AbortController();
     const ended = run(stopped.signal);
     await settle();
     assert.deepEqual(seen, [false]);
-    assert.equal(lines.length, 1);
     state.subjects = [ACCOUNT];
     await pass(2);
     assert.deepEqual(seen, [false, true]);

@@ -61,7 +61,7 @@ describe('the requirement that the API server calls the webhook', () => {
       'the binding was deleted',
       { [BINDING]: undefined },
       undefined,
-      /RoleBinding plumbline-webhook-required does not exist/,
+      /there is no RoleBinding plumbline-webhook-required/,
     ],
     [
       'a configuration is missing',

@@ -38,7 +38,7 @@ describe('the launcher of a VM with a CPU mask', () => {
   const refusals: [string, Parameters<typeof launcher>, RegExp][] = [
     ['with an unreadable mask', ['1::2'], /annotation plumbline\.dev\/cpu-mask: CPU mask "1::2": entry 2 .* is empty/],
     ['with more entries than vCPUs', ['0:1:2'], /entries for 3 vCPUs, but the VM has 2/],
-    ['with dedicated CPUs', ['0-1', { dedicated: true }], /dedicatedCpuPlacement exclude each other/],
+    ['with dedicated CPUs', ['0-1', { dedicated: true }], /dedicatedCpuPlacement are mutually exclusive/],
     ['with requests that give it exclusive CPUs', ['0-1', { limits: true }], /the kubelet gives it CPUs of its own/],
   ];
   for (const [what, options, message] of refusals) {

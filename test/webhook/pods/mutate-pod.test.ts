@@ -35,11 +35,11 @@ describe('the mutation of pods', () => {
       await mutate(requestFor(unreadable, { dryRun }));
     }
     assert.deepEqual(
-      lines.map(({ msg, vmi, cpus, code }) => [msg, vmi, cpus ?? code]),
+      lines.map(({ msg, vmi, from, to, code }) => [msg, vmi, code ?? `${from} to ${to}`]),
       [
-        ['launcher padded to whole cores', 'telco-east/dpdk-fwd-01', 10],
+        ['launcher padded to whole cores', 'telco-east/dpdk-fwd-01', '9 to 10'],
         ['launcher refused', 'telco-east/dpdk-fwd-01', 400],
-        ['unreadable pod refused', undefined, undefined],
+        ['unreadable pod refused', undefined, 'undefined to undefined'],
       ],
     );
     assert.match(String(lines[1]?.['reason']), /networks/);

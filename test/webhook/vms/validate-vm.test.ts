@@ -273,7 +273,7 @@ describe('validation of VMs: refusals', () => {
     {
       name: 'a mask on dedicated CPUs',
       vm: { annotations: { [MASK]: '0' } },
-      says: /dedicatedCpuPlacement exclude each other/,
+      says: /dedicatedCpuPlacement are mutually exclusive/,
     },
     { name: 'a count from an instancetype', vm: { ...shared(1, '0:1'), instancetype: true }, says: undefined },
     { name: 'an affinity that is not JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is not JSON/ },

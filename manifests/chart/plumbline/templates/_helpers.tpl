@@ -2,7 +2,10 @@
 {{- define "plumbline.image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}
+{{- if not $root.Values.images.registry }}
+{{- fail "images.registry is empty: name the registry of Plumbline's images, such as ghcr.io/plumbline-dev/plumbline" }}
+{{- end -}}
+{{ trimSuffix "/" $root.Values.images.registry }}/{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}
 {{- end -}}
 
 {{- /* kube-scheduler in the cluster's version: v1.33.4-gke.100 is v1.33.4 upstream. */ -}}

@@ -1,0 +1,26 @@
+/** Messages of the parts that all daemons share. */
+export const SHARED_MESSAGES = {
+  info: {
+    serving: 'with its ports',
+    stopping: 'a signal arrived',
+    stopped: '',
+    'certificate reloaded': '',
+    'list and watch work again': 'with the seconds of the outage',
+  },
+  warn: {
+    'list or watch failed; keeping the cache and retrying': 'check the API server and the account’s permissions',
+    'watches end at once; keeping the cache and retrying': 'check proxies before the API server',
+    'watch without events or past its timeout; opening it again': 'harmless if rare',
+    'object ignored: it cannot be read': 'correct the object',
+    'writing an Event failed': 'retried unless the API server refuses it',
+    'reading the new certificate failed; keeping the old one': 'correct the files',
+    'connection closed: no allowed name in the client certificate': 'see `--client-names`',
+  },
+  error: {
+    'object ignored: processing failed': '',
+    'metrics collection failed': '',
+    'shutdown deadline exceeded; exiting': '',
+    'shutdown failed': '',
+  },
+  fatal: { 'startup failed': 'correct the cause; the pod restarts' },
+} as const;

@@ -1,0 +1,33 @@
+import type { MessageLogger } from '../../runtime/log.ts';
+import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
+
+export const EXTENDER_MESSAGES = {
+  info: {
+    'no node accepts the pod': 'number of nodes by reason',
+    'pod placed': '',
+    'pod removed': 'it could not start on its node',
+    'paused VM resumed': 'its vCPUs are pinned',
+    'agent reports again': '',
+    'node report accepted again': '',
+    'DPU is alive': '',
+    'DPU health check off': 'the host turned it off',
+    'this pod’s kube-scheduler leads': '',
+    'this pod’s kube-scheduler no longer leads': '',
+  },
+  warn: {
+    'agent is silent: its Lease has expired': 'check the agent',
+    'node report quarantined': 'run `plumbline doctor agents`',
+    'DPU is not alive': 'check the DPU and its agent',
+    'node excluded for such pods': 'the kubelet or agent refused one',
+    'the kubelet did not do as predicted': 'repeat it with `plumbline simulate --replay`',
+    'pod eviction failed': 'retried',
+    'VM stays paused': 'read the text; correct the mask',
+    'patching a Node failed; retrying': 'check permissions and the API server',
+    'reading recently bound pods failed': 'retried',
+    'extender call refused': 'its caches are not complete',
+    'malformed extender call refused': 'not from kube-scheduler',
+  },
+  error: { 'extender call failed': '' },
+} as const;
+
+export type ExtenderLogger = MessageLogger<typeof SHARED_MESSAGES & typeof EXTENDER_MESSAGES>;
