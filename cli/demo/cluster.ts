@@ -68,7 +68,7 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
     start: () => sandbox.start(),
     // The embedded API server serves Plumbline's kinds from the start and authorizes every request.
     async prepare() {
-      await createWorkloads(sandbox.client, packageRoot);
+      await createWorkloads(sandbox.client, packageRoot, options.processes !== undefined);
       endFollowing = followWorkloads(sandbox.client, options.onFault);
     },
     async keepCertificate(service, { cert, key }) {

@@ -28,8 +28,11 @@ type Workload = KubeObject & {
   spec: { template: { metadata: { labels: Record<string, string> }; spec: Pod['spec'] } };
 };
 
-/** The objects of plumbline-system as they are after `kubectl apply`, with the pods that controllers would create. */
-export async function createWorkloads(client: LocalClient, packageRoot: string): Promise<void> {
+/**
+ * The objects of plumbline-system as they are after `kubectl apply`.
+ * @param withPods also the pods that controllers would create, for daemons that are their containers
+ */
+export async function createWorkloads(client: LocalClient, packageRoot: string, withPods: boolean): Promise<void> {
   await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
   for (const file of FILES) {
     const text = await readFile(join(packageRoot, 'manifests/base', file), 'utf8');
@@ -38,12 +41,12 @@ export async function createWorkloads(client: LocalClient, packageRoot: string):
       const type = BUILT_IN_TYPES.find(
         ({ kind, ...rest }) => kind === object.kind && apiVersionOf(rest) === object.apiVersion,
       );
-      if (type) await create(client, type, object);
+      if (type) await create(client, type, object, withPods);
     }
   }
 }
 
-async function create(client: LocalClient, type: ResourceType, object: KubeObject): Promise<void> {
+async function create(client: LocalClient, type: ResourceType, object: KubeObject, withPods: boolean): Promise<void> {
   object.metadata.namespace = NAMESPACE;
   if (type !== DEPLOYMENTS && type !== DAEMON_SETS) return void (await client.create(type, object));
   const workload = object as Workload;
@@ -52,6 +55,7 @@ async function create(client: LocalClient, type: ResourceType, object: KubeObjec
   const { name } = workload.metadata;
   if (type === DEPLOYMENTS) Object.assign(workload.spec, { replicas: 1 });
   const owner = await client.create(type, workload);
+  if (!withPods) return;
   const nodes = client.list(NODES).map(({ metadata }) => metadata);
   const isForDpuHosts = name.endsWith('-dpu-host');
   const places =

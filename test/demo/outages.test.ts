@@ -46,6 +46,7 @@ describe('the demo’s cluster', function () {
     };
     const created = await stage.cluster.client.create(PODS, pod);
     assert.equal(created.spec.containers[0]?.resources?.limits?.['cpu'], '4');
+    await stage.cluster.client.delete(PODS, created, { gracePeriodSeconds: 0 });
   });
 
   describe('with a killed part of Plumbline', () => testOutages(() => stage));

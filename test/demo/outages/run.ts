@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import { reportedCpus } from '../../../cli/demo/steps.ts';
 import { until } from '../../../cli/demo/until.ts';
 import { DEMO_NAMESPACE, launcherOf, machineFrom, untilRunning, virtualMachine } from '../../../cli/demo/vms.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
@@ -27,6 +28,7 @@ export function testOutages(stageOf: () => OutageStage): void {
     const result = outage.status === 0 ? 'no output names it' : `named within its ${outage.seconds} s`;
     it(`${outage.part}: ${result}`, async () => {
       const stage = stageOf();
+      if (outage.vm?.runsBefore) await createVm(stage, outage.vm);
       await kill(stage, outage.part);
       await Promise.all([seeVms(stage, outage), seeObjects(stage, outage), seeCommands(stage, outage)]);
       if (outage.part === 'dpu') await stage.installed.dpuSide.start();
@@ -36,21 +38,34 @@ export function testOutages(stageOf: () => OutageStage): void {
 
 async function kill({ installed, console: console_ }: OutageStage, part: Outage['part']): Promise<void> {
   const daemons = {
-    console: console_,
-    agent: installed.agents.get('smt2'),
-    'dpu host agent': installed.agents.get('dpu'),
-    extender: installed.schedulerPlugin,
-    webhook: installed.webhook,
+    console: [console_],
+    agents: [installed.agents.get('smt2'), installed.agents.get('dpu')],
+    extender: [installed.schedulerPlugin],
+    webhook: [installed.webhook],
   };
   if (part === 'dpu') await installed.dpuSide.kill();
-  else await daemons[part]?.stop('SIGKILL');
+  else await Promise.all(daemons[part].map((daemon) => daemon?.stop('SIGKILL')));
+}
+
+async function createVm(
+  { cluster }: OutageStage,
+  { name, node, runsBefore }: NonNullable<Outage['vm']>,
+): Promise<void> {
+  const vm = virtualMachine({ name, annotated: true, ...(node !== undefined && { node }) });
+  await cluster.client.create(VIRTUAL_MACHINES, vm);
+  if (!runsBefore) return;
+  const { spec, metadata } = await untilRunning(cluster, name, MARGIN_SECONDS);
+  await until(`the report of its CPUs`, MARGIN_SECONDS, () =>
+    reportedCpus(cluster, spec.nodeName ?? '', metadata.uid ?? ''),
+  );
 }
 
 /** Creates the VM of the row, and one that asks for nothing of Plumbline. */
-async function seeVms({ cluster }: OutageStage, { part, seconds, vm, plainVmStarts }: Outage): Promise<void> {
+async function seeVms(stage: OutageStage, { part, seconds, vm, plainVmStarts }: Outage): Promise<void> {
+  const { cluster } = stage;
   const { client } = cluster;
   await delay((seconds + AFTER_LEASE_SECONDS) * 1000);
-  if (vm !== undefined) await client.create(VIRTUAL_MACHINES, virtualMachine({ ...vm, annotated: true }));
+  if (vm !== undefined && !vm.runsBefore) await createVm(stage, vm);
   const name = `plain-${part.replaceAll(' ', '-')}`;
   const cpu = { sockets: 1, cores: 1, threads: 1 };
   await client.create(VIRTUAL_MACHINES, machineFrom(name, {}, cpu, undefined));

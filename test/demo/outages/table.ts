@@ -3,14 +3,14 @@
  * means that this output does not name the part.
  */
 export interface Outage {
-  readonly part: 'console' | 'dpu' | 'agent' | 'dpu host agent' | 'extender' | 'webhook';
+  readonly part: 'console' | 'dpu' | 'agents' | 'extender' | 'webhook';
   /** Duration of the Lease of the part, or of its readiness probe. */
   readonly seconds: number;
   /** `plumbline doctor`, and its exit status. */
   readonly doctor: RegExp;
   readonly status: 0 | 1;
-  /** A VM with whole cores that is created when the part is dead, and `plumbline explain` about it. */
-  readonly vm?: { readonly name: string; readonly node?: string };
+  /** A VM with whole cores, which is created when the part is dead or runs before, and `plumbline explain` about it. */
+  readonly vm?: { readonly name: string; readonly node?: string; readonly runsBefore?: true };
   readonly explain?: RegExp;
   readonly condition?: {
     readonly node: string;
@@ -38,6 +38,18 @@ export const OUTAGES: readonly Outage[] = [
     condition: { node: 'dpu', type: 'plumbline.dev/DPUReady', status: 'False', reason: 'LeaseExpired' },
     event: { reason: 'DPUNotReady', message: /^DPU Not Ready: its lease ovn-dpu-dpu/ },
     log: /"node":"dpu".*"ready":false|"ready":false.*"node":"dpu"/,
+    plainVmStarts: true,
+  },
+  {
+    part: 'agents',
+    seconds: 40,
+    doctor: /✘ agents: 2 agents silent: dpu, smt2/,
+    status: 1,
+    vm: { name: 'has-silent-agent', node: 'smt2', runsBefore: true },
+    explain: /the agent on smt2 does not report/,
+    condition: { node: 'smt2', type: 'plumbline.dev/AgentReady', status: 'False', reason: 'LeaseExpired' },
+    event: { reason: 'AgentNotReady', message: /Lease/ },
+    log: /"node":"smt2".*agent is silent/,
     plainVmStarts: true,
   },
   {
