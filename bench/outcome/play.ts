@@ -7,6 +7,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import {
   EVENTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -33,7 +34,7 @@ export interface PlayOptions {
   readonly progress: (text: string) => void;
 }
 
-const READ = [PODS, NODES, EVENTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES];
+const READ = [PODS, NODES, EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES];
 /** Kubelets and KubeVirt's controller are not measured, so the API server must not throttle them. */
 const API_SERVER_FLAGS = [
   '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
