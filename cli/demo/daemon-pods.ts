@@ -1,4 +1,4 @@
-import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
+import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
 import type { Pod } from '../../sandbox/objects.ts';
 import type { DaemonProcess } from './daemons.ts';
@@ -7,8 +7,8 @@ import type { DaemonProcess } from './daemons.ts';
 const PORTS: Readonly<Record<string, Readonly<Record<number, 'port' | 'probePort'>>>> = {
   [WEBHOOK]: { 8443: 'port', 8081: 'probePort' },
   [SCHEDULER]: { 8082: 'port', 8081: 'probePort' },
-  'plumbline-node-agent': { 8082: 'probePort' },
-  'plumbline-node-agent-dpu-host': { 8082: 'probePort' },
+  [AGENT]: { 8082: 'probePort' },
+  [`${AGENT}-dpu-host`]: { 8082: 'probePort' },
 };
 
 /** The daemons as the containers of the pods in plumbline-system. A daemon that has ended is not started again. */

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
+import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { DemoCluster } from './cluster.ts';
 import type { DaemonPods } from './daemon-pods.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
@@ -57,7 +57,7 @@ export async function install(options: InstallOptions) {
   for (const node of nodes) {
     const agent = start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options));
     agents.set(node.name, agent);
-    pods?.add(agent, node.dpu ? 'plumbline-node-agent-dpu-host' : 'plumbline-node-agent', node.name);
+    pods?.add(agent, node.dpu ? `${AGENT}-dpu-host` : AGENT, node.name);
   }
   const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
   /** The agent on the DPU, which can stop and start again. */

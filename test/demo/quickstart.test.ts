@@ -94,7 +94,7 @@ const SAID: readonly (readonly [RegExp, RegExp])[] = [
   [/plumbline top$/, /whole cores/],
   [/status -A/, /demo\/firewall .*NoNodeFits/],
   [/explain vm.firewall/, /What would help/],
-  [/explain vm.forwarder/, /VM demo\/forwarder runs/],
+  [/explain vm.forwarder/, /VM demo\/forwarder is running/],
   [/kubectl get nodes,/, /nodetopology\.plumbline\.dev\/numa1/],
   [/kubectl get nodetopologies/, /NETWORKS.*physnet0/s],
   [/kubectl explain/, /podUID\s+<string>/],
