@@ -61,7 +61,7 @@ export const AGENT_MESSAGES = {
     'Failed to get reservedSystemCPUs from kubelet config file': 'harmless',
     'VM is not on the CPUs that it should use': 'read the message',
     'saving which VMs are pinned failed': 'check the state directory',
-    'reading which VMs were pinned failed': 'removed masks may stay in force',
+    'reading which VMs were pinned failed; removed masks may stay in force': '',
     'publishing the node topology failed; retrying': 'check the API server',
     'the NodeTopology was deleted; publishing it again': '',
     'the NodeTopology definition is older than this agent': 'apply the manifests',

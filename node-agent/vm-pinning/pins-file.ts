@@ -70,7 +70,10 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
 
 function load(path: string, bootId: string, log: AgentLogger): readonly PinnedGuest[] {
   const unread = (error: unknown, keptAs?: string) => {
-    log.warn({ problem: errorText(error), file: path, keptAs }, 'reading which VMs were pinned failed');
+    log.warn(
+      { problem: errorText(error), file: path, keptAs },
+      'reading which VMs were pinned failed; removed masks may stay in force',
+    );
     return [];
   };
   let text: string;

@@ -15,13 +15,14 @@ describe('annotations from a webhook of another version', () => {
     assert.deepEqual(parsePreferences(text), {
       preferred: ['plumbline.dev/tunnel'],
       spansCells: true,
+      guestThreads: 1,
       interfaces: NAMED,
     });
   });
 
   it('with one field in another form are read without that field', () => {
     const text = JSON.stringify({ preferred: { tunnel: 5 }, spansCells: true, interfaces: NAMED });
-    assert.deepEqual(parsePreferences(text), { preferred: [], spansCells: true, interfaces: NAMED });
+    assert.deepEqual(parsePreferences(text), { preferred: [], spansCells: true, guestThreads: 1, interfaces: NAMED });
   });
 
   it('with a paused start in an unknown form resume or overwrite nothing, and the VM’s user gets the reason', () => {

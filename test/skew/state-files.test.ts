@@ -49,8 +49,8 @@ describe('files in /var/lib/plumbline from an agent of another version', () => {
     const path = fileWith(LATER);
     const logged = recordingLogger();
     const pins = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
-    assert.match(String(logged.lines[0]?.['error']), SAID);
-    assert.match(String(logged.lines[0]?.['msg']), /a mask that was removed while the agent was down stays in force/);
+    assert.match(String(logged.lines[0]?.['problem']), SAID);
+    assert.match(String(logged.lines[0]?.['msg']), /removed masks may stay in force/);
     pins.remember({ podUID: 'a', pid: 7, start: 3, held: 'vm' });
     assert.deepEqual(JSON.parse(readFileSync(`${path}.corrupt`, 'utf8')), LATER);
     const again = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });

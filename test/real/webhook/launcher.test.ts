@@ -275,7 +275,7 @@ describe('the webhook behind a real API server: launchers', function () {
     const pod = launcherFor(vmi, { cpu: '9', sidecars: [sidecar('hook-sidecar-0', amounts)] });
     const admitted = await scene.admit({ ...pod, spec: { ...pod.spec, nodeSelector: { smt: '2' } } } as never);
     assert.deepEqual(cpusOf(admitted), ['10', '1']);
-    const says = /Warning .*container hook-sidecar-0 asks for 1 exclusive CPUs.*full-pcpus-only nodes reject the pod/;
+    const says = /Warning .*container hook-sidecar-0 asks for 1 exclusive CPU,.*full-pcpus-only nodes reject the pod/;
     assert.match(announcedOf(admitted).join('\n'), says);
   });
 
