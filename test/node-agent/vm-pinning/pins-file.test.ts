@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-const UNREAD = 'reading which VMs were pinned failed';
+const UNREAD = 'reading which VMs were pinned failed; removed masks may stay in force';
 const UNSAVED = 'saving which VMs are pinned failed';
 
 describe('the record of pinned VMs', () => {
