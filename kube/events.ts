@@ -181,7 +181,8 @@ export class ApiEventRecorder implements EventRecorder {
     } catch (error) {
       this.#logFailure(error, series);
       if (!isRefused(error)) {
-        series.unwritten = unwritten;
+        // A change that was recorded during the write stays one.
+        if (series.unwritten === 'none') series.unwritten = unwritten;
         wait = RETRY_SECONDS;
       }
     }

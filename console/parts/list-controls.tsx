@@ -13,14 +13,14 @@ export interface ListControlsProps<Sort extends string, Filter extends string, I
   readonly filters: Readonly<Record<Filter, (item: Item) => boolean>>;
   readonly items: readonly Item[];
   /** Number of items that match the query. */
-  readonly found: number;
+  readonly matchCount: number;
   readonly children?: ComponentChildren;
 }
 
 export function ListControls<Sort extends string, Filter extends string, Item>(
   props: ListControlsProps<Sort, Filter, Item>,
 ) {
-  const { what, placeholder, query, titles, filters, items, found, children } = props;
+  const { what, placeholder, query, titles, filters, items, matchCount, children } = props;
   const { text, filter } = query.value;
   return (
     // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
@@ -53,7 +53,9 @@ export function ListControls<Sort extends string, Filter extends string, Item>(
       </label>
       {children}
       <output class="found">
-        {found === items.length ? '' : `${found.toLocaleString('en')} of ${items.length.toLocaleString('en')}`}
+        {matchCount === items.length
+          ? ''
+          : `${matchCount.toLocaleString('en')} of ${items.length.toLocaleString('en')}`}
       </output>
     </form>
   );

@@ -31,7 +31,7 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
         titles={FILTERS}
         filters={NODE_FILTERS}
         items={allNodes.value}
-        found={nodes.length}
+        matchCount={nodes.length}
       >
         <Legend />
       </ListControls>

@@ -25,7 +25,7 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
         titles={FILTERS}
         filters={VM_FILTERS}
         items={vms.value}
-        found={found.length}
+        matchCount={found.length}
       />
       <VirtualGrid
         label="Running VMs"

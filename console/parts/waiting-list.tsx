@@ -25,7 +25,7 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
         titles={FILTERS}
         filters={WAITING_FILTERS}
         items={waiting.value}
-        found={foundWaiting.value.length}
+        matchCount={foundWaiting.value.length}
       />
       <VirtualGrid
         label="Waiting VMs and pods"

@@ -81,12 +81,12 @@ describe('simulate of VMs with an instancetype', () => {
       const preference = object('VirtualMachineClusterPreference', 'p', {
         cpu: { preferredCPUTopology: topology, ...more },
       });
-      const found = await demandOf([
+      const expanded = await demandOf([
         vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } }),
         CLUSTER,
         preference,
       ]);
-      assert.deepEqual([found.threads, found.demand?.cpus], [threads, 10]);
+      assert.deepEqual([expanded.threads, expanded.demand?.cpus], [threads, 10]);
     });
   }
 

@@ -57,8 +57,8 @@ describe('--request-timeout', function () {
   ]) {
     it(`limits the wait of plumbline ${args.join(' ')}`, async () => {
       const begun = performance.now();
-      const given = args.map((arg) => (arg === 'SERVER' ? address : arg));
-      const { status, stderr } = await plumbline([...given, '--request-timeout', '1'], { kubeconfig });
+      const served = args.map((arg) => (arg === 'SERVER' ? address : arg));
+      const { status, stderr } = await plumbline([...served, '--request-timeout', '1'], { kubeconfig });
       const took = (performance.now() - begun) / 1000;
       assert.equal(status, 3, stderr);
       assert.match(stderr, /^plumbline: .*(does not answer in time|timeout)/);

@@ -56,11 +56,11 @@ describe('the lists in Chromium', function () {
           assert.ok(await states.first().isVisible());
           const box = await states.first().boundingBox();
           assert.ok(box !== null && box.x + box.width <= width, 'the state is on the screen');
-          const shown = [
+          const counts = [
             await page.locator('.tabs a[aria-current=page] .count').first().innerText(),
             await page.locator('.filter option').first().innerText(),
           ].map((text) => Number(/[\d,]+/.exec(text)?.[0].replace(',', '')));
-          assert.deepEqual(shown, [count, count]);
+          assert.deepEqual(counts, [count, count]);
           assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
           await page.getByRole('grid').focus();
           await page.keyboard.press('End');

@@ -167,6 +167,28 @@ describe('an Event recorder', () => {
       assert.deepEqual(described(), ['Padded A x1', 'Padded B x1']);
     });
 
+    it('writes a change that was recorded during a failing repetition after 10 s, like any other', async () => {
+      let answer: Promise<unknown> | undefined;
+      const { recorder } = start(() => answer ?? Promise.resolve());
+      recorder.record(vm('a'), text('A'));
+      await pass(60);
+      let reject: (error: Error) => void = () => undefined;
+      answer = new Promise((_, refuse) => {
+        reject = refuse;
+      });
+      recorder.record(vm('a'), text('A'));
+      await pass(1);
+      answer = undefined;
+      recorder.record(vm('a'), text('B'));
+      await pass(1);
+      recorder.record(vm('a'), text('A'));
+      reject(new KubeError(0, 'Unreachable', 'no answer'));
+      await pass(1);
+      assert.deepEqual(described().at(-1), 'Padded B x1');
+      await pass(10);
+      assert.deepEqual(described(), ['Padded B x1', 'Padded A x3']);
+    });
+
     it('takes a creation whose answer was lost as done', async () => {
       let calls = 0;
       const { recorder } = start(async () => {

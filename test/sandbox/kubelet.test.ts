@@ -211,8 +211,8 @@ describe('kubelet stand-in: networks and probes', () => {
 
   it('does not start a pod on an undefined network, and starts it when the network is defined', async () => {
     const annotations = { 'k8s.v1.cni.cncf.io/networks': 'default/blue' };
-    const asked = podOf('a', { limits: { memory: '1Gi' } }) as Pod;
-    const pod = await at.client.create(PODS, { ...asked, metadata: { ...asked.metadata, annotations } });
+    const template = podOf('a', { limits: { memory: '1Gi' } }) as Pod;
+    const pod = await at.client.create(PODS, { ...template, metadata: { ...template.metadata, annotations } });
     await at.client.bind(pod, 'n1');
     const event = await until('an Event', () => at.events().find((text) => text.startsWith('FailedCreatePodSandBox')));
     assert.match(event, /cannot find a network-attachment-definition \(blue\) in namespace \(default\)$/);

@@ -32,7 +32,7 @@ describe('model/kubelet: behaviour by version', () => {
   for (const [version, expected] of cases) {
     it(`${version || 'no version'}: ${expected ?? 'not predicted'}`, () => {
       const of = behaviourOf(version);
-      const shown = of && [
+      const values = of && [
         of.deviceHints,
         of.spread,
         of.spreadSockets,
@@ -41,7 +41,7 @@ describe('model/kubelet: behaviour by version', () => {
         of.distributionSockets,
         of.restoredPodMemory,
       ];
-      assert.equal(shown?.join(' '), expected);
+      assert.equal(values?.join(' '), expected);
     });
   }
 
