@@ -48,8 +48,8 @@ export interface DaemonsOptions {
   /** Common arguments of all daemons. */
   readonly process?: Process;
   /**
-   * Starts the kube-scheduler of the pod with this name. Without it there is one extender, next to the sandbox's
-   * scheduler, which has the host name of this machine.
+   * Starts the kube-scheduler of the pod with this name. Without it there is one extender, in the pod of the sandbox's
+   * scheduler.
    */
   readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
@@ -102,8 +102,8 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   const extenders = await createReplicas(schedulers, options.dist, async (i, dist) => {
     const name = `extender-${i}`;
     const lease = ['--scheduler-lease', `${NAMESPACE}/${SCHEDULER}`];
-    const identity = startScheduler === undefined ? [] : ['--pod-name', name];
-    const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...identity], {}, dist);
+    const pod = ['--pod-name', (startScheduler === undefined ? await cluster.schedulerPod?.() : undefined) ?? name];
+    const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...pod], {}, dist);
     return startScheduler === undefined ? extender : schedulerPair(extender, () => startScheduler(name, extender.port));
   });
   const stateDirectory = (node: string) => join(directory, `${node}-state`);
