@@ -74,20 +74,20 @@ export function shortage(
   const allocated = new Set([...(devices?.values() ?? [])].flatMap((resources) => [...resources.keys()]));
   let used: Amounts = new Map();
   for (const other of others) used = plus(used, podRequests(other));
-  for (const [name, wanted] of podRequests(pod)) {
+  for (const [name, requested] of podRequests(pod)) {
     const total = allocatable.get(name);
     const taken = used.get(name) ?? 0n;
     if (
-      wanted === 0n ||
+      requested === 0n ||
       allocated.has(name) ||
       (total === undefined && name.includes('/')) ||
-      taken + wanted <= (total ?? 0n)
+      taken + requested <= (total ?? 0n)
     )
       continue;
-    const shown = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
+    const amountText = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
     return {
       reason: `OutOf${name}`,
-      message: `Node didn't have enough resource: ${name}, requested: ${shown(wanted)}, used: ${shown(taken)}, capacity: ${shown(total ?? 0n)}`,
+      message: `Node didn't have enough resource: ${name}, requested: ${amountText(requested)}, used: ${amountText(taken)}, capacity: ${amountText(total ?? 0n)}`,
     };
   }
   return undefined;

@@ -78,10 +78,14 @@ function invalidAnswer(why: string): Error {
 /** The refusal for a webhook's `allowed: false`; its code is at least 400. */
 function denial(webhook: string, status: JsonObject | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
-  const said = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
+  const explanation = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
   const code = Math.max(400, typeof status?.code === 'number' ? status.code : 0);
   const reason = typeof status?.reason === 'string' ? status.reason : code === 403 ? 'Forbidden' : '';
-  return new ApiError(code, reason, said === undefined ? `${by} without explanation` : `${by}: ${String(said)}`);
+  return new ApiError(
+    code,
+    reason,
+    explanation === undefined ? `${by} without explanation` : `${by}: ${String(explanation)}`,
+  );
 }
 
 /** The form of an object for a webhook: without undefined fields. */

@@ -15,8 +15,8 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   assertSame(type, object.metadata.name, 'ResourceVersion', resourceVersion, object.metadata.resourceVersion);
   const grace = gracePeriodSeconds(type, object, options);
   const { metadata } = object;
-  const held = (metadata.finalizers?.length ?? 0) > 0;
-  if (!held && grace === 0) return { kind: 'remove' };
+  const hasFinalizers = (metadata.finalizers?.length ?? 0) > 0;
+  if (!hasFinalizers && grace === 0) return { kind: 'remove' };
   // A second deletion can only shorten the grace period.
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };

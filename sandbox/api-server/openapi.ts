@@ -26,8 +26,8 @@ export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
     const own = schema['x-kubernetes-group-version-kind'];
-    for (const one of Array.isArray(own) ? own.filter(isObject) : []) {
-      kinds.set(`${one.group}/${one.version}/${one.kind}`, name);
+    for (const groupVersionKind of Array.isArray(own) ? own.filter(isObject) : []) {
+      kinds.set(`${groupVersionKind.group}/${groupVersionKind.version}/${groupVersionKind.kind}`, name);
     }
   }
 
@@ -36,14 +36,14 @@ export function createOpenApi(published: Components) {
   const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? openSchema(type);
 
   const withReferences = (types: readonly ResourceType[]): JsonObject => {
-    const found: JsonObject = {};
+    const schemas: JsonObject = {};
     const add = (name: string, schema: JsonObject | undefined): void => {
-      if (schema === undefined || found[name] !== undefined) return;
-      found[name] = schema;
+      if (schema === undefined || schemas[name] !== undefined) return;
+      schemas[name] = schema;
       for (const reference of referencesIn(schema)) add(reference, published[reference]);
     };
     for (const type of types) add(componentOf(type), schemaOf(type));
-    return found;
+    return schemas;
   };
 
   const documentOf = (apiVersion: string): JsonObject | undefined => {

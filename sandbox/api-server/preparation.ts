@@ -88,9 +88,9 @@ export function prepareUpdate(
   current: KubeObject,
   sent: KubeObject,
 ): KubeObject {
-  const wanted = draftOf(sent);
+  const draft = draftOf(sent);
   const old = current.metadata;
-  const { metadata } = wanted;
+  const { metadata } = draft;
   if (metadata.name !== old.name) {
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
   }
@@ -98,18 +98,18 @@ export function prepareUpdate(
   if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
     throw conflict(type, old.name, MODIFIED);
   }
-  const next = subresource === 'status' ? statusUpdate(type, current, wanted) : wanted;
+  const next = subresource === 'status' ? statusUpdate(type, current, draft) : draft;
   if (subresource === '' && type.hasStatus) {
     if (current.status === undefined) delete next.status;
     else next.status = current.status;
   }
-  const kept: JsonObject = { ...next.metadata };
-  delete kept.managedFields;
+  const nextMetadata: JsonObject = { ...next.metadata };
+  delete nextMetadata.managedFields;
   for (const field of SYSTEM_FIELDS) {
-    if (old[field] === undefined) delete kept[field];
-    else kept[field] = old[field];
+    if (old[field] === undefined) delete nextMetadata[field];
+    else nextMetadata[field] = old[field];
   }
-  next.metadata = kept as Meta;
+  next.metadata = nextMetadata as Meta;
   const contents = { ...current, metadata: {}, status: {} };
   if (!sameJson(contents, { ...next, metadata: {}, status: {} }) && old.generation !== undefined) {
     next.metadata.generation = old.generation + 1;
@@ -132,13 +132,13 @@ const SYSTEM_FIELDS = [
  * Merges a status update. /status of a custom resource only changes the status; that of a built-in one changes labels
  * and annotations as well.
  */
-function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObject): KubeObject {
+function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject): KubeObject {
   const { status: _old, ...rest } = current;
   const metadata = type.custom
     ? current.metadata
-    : { ...wanted.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
+    : { ...draft.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
   if (metadata.ownerReferences?.length === 0) delete (metadata as { ownerReferences?: unknown }).ownerReferences;
-  return { ...rest, metadata, ...(wanted.status !== undefined && { status: wanted.status }) } as KubeObject;
+  return { ...rest, metadata, ...(draft.status !== undefined && { status: draft.status }) } as KubeObject;
 }
 
 /**

@@ -69,8 +69,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     const key = keyOf(namespace, name);
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const current = get(target);
-      const wanted = prepareUpdate(type, subresource, current, edit(current));
-      const admitted = (await admit(target, 'UPDATE', call, wanted, current)) ?? wanted;
+      const updated = prepareUpdate(type, subresource, current, edit(current));
+      const admitted = (await admit(target, 'UPDATE', call, updated, current)) ?? updated;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
       checkValues(type, next);

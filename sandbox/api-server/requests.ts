@@ -124,12 +124,12 @@ export function readDryRun(query: URLSearchParams): boolean {
 
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
-  const known = FIELD_VALIDATIONS.find((one) => one === value);
-  if (value !== '' && known === undefined) {
+  const validation = FIELD_VALIDATIONS.find((one) => one === value);
+  if (value !== '' && validation === undefined) {
     const values = FIELD_VALIDATIONS.map((one) => JSON.stringify(one)).join(', ');
     throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
   }
-  return known;
+  return validation;
 }
 
 export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {

@@ -37,9 +37,9 @@ export function fieldSelector(type: ResourceType, text: string): Predicate {
     .map((part): Predicate => {
       const match = /^([^=!]+)(==|=|!=)(.*)$/.exec(part);
       if (!match) throw badRequest(`invalid selector: '${text}'; can't understand '${part}'`);
-      const [, field = '', operator, wanted] = match;
+      const [, field = '', operator, expected] = match;
       if (!type.fields.includes(field)) throw badRequest(`field label not supported: ${field}`);
-      return (object) => (String(at(object, ...field.split('.')) ?? '') === wanted) === (operator !== '!=');
+      return (object) => (String(at(object, ...field.split('.')) ?? '') === expected) === (operator !== '!=');
     });
   return (object) => tests.every((test) => test(object));
 }

@@ -62,10 +62,10 @@ export function createStore(maxHistory = 5_000) {
      * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
      * no longer available.
      */
-    list(collection: string, wanted = version) {
-      if (wanted < compacted) return undefined;
+    list(collection: string, atVersion = version) {
+      if (atVersion < compacted) return undefined;
       const objects = new Map(collections.get(collection));
-      for (let i = history.length - 1; i >= 0 && history[i]!.version > wanted; i--) {
+      for (let i = history.length - 1; i >= 0 && history[i]!.version > atVersion; i--) {
         const change = history[i]!;
         if (change.collection !== collection) continue;
         if (change.previous) objects.set(change.key, change.previous);

@@ -98,8 +98,8 @@ function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
   };
   const before = (old as Pod).spec.tolerations ?? [];
   const after = (object as Pod).spec.tolerations ?? [];
-  const kept = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
-  if (kept && sameJson(fixed(old), fixed(object))) return [];
+  const keepsTolerations = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
+  if (keepsTolerations && sameJson(fixed(old), fixed(object))) return [];
   return [
     forbiddenChange(
       'spec',
@@ -114,12 +114,12 @@ const RULES = {
   label: {
     test: new RegExp(`^${LABEL}$`),
     longest: 63,
-    said: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
+    message: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
   },
   subdomain: {
     test: new RegExp(`^${SUBDOMAIN}$`),
     longest: 253,
-    said: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
+    message: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
   },
 } as const;
 
@@ -186,12 +186,12 @@ export function validate(type: ResourceType, object: KubeObject, old?: KubeObjec
 
 function nameCauses(type: ResourceType, { metadata }: KubeObject): Cause[] {
   if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')];
-  const { test, longest, said } = RULES[type.names];
+  const { test, longest, message } = RULES[type.names];
   const causes: Cause[] = [];
   if (metadata.name.length > longest) {
     causes.push(invalidValue('metadata.name', metadata.name, `must be no more than ${longest} characters`));
   }
-  if (!test.test(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, said));
+  if (!test.test(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, message));
   return causes;
 }
 

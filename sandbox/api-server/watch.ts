@@ -30,9 +30,9 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const asTable = wantsTable(request.headers.accept);
   const { version, bookmarks, initialEvents } = readQuery(query);
   const send = (event: WatchEvent) => {
-    const shown = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
+    const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
     // Changes can still arrive between the end of the watch and the close of its connection.
-    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(shown)}\n`);
+    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
   };
   const fail = (error: ApiError) => {
     send({ type: 'ERROR', object: error.toStatus() });

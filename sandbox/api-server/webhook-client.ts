@@ -48,14 +48,16 @@ export function createWebhookClient(resolve: ServiceResolver) {
         ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
         signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
       });
-      const shown = JSON.stringify(text.slice(0, 200));
+      const excerpt = JSON.stringify(text.slice(0, 200));
       if (status < 200 || status > 299) {
-        throw new Error(`an error on the server (${shown}) has prevented the request from succeeding (HTTP ${status})`);
+        throw new Error(
+          `an error on the server (${excerpt}) has prevented the request from succeeding (HTTP ${status})`,
+        );
       }
       try {
         return JSON.parse(text) as Json;
       } catch (error) {
-        throw new Error(`the answer is no JSON: ${shown}`, { cause: error });
+        throw new Error(`the answer is no JSON: ${excerpt}`, { cause: error });
       }
     },
     close: () => agent.destroy(),

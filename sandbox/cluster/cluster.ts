@@ -69,9 +69,9 @@ export function createSandbox(options: SandboxOptions) {
     nodes,
     /** The node with that name. @throws RangeError if there is none */
     node(name: string) {
-      const found = nodes.find((node) => node.name === name);
-      if (!found) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
-      return found;
+      const match = nodes.find((node) => node.name === name);
+      if (!match) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
+      return match;
     },
     /** Writes a kubeconfig file and returns its path. */
     async kubeconfig(identity: Identity) {

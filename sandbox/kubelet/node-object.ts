@@ -92,29 +92,29 @@ export async function publishNode(
   now: number,
 ): Promise<void> {
   const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
-  const wanted = nodeObject(facts, devices, timestamp(now));
+  const desired = nodeObject(facts, devices, timestamp(now));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) {
-    await client.create(NODES, wanted);
+    await client.create(NODES, desired);
     return;
   }
   await client.edit(NODES, present, (draft) => {
     draft.metadata.labels = { ...draft.metadata.labels, ...nodeLabels(facts) };
   });
-  await client.edit(NODES, present, (draft) => bringUpToDate(draft, wanted), 'status');
+  await client.edit(NODES, present, (draft) => bringUpToDate(draft, desired), 'status');
 }
 
-function bringUpToDate(draft: Node, { status: wanted }: Node): void {
+function bringUpToDate(draft: Node, { status: desired }: Node): void {
   const before = draft.status ?? {};
-  const gone = Object.keys(before.allocatable ?? {}).filter((name) => wanted?.allocatable?.[name] === undefined);
+  const gone = Object.keys(before.allocatable ?? {}).filter((name) => desired?.allocatable?.[name] === undefined);
   const conditions = (before.conditions ?? []).filter(({ type }) => type !== 'Ready');
   draft.status = {
     ...before,
-    ...wanted,
+    ...desired,
     // Another program may have set where this node is reached.
-    addresses: before['addresses'] ?? wanted?.['addresses'],
-    capacity: { ...before.capacity, ...wanted?.capacity },
-    allocatable: { ...Object.fromEntries(gone.map((name) => [name, '0'])), ...wanted?.allocatable },
-    conditions: [...conditions, ...(wanted?.conditions ?? [])],
+    addresses: before['addresses'] ?? desired?.['addresses'],
+    capacity: { ...before.capacity, ...desired?.capacity },
+    allocatable: { ...Object.fromEntries(gone.map((name) => [name, '0'])), ...desired?.allocatable },
+    conditions: [...conditions, ...(desired?.conditions ?? [])],
   };
 }

@@ -109,9 +109,11 @@ function multusNetworks(vmi: VirtualMachineInstance): JsonObject[] {
   const networks = at(vmi, 'spec', 'networks');
   const home = vmi.metadata.namespace ?? 'default';
   return (Array.isArray(networks) ? networks : []).flatMap((network) => {
-    const wanted = text(at(network, 'multus', 'networkName'));
-    if (wanted === undefined) return [];
-    const [namespace, name] = wanted.includes('/') ? (wanted.split('/', 2) as [string, string]) : [home, wanted];
+    const networkName = text(at(network, 'multus', 'networkName'));
+    if (networkName === undefined) return [];
+    const [namespace, name] = networkName.includes('/')
+      ? (networkName.split('/', 2) as [string, string])
+      : [home, networkName];
     return [{ name, namespace, interface: interfaceName(String(at(network, 'name'))) }];
   });
 }
@@ -165,9 +167,9 @@ function consoleLog(guaranteed: boolean): Container {
 }
 
 function hookSidecars({ metadata, spec }: VirtualMachineInstance): readonly Json[] {
-  const asked = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
+  const annotated = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
   const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isObject(at(one, 'binding')));
-  return [...list(asked), ...bindings];
+  return [...list(annotated), ...bindings];
 }
 
 /** Whether a volume is a directory of the launcher itself, which needs no container. */
@@ -200,17 +202,17 @@ function launchSecurity(vmi: VirtualMachineInstance): string[] {
 
 export function dedicatedCpus(vmi: VirtualMachineInstance): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
-  const asked = vcpusOf(vmi) + supplemental;
-  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return asked;
+  const cpus = vcpusOf(vmi) + supplemental;
+  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return cpus;
   // With KubeVirt's even parity the emulator thread gets two CPUs if one would result in an odd number. In that sum
   // KubeVirt counts a supplemental pool twice.
-  const isOdd = (asked + supplemental + 1) % 2 === 1;
-  return asked + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
+  const isOdd = (cpus + supplemental + 1) % 2 === 1;
+  return cpus + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
 }
 
 export function vcpusOf(vmi: VirtualMachineInstance): number {
-  const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
-  const set = given.filter((value) => value > 0);
+  const topology = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
+  const set = topology.filter((value) => value > 0);
   if (set.length > 0) return set.reduce((product, value) => product * value, 1);
   const resources = at(vmi, 'spec', 'domain', 'resources');
   const amount = text(at(resources, 'limits', 'cpu')) ?? text(at(resources, 'requests', 'cpu')) ?? '1';

@@ -83,13 +83,13 @@ function startFailureOf(
   vmi: VirtualMachineInstance | undefined,
   now: number,
 ): StartFailure | undefined {
-  const known = at(machine, 'status', 'startFailure') as StartFailure | undefined;
+  const recorded = at(machine, 'status', 'startFailure') as StartFailure | undefined;
   if (!isWanted(machine)) return undefined;
-  if (vmi === undefined) return known;
+  if (vmi === undefined) return recorded;
   if (hasRun(vmi)) return undefined;
   const { uid = '' } = vmi.metadata;
-  if (!isFinal(vmi.status?.phase) || known?.lastFailedVMIUID === uid) return known;
-  const consecutiveFailCount = (known?.consecutiveFailCount ?? 0) + 1;
+  if (!isFinal(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
+  const consecutiveFailCount = (recorded?.consecutiveFailCount ?? 0) + 1;
   const retryAt = now + startPause(consecutiveFailCount, Math.random()) * 1000;
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
