@@ -9,7 +9,7 @@ import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
-import { createEmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
+import { createEmulatedNode, type EmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
 import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
 
 interface SandboxOptions {
@@ -35,11 +35,12 @@ export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
   const routes = new Map<string, Endpoint>();
   const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
+  const kubelets = new Map<string, EmulatedNode['kubelet']>();
   const server = createApiServer({
     resolveService,
     onFault,
     localPort: (pod, port) => options.processes?.localPort(pod, port),
-    configz: (name) => nodes.find((node) => node.name === name)?.kubelet.configz(),
+    configz: (name) => kubelets.get(name)?.configz(),
     ...(options.port !== undefined && { port: options.port }),
     ...(options.components !== undefined && { components: options.components }),
   });
@@ -52,6 +53,7 @@ export function createSandbox(options: SandboxOptions) {
       onFault,
     }),
   );
+  for (const { name, kubelet } of nodes) kubelets.set(name, kubelet);
   const virtController = createVirtController({
     client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
     onFault,

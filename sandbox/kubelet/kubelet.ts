@@ -70,20 +70,14 @@ export function createKubelet(options: KubeletOptions) {
     return line;
   };
 
+  const publish = () => publishNode(client, facts, managers.state.pools, now());
+
   const plugins = createDevicePlugins({
     directory: join(directory, 'device-plugins'),
     onDevices: (resource, devices) => {
       managers.setDevices(resource, devices);
       publish().catch(onFault);
     },
-  });
-  const podResources = createPodResources({
-    directory: join(directory, 'pod-resources'),
-    pods: () => ledger.pods(),
-    state: () => managers.state,
-    numaIds: () => managers.numaIds,
-    allocatableCpus:
-      settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
   });
   const worker = createPodWorker({
     client,
@@ -104,10 +98,16 @@ export function createKubelet(options: KubeletOptions) {
     onFault,
   });
 
-  const publish = () => publishNode(client, facts, managers.state.pools, now());
-
   const ledger = createPodLedger({ name, client, containers, onFault, worker, managers: () => managers });
 
+  const podResources = createPodResources({
+    directory: join(directory, 'pod-resources'),
+    pods: () => ledger.pods(),
+    state: () => managers.state,
+    numaIds: () => managers.numaIds,
+    allocatableCpus:
+      settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
+  });
   const onPod = ({ type, object: pod }: LocalChange<Pod>) => {
     if (pod.spec.nodeName !== name) return;
     const uid = pod.metadata.uid ?? '';

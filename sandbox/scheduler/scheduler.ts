@@ -124,7 +124,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
 
   /** Runs the loop until the queue is empty, and again when a pod is due. */
-  const pump = () => {
+  function pump() {
     clearTimeout(timer);
     if (!running || loop !== undefined) return;
     loop = run()
@@ -134,7 +134,7 @@ export function createScheduler(options: SchedulerOptions) {
         const due = queue.nextDue();
         if (running && due !== undefined) timer = setTimeout(pump, due);
       });
-  };
+  }
 
   const onPod = ({ type, object: pod, previous }: LocalChange<Pod>) => {
     const uid = pod.metadata.uid ?? '';

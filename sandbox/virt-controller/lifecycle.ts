@@ -182,7 +182,7 @@ export function createMachineSync(client: LocalClient, takeLater: Turns['takeLat
     if (pause > 0) takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
-  const sync = async (namespace: string, name: string): Promise<void> => {
+  async function sync(namespace: string, name: string): Promise<void> {
     const machine = client.get(VIRTUAL_MACHINES, namespace, name);
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (!machine) return;
@@ -199,6 +199,6 @@ export function createMachineSync(client: LocalClient, takeLater: Turns['takeLat
     await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
     const isToGo = !isWanted(machine) || isStartedAgain(machine, vmi?.status?.phase);
     if (vmi && !vmi.metadata.deletionTimestamp && isToGo) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-  };
+  }
   return sync;
 }

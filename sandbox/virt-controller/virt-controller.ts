@@ -56,14 +56,14 @@ export function createTurns(onFault: (error: unknown) => void) {
       });
     running.add(done);
   };
-  const takeLater = (key: string, seconds: number, work: Work) => {
+  function takeLater(key: string, seconds: number, work: Work) {
     if (stopped) return;
     const timer = setTimeout(() => {
       timers.delete(timer);
       take(key, work);
     }, seconds * 1000);
     timers.add(timer);
-  };
+  }
   return {
     take,
     takeLater,
@@ -133,7 +133,15 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     return isDue && !pod ? 'refused' : undefined;
   };
 
-  const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
+  const markFailed = (vmi: VirtualMachineInstance, message: string) =>
+    client.edit<VirtualMachineInstance>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+      const conditions = [...(draft.status?.conditions ?? [])];
+      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
+      setCondition(conditions, failed, timestamp(now()));
+      draft.status = { ...draft.status, conditions };
+    });
+
+  async function createPod(vmi: VirtualMachineInstance): Promise<Pod | undefined> {
     const pod = launcherPod(vmi);
     const missing = undefinedNetwork(client, pod);
     if (missing !== undefined) {
@@ -151,24 +159,16 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
       await markFailed(vmi, message);
       return undefined;
     }
-  };
+  }
 
-  const markFailed = (vmi: VirtualMachineInstance, message: string) =>
-    client.edit<VirtualMachineInstance>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-      const conditions = [...(draft.status?.conditions ?? [])];
-      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
-      setCondition(conditions, failed, timestamp(now()));
-      draft.status = { ...draft.status, conditions };
-    });
-
-  const unpause = async (pod: Pod) => {
+  async function unpause(pod: Pod) {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
     if (open) return;
     const change = (draft: Pod) => {
       setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
     };
     await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
-  };
+  }
 
   const onMachine = ({ object: { metadata } }: { object: KubeObject }) => {
     const { namespace = 'default', name } = metadata;
