@@ -1,4 +1,4 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject } from '../objects.ts';
 import { collectionOf, type ResourceType } from './built-in-types.ts';
 import { badRequest, expired } from './errors.ts';
 import type { Predicate } from './selectors.ts';
@@ -71,10 +71,10 @@ export function wantsTable(accept: string | undefined): boolean {
 export function tableOf(
   type: ResourceType,
   objects: readonly KubeObject[],
-  metadata: JsonObject,
+  metadata: JsonRecord,
   include: IncludeObject,
   now: number,
-): JsonObject {
+): JsonRecord {
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
@@ -93,7 +93,7 @@ export function tableOf(
   };
 }
 
-function partial({ metadata }: KubeObject): JsonObject {
+function partial({ metadata }: KubeObject): JsonRecord {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 

@@ -3,12 +3,12 @@ import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
   draftOf,
-  isObject,
-  type Json,
-  type JsonObject,
+  isRecord,
+  type JsonRecord,
+  type JsonValue,
   type KubeObject,
+  type KubePod,
   type Meta,
-  type Pod,
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
@@ -45,7 +45,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   if (object.spec !== undefined) metadata.generation = 1;
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
-  if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
+  if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as KubePod) };
   if (type.kind === 'Namespace') {
     object.spec = { finalizers: ['kubernetes'] };
     object.status = { phase: 'Active' };
@@ -55,8 +55,8 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
 }
 
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
-  if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
-  const { spec } = object as Pod;
+  if (type.kind !== 'Pod' || !isRecord(object.spec)) return object;
+  const { spec } = object as KubePod;
   spec.restartPolicy ??= 'Always';
   spec.terminationGracePeriodSeconds ??= 30;
   spec.dnsPolicy ??= 'ClusterFirst';
@@ -76,7 +76,7 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
   return object;
 }
 
-const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
+const listOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []) as Container[];
 
 /**
  * An update in the form that is stored: system fields come from the current object, spec and status only change through
@@ -103,7 +103,7 @@ export function prepareUpdate(
     if (current.status === undefined) delete next.status;
     else next.status = current.status;
   }
-  const nextMetadata: JsonObject = { ...next.metadata };
+  const nextMetadata: JsonRecord = { ...next.metadata };
   delete nextMetadata.managedFields;
   for (const field of SYSTEM_FIELDS) {
     if (old[field] === undefined) delete nextMetadata[field];
@@ -145,7 +145,7 @@ function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject
  * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
  * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
  */
-function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+function qosClass({ spec }: KubePod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let asksForAnything = false;
   let guaranteed = true;

@@ -1,4 +1,4 @@
-import { at, type JsonObject, type KubeObject } from '../objects.ts';
+import { at, type JsonRecord, type KubeObject } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { badRequest } from './errors.ts';
 
@@ -13,7 +13,7 @@ export function labelSelector(text: string): Predicate {
 }
 
 /** Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything. */
-export function labelSelectorObject(selector: JsonObject | undefined): LabelTest {
+export function labelSelectorObject(selector: JsonRecord | undefined): LabelTest {
   const tests: LabelTest[] = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>).map(
     ([key, value]) =>
       (labels) =>

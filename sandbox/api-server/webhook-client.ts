@@ -3,8 +3,8 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { ACCEPT, readText } from '../../kube/calls.ts';
-import type { Json, JsonObject, KubeObject } from '../objects.ts';
-import type { Cause } from './errors.ts';
+import type { JsonRecord, JsonValue, KubeObject } from '../objects.ts';
+import type { StatusCause } from './errors.ts';
 import { compileCondition } from './match-conditions.ts';
 
 /** The address of a Service in the sandbox, which has no kube-proxy. */
@@ -29,7 +29,7 @@ export function createWebhookClient(resolve: ServiceResolver) {
      * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
      * or not JSON
      */
-    async call(webhook: Webhook, review: Json) {
+    async call(webhook: Webhook, review: JsonValue) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const { caBundle } = webhook.clientConfig;
       const { status, text } = await post(JSON.stringify(review), {
@@ -55,7 +55,7 @@ export function createWebhookClient(resolve: ServiceResolver) {
         );
       }
       try {
-        return JSON.parse(text) as Json;
+        return JSON.parse(text) as JsonValue;
       } catch (error) {
         throw new Error(`the answer is no JSON: ${excerpt}`, { cause: error });
       }
@@ -91,7 +91,7 @@ function locate({ clientConfig: { url, service } }: Webhook, resolve: ServiceRes
   return { ...endpoint, servername: `${name}.${namespace}.svc`, path };
 }
 
-const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonObject);
+const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonRecord);
 
 const rule = z.object({
   operations: z.array(z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT', '*'])).min(1),
@@ -155,7 +155,7 @@ export type Webhook = z.infer<typeof webhook>;
 const configuration = z.object({ webhooks: z.array(webhook).default([]) });
 
 /** Validation errors of a webhook configuration, by field. */
-export function webhookConfigurationCauses(object: KubeObject): Cause[] {
+export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   const result = configuration.safeParse(object);
   return (result.error?.issues ?? []).map(({ path, message }) => ({
     reason: 'FieldValueInvalid',

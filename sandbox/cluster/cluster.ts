@@ -10,7 +10,7 @@ import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type EmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
-import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
+import { type Identity, identityUser, kubeconfig, nameOf } from './identities.ts';
 
 interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
@@ -65,7 +65,7 @@ export function createSandbox(options: SandboxOptions) {
 
   return {
     server,
-    client: createLocalClient(server, userOf({ kind: 'admin' })),
+    client: createLocalClient(server, identityUser({ kind: 'admin' })),
     /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),
     nodes,
@@ -78,7 +78,7 @@ export function createSandbox(options: SandboxOptions) {
     /** Writes a kubeconfig file and returns its path. */
     async kubeconfig(identity: Identity) {
       const token = randomBytes(16).toString('hex');
-      server.addToken(token, userOf(identity));
+      server.addToken(token, identityUser(identity));
       const path = join(directory, `${nameOf(identity)}.kubeconfig`);
       await mkdir(directory, { recursive: true });
       await writeFile(path, kubeconfig({ server: server.url, ca: server.ca, token }), { mode: 0o600 });

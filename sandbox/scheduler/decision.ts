@@ -1,5 +1,5 @@
 import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../model/launcher/node-selection.ts';
-import type { Node, Pod } from '../objects.ts';
+import type { KubeNode, KubePod } from '../objects.ts';
 import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
 
@@ -22,9 +22,9 @@ const NOT_READY = 'node.kubernetes.io/not-ready';
  * @returns undefined if the node fits
  */
 export function filterNode(
-  pod: Pod,
+  pod: KubePod,
   requests: Amounts,
-  node: Node,
+  node: KubeNode,
   load: Load,
   ignored: ReadonlySet<string>,
 ): Misfit | undefined {
@@ -44,7 +44,7 @@ export function filterNode(
 }
 
 /** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
-function taintsOf({ spec, status }: Node) {
+function taintsOf({ spec, status }: KubeNode) {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   const taints = spec?.taints ?? [];
   return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
@@ -52,7 +52,7 @@ function taintsOf({ spec, status }: Node) {
 
 function resourceMisfit(
   requests: Amounts,
-  { status }: Node,
+  { status }: KubeNode,
   { requested, pods }: Load,
   ignored: ReadonlySet<string>,
 ): Misfit | undefined {
@@ -72,7 +72,7 @@ function resourceMisfit(
 }
 
 /** NodeResourcesFit's LeastAllocated over cpu and memory: 0 (full) to 100 (idle), rounded down. */
-function leastAllocated(requests: Amounts, { status }: Node, { requested }: Load): number {
+function leastAllocated(requests: Amounts, { status }: KubeNode, { requested }: Load): number {
   const allocatable = amountsOf(status?.allocatable);
   let sum = 0;
   let counted = 0;
@@ -94,9 +94,9 @@ type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<stri
  * @param ignored resources that extenders account for instead of the scheduler, or that do not count
  * @throws ExtenderError if an extender that is not ignorable fails
  */
-export async function decide(
-  pod: Pod,
-  nodes: readonly Node[],
+export async function chooseNode(
+  pod: KubePod,
+  nodes: readonly KubeNode[],
   loadOf: (nodeName: string) => Load,
   extenders: readonly Extender[],
   ignored: ReadonlySet<string>,
@@ -125,7 +125,12 @@ export async function decide(
   return { node: best![0] };
 }
 
-async function filterBy(extender: Extender, pod: Pod, nodes: Node[], misfits: Map<string, Misfit>): Promise<Node[]> {
+async function filterBy(
+  extender: Extender,
+  pod: KubePod,
+  nodes: KubeNode[],
+  misfits: Map<string, Misfit>,
+): Promise<KubeNode[]> {
   try {
     const { names, failed, unresolvable } = await extender.filter(pod, nodes);
     for (const [name, reason] of failed) misfits.set(name, { reasons: [reason], unresolvable: false });
@@ -142,8 +147,8 @@ async function filterBy(extender: Extender, pod: Pod, nodes: Node[], misfits: Ma
 /** Adds the extenders' scores. A failed prioritize call only loses its scores. */
 async function addScores(
   extender: Extender,
-  pod: Pod,
-  nodes: readonly Node[],
+  pod: KubePod,
+  nodes: readonly KubeNode[],
   scores: Map<string, number>,
 ): Promise<void> {
   const extenderScores = await extender.prioritize(pod, nodes).catch(() => new Map<string, number>());
