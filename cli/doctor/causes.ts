@@ -21,6 +21,7 @@ const FOLLOWS: Partial<Readonly<Record<Cause, Cause>>> = { 'webhook-away': 'cert
 /** The states of VMs that follow from a cause. */
 const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
   SchedulerAway: 'scheduler-away',
+  ExtenderAway: 'extender-away',
   ExtenderNotAsked: 'not-routed',
   DPUNotReady: 'dpu-dead',
   AgentSilent: 'agent-away',

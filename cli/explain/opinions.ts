@@ -50,7 +50,8 @@ export interface ExtenderChoice {
   readonly extender?: string | undefined;
 }
 
-type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
+/** `away`: no extender answers in the pod of its scheduler. */
+type Asked = { readonly opinions: Opinions } | { readonly whyNot: string; readonly away: boolean };
 
 /**
  * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
@@ -64,11 +65,11 @@ export async function askExtender(cluster: ClusterAccess, pod: string, choice: E
     return { opinions: opinionsOf(document, choice.extender) };
   }
   const asked = await askInCluster(cluster, { pod });
-  if ('missing' in asked) return { whyNot: asked.why };
+  if ('missing' in asked) return { whyNot: asked.why, away: asked.missing === 'silent' };
   try {
     return { opinions: opinionsOf(asked.answer, 'the extender') };
   } catch (error) {
-    if (error instanceof CliError) return { whyNot: error.message };
+    if (error instanceof CliError) return { whyNot: error.message, away: true };
     throw error;
   }
 }

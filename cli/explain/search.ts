@@ -37,6 +37,7 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   ]);
   const { opinions, reported }: OwnOpinions =
     'opinions' in asked ? asked : await ownOpinions(client, pod, nodes, asked.whyNot, now);
+  const extenderAway = 'whyNot' in asked && asked.away ? asked.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
   const reads = isExclusive(needs) && own.some(({ fits }) => !fits);
@@ -45,7 +46,7 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
     : { hosts: [] };
   const all = await withScheduler(client, pod, nodes, withSizes(needs, own, hosts));
   const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
-  return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes };
+  return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes, extenderAway };
 }
 
 /** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */

@@ -63,6 +63,8 @@ export interface SchedulerFacts {
   readonly leads?: boolean | undefined;
   /** Why no replica leads. */
   readonly away?: string | undefined;
+  /** Why the extender of Plumbline's scheduler does not answer; undefined: it answers, or that is unknown. */
+  readonly extenderAway?: string | undefined;
 }
 
 /** The verdict about the pod on every node. */

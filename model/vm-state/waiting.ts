@@ -18,9 +18,13 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     };
   }
   const scheduler = schedulerOf(pod);
-  const away = scheduler === SCHEDULER ? facts.scheduler?.away : undefined;
+  const { away, extenderAway } = (scheduler === SCHEDULER ? facts.scheduler : undefined) ?? {};
   if (away !== undefined) {
     return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies: [bringSchedulerBack()] };
+  }
+  if (extenderAway !== undefined) {
+    const text = `${extenderAway}, and ${SCHEDULER} places no pod without it`;
+    return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
   }
   const nominated = pod.status?.nominatedNodeName;
   const { search } = facts;

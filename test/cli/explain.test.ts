@@ -360,7 +360,9 @@ describe('plumbline explain', function () {
     it('with a webhook that does not answer', async () => {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
-      assert.match((await explained('vm', 'unanswered')).help.join(), /repair the webhook/);
+      const { why, help } = await explained('vm', 'unanswered');
+      assert.match(why, /^the webhook does not answer: KubeVirt cannot create its launcher: failed calling webhook/);
+      assert.match(help.join(), /repair the webhook/);
     });
 
     it('with a launcher that a kubelet rejected, after KubeVirt deleted it and its VMI', async () => {

@@ -71,8 +71,10 @@ function checkSidecar(notes: Notebook, facts: Facts): void {
 
 function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender']): void {
   if (extender.missing === 'silent') {
-    const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
-    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')));
+    const what = `the extender in pod ${leader} does not answer: ${extender.failure}`;
+    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
+      cause: 'extender-away',
+    });
   } else if (extender.missing === 'forbidden') {
     notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (extender.value?.active === false) {
@@ -151,7 +153,7 @@ function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: 
     );
   } else notes.seen('an extender is ready next to each kube-scheduler');
   if (extender.missing === 'silent') {
-    notes.error(`the leader’s extender does not answer: ${extender.why}`, UNCHECKED, 'read the log of that pod');
+    notes.error(`the leader’s extender does not answer: ${extender.failure}`, UNCHECKED, 'read the log of that pod');
   } else if (extender.missing === 'forbidden') {
     notes.value(extender, 'the extender’s answer (leases and pods/portforward in kube-system)');
   } else if (extender.missing === undefined) notes.seen('the extender answers');

@@ -49,6 +49,7 @@ export type Cause =
   | 'certificate'
   | 'webhook-away'
   | 'scheduler-away'
+  | 'extender-away'
   | 'not-routed'
   | 'bad-report'
   | 'agent-away'

@@ -147,15 +147,19 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
 ];
 export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
-type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'>;
+type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'> &
+  Partial<Pick<Facts, 'extender'>>;
 
 /** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
 export function launcherStates(facts: StateFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
-  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
+  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender } = facts;
   const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
   const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
-  const scheduler = schedulerElection.missing === 'forbidden' ? {} : schedulerFacts(schedulerElection.value);
+  const scheduler = {
+    ...(schedulerElection.missing !== 'forbidden' && schedulerFacts(schedulerElection.value)),
+    extenderAway: extender?.missing === 'silent' ? extender.why : undefined,
+  };
   const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));
   const states = launchers.map((pod): [ExplainedPod, VmState] => {
     const { namespace = '', name = '', uid, ownerReferences } = pod.metadata;

@@ -12,7 +12,7 @@ import {
   type Occurrence,
   occurrence,
 } from '../../explain/objects.ts';
-import { askInCluster } from '../../extender/ask.ts';
+import { askInCluster, type SilentExtender } from '../../extender/ask.ts';
 import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
@@ -114,16 +114,16 @@ export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read
   }
 }
 
-type ExtenderFact =
-  | Read<ExtenderState>
-  | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
+type ExtenderFact = Read<ExtenderState> | (SilentExtender & { readonly value?: undefined });
 
 /** The state that the extender reports, on the same path as for `explain`. */
 async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
   const asked = await askInCluster(cluster, {});
   if ('missing' in asked) return asked;
   const found = extenderState.safeParse(asked.answer);
-  return found.success ? { value: found.data } : { missing: 'silent', why: 'its answer is not that of an extender' };
+  if (found.success) return { value: found.data };
+  const failure = 'its answer is not that of an extender';
+  return { missing: 'silent', why: `the extender did not answer (${failure})`, failure };
 }
 
 /**

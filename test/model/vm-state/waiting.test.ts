@@ -48,6 +48,18 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({ scheduler: {} }, REFUSED).reason, 'NoNodeFits');
   });
 
+  it('has a scheduler whose extender does not answer: that comes before what the nodes could take', () => {
+    const extenderAway = 'the extender in pod a did not answer (connection refused)';
+    const away = { scheduler: { extenderAway }, ...search(1, group('fits')) };
+    assert.deepEqual(waiting(away, REFUSED), {
+      reason: 'ExtenderAway',
+      text: `${extenderAway}, and plumbline-scheduler places no pod without it`,
+      remedies: [BRING_BACK],
+    });
+    assert.equal(waiting(away, REFUSED, { schedulerName: 'other' }).reason, 'RetryPending');
+    assert.equal(waiting({ scheduler: { away: 'no replica leads', extenderAway } }).reason, 'SchedulerAway');
+  });
+
   it('is nominated, unless every node was checked', () => {
     const status = { ...REFUSED, nominatedNodeName: 'n2' };
     assert.deepEqual(waiting({}, status), {
