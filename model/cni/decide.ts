@@ -138,6 +138,6 @@ const MAX_TIME_CHARACTERS = 64;
 /** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
 export function formatGateState({ lease, ...state }: GateState): string {
   const plain = state.reason.slice(0, MAX_REASON_CHARACTERS).replaceAll(/["\\\p{Cc}]/gu, ' ');
-  const kept = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};
-  return `${JSON.stringify({ ...state, reason: plain, ...kept })}\n`;
+  const leasePart = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};
+  return `${JSON.stringify({ ...state, reason: plain, ...leasePart })}\n`;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
 import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
@@ -105,10 +105,10 @@ function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: P
 
 interface Answer {
   readonly status: number;
-  readonly body: KubeObject | JsonObject;
+  readonly body: KubeObject | JsonRecord;
 }
 
-const success = (details?: JsonObject): JsonObject => ({
+const success = (details?: JsonRecord): JsonRecord => ({
   kind: 'Status',
   apiVersion: 'v1',
   metadata: {},

@@ -1,6 +1,6 @@
 import { Environment, type ParseResult } from '@marcbachmann/cel-js';
 import { parseQuantity } from '../../model/quantity.ts';
-import { at, type Json, type JsonObject } from '../objects.ts';
+import { at, type JsonRecord, type JsonValue } from '../objects.ts';
 import { collectionOf, ROLE_BINDINGS, ROLES } from './built-in-types.ts';
 import type { Store } from './store.ts';
 
@@ -64,7 +64,7 @@ function isGranted(store: Store, { account, group, resource, namespace }: Partia
   });
 }
 
-function listAt(object: Json | undefined, key: string): Json[] {
+function listAt(object: JsonValue | undefined, key: string): JsonValue[] {
   const value = at(object, key);
   return Array.isArray(value) ? value : [];
 }
@@ -103,7 +103,7 @@ export function compileCondition(expression: string): ParseResult {
  * Whether all conditions hold. A false one counts more than one that fails, as in the API server.
  * @throws Error if no condition is false and one fails
  */
-export function allConditionsHold(expressions: readonly string[], request: JsonObject, store: Store): boolean {
+export function allConditionsHold(expressions: readonly string[], request: JsonRecord, store: Store): boolean {
   const { object = null, oldObject = null } = request;
   const variables = { object, oldObject, request, authorizer: new Authorizer(store) };
   let failure: unknown;

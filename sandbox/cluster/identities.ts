@@ -12,7 +12,7 @@ const DPU_NAMESPACE = 'plumbline-dpu';
 /** Attribute of a service account's token with the node of its pod. */
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
 
-export function userOf(identity: Identity): User {
+export function identityUser(identity: Identity): User {
   switch (identity.kind) {
     case 'admin':
       return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
