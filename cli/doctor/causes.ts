@@ -1,4 +1,4 @@
-import type { Reason } from '../../model/vm-state/reasons.ts';
+import type { Reason } from '../../diagnosis/reasons.ts';
 import type { Area, Cause, Finding } from './checks/finding.ts';
 
 /** The most severe area first: what stops every VM, then what stops the VMs of a node, then the rest. */

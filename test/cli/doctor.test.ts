@@ -22,8 +22,8 @@ import {
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
 import { doctorLines } from '../../cli/doctor/run.ts';
-import { explainedNode, explainedPod, explainedVm, occurrence } from '../../cli/explain/objects.ts';
 import { lineText } from '../../cli/support/terminal.ts';
+import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { factsOf } from '../../cli/explain/explain.ts';
-import { explainedVm, occurrence } from '../../cli/explain/objects.ts';
-import { vmState } from '../../model/vm-state/state.ts';
+import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
+import { vmState } from '../../diagnosis/state.ts';
 import {
   EVENTS,
   LEASES,

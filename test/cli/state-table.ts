@@ -1,6 +1,6 @@
+import type { Reason, Stage, Verdict } from '../../diagnosis/reasons.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import type { Reason, Stage, Verdict } from '../../model/vm-state/reasons.ts';
-import { placeLostText } from '../../model/vm-state/starting.ts';
+import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { REPORT } from './cluster-fixture.ts';
 import type { ApiObject, Objects } from './objects-api.ts';
 

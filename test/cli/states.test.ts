@@ -9,9 +9,9 @@ import { readVerifyFacts, verifyMasks } from '../../cli/verify/survey.ts';
 import { maskReason } from '../../cli/vm/run.ts';
 import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
 import { podContent } from '../../console/server/records.ts';
+import { REASONS, type Reason } from '../../diagnosis/reasons.ts';
+import { commandText, type Remedy } from '../../diagnosis/remedy.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
-import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
-import { commandText, type Remedy } from '../../model/vm-state/remedy.ts';
 import { createObjectsApi } from './objects-api.ts';
 import { NOW, STATE_TABLE, type StateCase } from './state-table.ts';
 

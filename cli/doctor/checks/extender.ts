@@ -1,7 +1,7 @@
+import { kubectl } from '../../../diagnosis/remedy.ts';
+import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
-import { kubectl } from '../../../model/vm-state/remedy.ts';
-import { isVerified } from '../../explain/vm-facts.ts';
 import { leaderless } from '../../extender/election.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type Facts, wayOf } from '../facts/facts.ts';

@@ -1,9 +1,3 @@
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { nodeTopology } from '../../../kube/node-topology.ts';
-import { networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
-import packageJson from '../../../package.json' with { type: 'json' };
 import {
   explainedNode,
   explainedPod,
@@ -11,7 +5,13 @@ import {
   explainedVmi,
   type Occurrence,
   occurrence,
-} from '../../explain/objects.ts';
+} from '../../../diagnosis/objects.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { nodeTopology } from '../../../kube/node-topology.ts';
+import { networkAttachmentDefinition } from '../../../kube/resources.ts';
+import { REJECTIONS } from '../../../model/kubelet/provider.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, type SilentExtender } from '../../extender/ask.ts';
 import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';

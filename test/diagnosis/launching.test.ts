@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
-import { withoutLauncher } from '../../../model/vm-state/state.ts';
+import type { VmFacts } from '../../diagnosis/facts.ts';
+import { withoutLauncher } from '../../diagnosis/state.ts';
 import { ANNOTATED, shown, VM } from './fixture.ts';
 
 const VIRT_CONTROLLER =

@@ -1,4 +1,4 @@
-import { readableNeedsOf } from '../placement/preferences.ts';
+import { readableNeedsOf } from '../model/placement/preferences.ts';
 import { bypassesOf } from './bypasses.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';

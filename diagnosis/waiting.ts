@@ -1,6 +1,6 @@
-import { countText } from '../amounts.ts';
-import { SCHEDULER } from '../names.ts';
-import type { PodShape } from '../shapes.ts';
+import { countText } from '../model/amounts.ts';
+import { SCHEDULER } from '../model/names.ts';
+import type { PodShape } from '../model/shapes.ts';
 import { schedulerOf } from './bypasses.ts';
 import type { Cause, NodeGroup, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';

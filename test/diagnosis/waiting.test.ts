@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { PodShape } from '../../../model/shapes.ts';
-import type { NodeGroup, VmFacts } from '../../../model/vm-state/facts.ts';
-import { waitingPod } from '../../../model/vm-state/waiting.ts';
+import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
+import { waitingPod } from '../../diagnosis/waiting.ts';
+import type { PodShape } from '../../model/shapes.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
 const BRING_BACK =
