@@ -20,6 +20,8 @@ function largest(a: Amounts, b: Amounts): Amounts {
   return most;
 }
 
+const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
+
 /**
  * The resources that a pod needs on its node. It is the larger of: the containers together with the restartable init
  * containers; any one init container together with the restartable ones before it. The overhead is added.
@@ -39,8 +41,6 @@ export function podRequests({ spec }: KubePod): Amounts {
   const podLevel = amountsOf(spec.resources?.requests);
   return plus(new Map([...own, ...podLevel]), amountsOf(spec.overhead));
 }
-
-const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
 
 export function asksForAny({ spec }: KubePod, names: ReadonlySet<string>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>

@@ -151,14 +151,14 @@ export function reachFinding(
   return { message: messageOf(nearest(reasons), names), isTooLarge };
 }
 
+const effort = ({ reason, excess }: OutOfReach) =>
+  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
+
 /** The reason that needs the smallest correction. */
 function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
   const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
   return first;
 }
-
-const effort = ({ reason, excess }: OutOfReach) =>
-  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
 
 function messageOf(outOfReach: OutOfReach | undefined, names: string): string {
   switch (outOfReach?.reason) {

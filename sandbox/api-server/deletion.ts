@@ -56,6 +56,8 @@ const COLLECTOR: Call = {
   warn: () => {},
 };
 
+const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
+
 /**
  * Deletes the dependents of a deleted object: everything whose ownerReferences contain its uid and no other existing
  * object. Background deletion only; the policies foreground and orphan count as background.
@@ -81,5 +83,3 @@ export function collectGarbage({ store, registry, onFault }: GarbageDeps): void 
     if (change.type === 'DELETED') collect(change).catch(onFault);
   });
 }
-
-const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);

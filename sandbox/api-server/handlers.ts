@@ -59,6 +59,15 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
   sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query), deps.now()));
 }
 
+const success = (details?: JsonRecord): JsonRecord => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Success',
+  ...(details && { details }),
+  code: 200,
+});
+
 /** Watches write their own response and return undefined. */
 async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
   const { request, route, query } = exchange;
@@ -107,15 +116,6 @@ interface Answer {
   readonly status: number;
   readonly body: KubeObject | JsonRecord;
 }
-
-const success = (details?: JsonRecord): JsonRecord => ({
-  kind: 'Status',
-  apiVersion: 'v1',
-  metadata: {},
-  status: 'Success',
-  ...(details && { details }),
-  code: 200,
-});
 
 async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
   const { request, route } = exchange;

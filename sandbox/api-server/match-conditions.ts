@@ -69,6 +69,11 @@ function listAt(object: JsonValue | undefined, key: string): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
+const compare = (a: bigint, b: bigint): bigint => {
+  if (a === b) return 0n;
+  return a < b ? -1n : 1n;
+};
+
 const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptionalTypes: true })
   .registerType('Quantity', CelQuantity)
   .registerFunction('quantity(dyn): Quantity', (text: string) => new CelQuantity(text))
@@ -84,11 +89,6 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
   .registerFunction('Authorizer.namespace(string): Authorizer', (a: Authorizer, namespace) => a.with({ namespace }))
   .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => new Decision(a.allows(verb)))
   .registerFunction('Decision.allowed(): bool', ({ allowed }: Decision) => allowed);
-
-const compare = (a: bigint, b: bigint): bigint => {
-  if (a === b) return 0n;
-  return a < b ? -1n : 1n;
-};
 
 const programs = new Map<string, ParseResult>();
 

@@ -17,6 +17,9 @@ export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }
 
+/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
+const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
+
 /**
  * Creates the OpenAPI documents.
  * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
@@ -79,8 +82,7 @@ export function createOpenApi(published: Components) {
   };
 }
 
-/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
-const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
+const referenceTo = (component: string): JsonRecord => ({ $ref: `${REFERENCE}${component}` });
 
 function openSchema({ group, version, kind }: ResourceType): JsonRecord {
   return {
@@ -131,6 +133,10 @@ function pathsOf(type: ResourceType, component: string): JsonRecord {
   };
 }
 
+const content = (formats: readonly string[], schema: JsonRecord): JsonRecord => ({
+  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
+});
+
 function operations({ group, version, kind, custom }: ResourceType, component: string) {
   const object = referenceTo(component);
   const patches = custom ? PATCH_FORMATS : [...PATCH_FORMATS, STRATEGIC];
@@ -146,9 +152,3 @@ function operations({ group, version, kind, custom }: ResourceType, component: s
     'x-kubernetes-group-version-kind': { group, version, kind },
   });
 }
-
-const content = (formats: readonly string[], schema: JsonRecord): JsonRecord => ({
-  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
-});
-
-const referenceTo = (component: string): JsonRecord => ({ $ref: `${REFERENCE}${component}` });

@@ -54,6 +54,8 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   return object;
 }
 
+const listOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []) as Container[];
+
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
   if (type.kind !== 'Pod' || !isRecord(object.spec)) return object;
   const { spec } = object as KubePod;
@@ -76,7 +78,16 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
   return object;
 }
 
-const listOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []) as Container[];
+const SYSTEM_FIELDS = [
+  'uid',
+  'namespace',
+  'creationTimestamp',
+  'resourceVersion',
+  'generation',
+  'generateName',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+] as const;
 
 /**
  * An update in the form that is stored: system fields come from the current object, spec and status only change through
@@ -116,17 +127,6 @@ export function prepareUpdate(
   }
   return next;
 }
-
-const SYSTEM_FIELDS = [
-  'uid',
-  'namespace',
-  'creationTimestamp',
-  'resourceVersion',
-  'generation',
-  'generateName',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-] as const;
 
 /**
  * Merges a status update. /status of a custom resource only changes the status; that of a built-in one changes labels

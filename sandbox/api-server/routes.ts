@@ -45,6 +45,18 @@ const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', '
 
 const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
 
+const VERSION: JsonRecord = {
+  major: '1',
+  minor: '36',
+  gitVersion: 'v1.36.0+plumbline-sandbox',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: '',
+  compiler: '',
+  platform: 'node',
+};
+
 /** The discovery document at `path`, or undefined if discovery has no such path. */
 export function discover(path: string, serverAddress: string): JsonRecord | undefined {
   const trimmed = path.replace(/\/+$/, '');
@@ -67,18 +79,6 @@ export function discover(path: string, serverAddress: string): JsonRecord | unde
   return version === served.version ? resourceList(apiVersionOf(served)) : undefined;
 }
 
-const VERSION: JsonRecord = {
-  major: '1',
-  minor: '36',
-  gitVersion: 'v1.36.0+plumbline-sandbox',
-  gitCommit: '',
-  gitTreeState: 'clean',
-  buildDate: '1970-01-01T00:00:00Z',
-  goVersion: '',
-  compiler: '',
-  platform: 'node',
-};
-
 function describeGroup(type: ResourceType): JsonRecord {
   const version = { groupVersion: apiVersionOf(type), version: type.version };
   return { name: type.group, versions: [version], preferredVersion: version };
@@ -88,6 +88,13 @@ function resourceList(groupVersion: string): JsonRecord {
   const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === groupVersion);
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
 }
+
+/** Their objects belong to other kinds. */
+const POD_SUBRESOURCES = [
+  { name: 'binding', kind: 'Binding', verbs: ['create'] },
+  { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
+  { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
+];
 
 function describeType({ plural, kind, namespaced, shortNames, categories, hasStatus }: ResourceType): JsonRecord[] {
   const subresource = (name: string, rest: JsonRecord): JsonRecord => {
@@ -103,10 +110,3 @@ function describeType({ plural, kind, namespaced, shortNames, categories, hasSta
     ...(kind === 'Pod' ? POD_SUBRESOURCES.map(({ name, ...rest }) => subresource(name, rest)) : []),
   ];
 }
-
-/** Their objects belong to other kinds. */
-const POD_SUBRESOURCES = [
-  { name: 'binding', kind: 'Binding', verbs: ['create'] },
-  { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
-  { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
-];

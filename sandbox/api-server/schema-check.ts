@@ -23,6 +23,9 @@ export interface SchemaFault {
   readonly expected: string;
 }
 
+const isOfType = (value: JsonValue, type: string) =>
+  typeOf(value) === type || (type === 'number' && typeof value === 'number');
+
 /** Schema without properties: any content. Null: absent, as in Go. */
 export function schemaFaults(
   value: JsonValue | undefined,
@@ -74,9 +77,6 @@ function typeOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   return Number.isInteger(value) ? 'integer' : typeof value;
 }
-
-const isOfType = (value: JsonValue, type: string) =>
-  typeOf(value) === type || (type === 'number' && typeof value === 'number');
 
 /** `any`: the schema accepts any content there; `none`: the field does not exist. */
 function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonRecord, key: string) {

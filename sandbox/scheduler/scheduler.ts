@@ -49,6 +49,9 @@ interface SchedulerOptions {
 
 export type Scheduler = ReturnType<typeof createScheduler>;
 
+/** As in the real scheduler's informer, a pod that has ended counts as deleted. */
+const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+
 /**
  * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
  * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
@@ -204,9 +207,6 @@ function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<st
   const managed = extenders.flatMap(({ managedResources }) => managedResources);
   return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
 }
-
-/** As in the real scheduler's informer, a pod that has ended counts as deleted. */
-const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
 function isWaiting({ spec, metadata }: KubePod, names: ReadonlySet<string>): boolean {
   return (

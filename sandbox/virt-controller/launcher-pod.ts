@@ -20,6 +20,8 @@ const NOT_COPIED = [
   'kubevirt.io/latest-observed-api-version',
 ];
 
+const text = (value: JsonValue | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
+
 export function renderLauncherPod(vmi: KubeVmi): KubePod {
   const { name, namespace = 'default', uid = '' } = vmi.metadata;
   const hostname = text(at(vmi, 'spec', 'hostname')) ?? name;
@@ -67,6 +69,8 @@ function copiedAnnotations({ metadata }: KubeVmi): Record<string, string> {
   return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
 }
 
+const isDedicated = (vmi: KubeVmi) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
+
 /**
  * Node labels for the machine type and for features.
  * Source: pkg/virt-controller/services/nodeselectorrenderer.go
@@ -85,6 +89,8 @@ function nodeSelector(vmi: KubeVmi): Record<string, string> {
   };
 }
 
+const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
+
 /**
  * Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete, in addition to the VMI's
  * own terms.
@@ -101,8 +107,6 @@ function affinity(vmi: KubeVmi): Pick<KubePod['spec'], 'affinity'> {
   const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
   return { affinity: { ...own, nodeAffinity: { ...own?.nodeAffinity, ...required } } };
 }
-
-const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
 
 /** The networks that multus attaches, each with a unique interface name; the pod network is not among them. */
 function multusNetworks(vmi: KubeVmi): JsonRecord[] {
@@ -134,6 +138,16 @@ const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
+const list = (value: JsonValue | undefined): readonly (JsonValue | JsonRecord)[] => (Array.isArray(value) ? value : []);
+
+const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
+
+const side = (name: string, cpu: string, memory: string): Container => ({
+  name,
+  image: IMAGE,
+  resources: both({ cpu, memory }),
+});
+
 function containersOf(vmi: KubeVmi): Container[] {
   const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
     .filter((one) => isRecord(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
@@ -153,12 +167,6 @@ function initContainersOf(vmi: KubeVmi): Container[] {
     ...disks.map((one) => side(`volume${at(one, 'name')}`, '10m', '40M')),
   ];
 }
-
-const side = (name: string, cpu: string, memory: string): Container => ({
-  name,
-  image: IMAGE,
-  resources: both({ cpu, memory }),
-});
 
 /** It requests less than its limit if the pod need not be Guaranteed. */
 function consoleLog(guaranteed: boolean): Container {
@@ -193,12 +201,12 @@ function computeResources(vmi: KubeVmi) {
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
-const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
-
 /** `sev`, `tdx`: the device and the node's label. */
 function launchSecurity(vmi: KubeVmi): string[] {
   return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
+
+const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
 
 export function dedicatedCpus(vmi: KubeVmi): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
@@ -226,9 +234,3 @@ function guestMemoryMib(vmi: KubeVmi): number {
     '1Gi';
   return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
 }
-
-const isDedicated = (vmi: KubeVmi) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
-
-const text = (value: JsonValue | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
-const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
-const list = (value: JsonValue | undefined): readonly (JsonValue | JsonRecord)[] => (Array.isArray(value) ? value : []);

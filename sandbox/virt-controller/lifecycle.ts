@@ -49,6 +49,9 @@ const strategyOf = (machine: KubeObject) =>
 
 const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].includes(strategyOf(machine));
 
+export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
+  phase === 'Failed' || phase === 'Succeeded';
+
 /** Whether a machine whose instance has ended gets another one. */
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = strategyOf(machine);
@@ -77,6 +80,9 @@ export interface StartFailure {
   readonly retryAfterTimestamp: string;
 }
 
+const hasRun = ({ status }: KubeVmi) =>
+  ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
+
 /** @param now milliseconds since 1970 */
 function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined, now: number): StartFailure | undefined {
   const recorded = at(machine, 'status', 'startFailure') as StartFailure | undefined;
@@ -89,12 +95,6 @@ function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined, now: numb
   const retryAt = now + startPause(consecutiveFailCount, Math.random()) * 1000;
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
-
-export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
-  phase === 'Failed' || phase === 'Succeeded';
-
-const hasRun = ({ status }: KubeVmi) =>
-  ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
 
 /**
  * The instance of a machine: its template with the template's labels and annotations, and none of the machine's own.
