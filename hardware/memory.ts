@@ -67,8 +67,8 @@ function binaryQuantity(kibibytes: number): string {
 }
 
 /** Parses a row of distances. It has a column for each online node, with or without CPUs. */
-function parseDistances(text: string, ids: readonly number[], wanted: readonly number[]): number[] | undefined {
+function parseDistances(text: string, ids: readonly number[], cellIds: readonly number[]): number[] | undefined {
   const columns = text.trim().split(/\s+/).map(Number);
-  const row = wanted.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));
-  return row.length === wanted.length ? (row as number[]) : undefined;
+  const row = cellIds.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));
+  return row.length === cellIds.length ? (row as number[]) : undefined;
 }

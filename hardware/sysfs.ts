@@ -154,15 +154,15 @@ export interface Cache {
  * @throws ParseError if a CPU list is malformed
  */
 export async function readCaches(root: string, online: CpuSet): Promise<Cache[]> {
-  const found = new Map<string, Cache>();
+  const caches = new Map<string, Cache>();
   for (const cpu of online) {
     const directory = join(root, `devices/system/cpu/cpu${cpu}/cache`);
     for (const index of await entries(directory, /^index\d+$/)) {
       const cache = await readCache(join(directory, index), online);
-      if (cache) found.set(`${cache.level} ${cache.type} ${cache.cpus}`, cache);
+      if (cache) caches.set(`${cache.level} ${cache.type} ${cache.cpus}`, cache);
     }
   }
-  return [...found.values()].sort((a, b) => a.level - b.level || (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
+  return [...caches.values()].sort((a, b) => a.level - b.level || (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
 
 async function readCache(directory: string, online: CpuSet): Promise<Cache | undefined> {

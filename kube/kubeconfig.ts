@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
-import type { ApiAccess, ConnectionOptions, DaemonAccess } from './api-access.ts';
+import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access.ts';
 
 /**
  * The only reader of kubeconfigs: KubeConfig of @kubernetes/client-node. What is our own here works around defects of its
@@ -181,7 +181,7 @@ export function accessOf(config: KubeConfig): ApiAccess {
       }
       // Only this agent knows the proxy. Without a proxy the client's own agent keeps connections open.
       const { agent, ...rest } = options;
-      return { ...rest, ...(proxyUrl && { agent }) } as ConnectionOptions;
+      return { ...rest, ...(proxyUrl && { agent }) } as ApiConnectionOptions;
     },
   };
 }

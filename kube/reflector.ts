@@ -156,7 +156,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       }
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
-      pace.heard();
+      pace.received();
       if (decoder.mustListAgain()) {
         version = undefined;
         return;
@@ -166,7 +166,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 
   const heardAll = (): void => {
     lastHeard = now();
-    pace.heard();
+    pace.received();
     backoff.reset();
     if (synced) return;
     synced = true;

@@ -55,7 +55,7 @@ export function certificatesOf(pem: string): X509Certificate[] {
 }
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
-const SETTLE = 100;
+const DEBOUNCE_MILLISECONDS = 100;
 
 /**
  * Calls `onChange` with each new pair that fits together. If a pair does not fit (half-written, mismatched), it logs an
@@ -83,7 +83,7 @@ export function watchCertificate(
   };
   const schedule = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => void reload(), SETTLE);
+    timer = setTimeout(() => void reload(), DEBOUNCE_MILLISECONDS);
   };
   const paths = [files.certFile, files.keyFile, files.clientCaFile].filter((path) => path !== undefined);
   const watchers: FSWatcher[] = [...new Set(paths.map((path) => dirname(path)))].map((path) =>

@@ -92,13 +92,13 @@ export async function underSignals<T>(
   try {
     return await work(own.signal);
   } finally {
-    for (const one of leave) one();
+    for (const end of leave) end();
     own.abort();
   }
 }
 
 /** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
-const SLICE = 8;
+const SLICE_MILLISECONDS = 8;
 
 /**
  * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
@@ -116,7 +116,7 @@ export function createSlices(now: () => number = () => performance.now()) {
         return work();
       } finally {
         spent += now() - begun;
-        if (spent >= SLICE) {
+        if (spent >= SLICE_MILLISECONDS) {
           await setImmediate();
           spent = 0;
         }

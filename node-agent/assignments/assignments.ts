@@ -42,12 +42,12 @@ export function createAssignments(deps: AssignmentsDeps) {
     configuredPolicy: undefined,
   };
 
-  let checkpointRead = 0;
-  let kubeletAsked = 0;
+  let readAt = 0;
+  let queriedAt = 0;
 
   const update = (change: Partial<Inputs>, at: number) => {
     inputs = { ...inputs, ...change };
-    view = nextView(view, { ...inputs, online: online(), confirmed: kubeletAsked >= checkpointRead });
+    view = nextView(view, { ...inputs, online: online(), confirmed: queriedAt >= readAt });
     listeners.notify(view, at);
   };
 
@@ -60,8 +60,8 @@ export function createAssignments(deps: AssignmentsDeps) {
       const client = createPodResourcesClient(socketPath);
       const guard = createGuard();
       try {
-        const onPodResources = (reading: Inputs['podResources'], asked: number) => {
-          kubeletAsked = asked;
+        const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number) => {
+          queriedAt = roundStartedAt;
           update({ podResources: reading }, performance.now());
           return inputs.alone ? 'poll' : verdictOn(reading.value, view);
         };
@@ -84,7 +84,7 @@ export function createAssignments(deps: AssignmentsDeps) {
           source.refresh();
         };
         const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
-          checkpointRead = performance.now();
+          readAt = performance.now();
           const isUsable = reading.problem === undefined;
           if (isUsable) {
             clearTimeout(grace);

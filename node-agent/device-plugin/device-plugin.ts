@@ -28,7 +28,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
   const kubeletSocket = join(directory, KUBELET_SOCKET);
   const servers = new Map<string, PluginServer>();
-  let wanted = deps.resources;
+  let desired = deps.resources;
   let wake = () => {};
   /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();
@@ -59,7 +59,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
 
   /** Makes the served resources match the requested ones. */
   const serve = async (signal: AbortSignal): Promise<void> => {
-    const now = wanted;
+    const now = desired;
     await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
     const fresh: AdvertisedResource[] = [];
     for (const resource of now) {
@@ -101,7 +101,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   return {
     /** Replaces the advertised resources; allocated devices stay allocated. */
     advertise(resources: readonly AdvertisedResource[]) {
-      wanted = resources;
+      desired = resources;
       wake();
     },
     /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
@@ -122,7 +122,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
         if (generation !== served) await stop([...servers.keys()]);
         served = generation;
         if (generation === '') {
-          problems.met(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
+          problems.failed(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
           await changed;
           continue;
         }
@@ -130,11 +130,11 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
           await stopLost(signal);
           await serve(signal);
           backoff.reset();
-          problems.gone();
+          problems.recovered();
           await changed;
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, 'registering the device plugin failed; retrying');
+          problems.failed(err, 'registering the device plugin failed; retrying');
           await stop([...servers.keys()]);
           await sleep(backoff.next(), signal).catch(() => undefined);
         }

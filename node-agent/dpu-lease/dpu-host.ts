@@ -32,10 +32,10 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   const problems = createProblemLog(log);
   const { duration } = timing;
 
-  const tend = async (signal: AbortSignal): Promise<void> => {
+  const reconcile = async (signal: AbortSignal): Promise<void> => {
     const node = await readNode(client, nodeName, signal);
-    const found = await findLease(client, lease, signal);
-    const repair = repairLease(found, { nodeName, nodeUid: node.uid, duration });
+    const current = await findLease(client, lease, signal);
+    const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
     if (repair.kind === 'none') return;
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
     if (repair.kind === 'create') {
@@ -45,7 +45,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     }
     const patch = {
       // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
-      metadata: { resourceVersion: found?.metadata.resourceVersion, ownerReferences },
+      metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
       spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
@@ -58,13 +58,13 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
       const period = observationPeriod(timing);
       while (!signal.aborted) {
         try {
-          await tend(signal);
-          problems.gone();
+          await reconcile(signal);
+          problems.recovered();
         } catch (err) {
           if (signal.aborted) break;
           // Another client wrote in between: the next round reads the Lease again.
           if (!isConflict(err) && !isAlreadyExists(err))
-            problems.met(err, 'maintaining the DPU lease failed; retrying');
+            problems.failed(err, 'maintaining the DPU lease failed; retrying');
         }
         await sleep(period, signal).catch(() => undefined);
       }
@@ -81,8 +81,8 @@ function findLease(client: KubeClient, lease: LeaseName, signal: AbortSignal): P
 }
 
 /** Seconds between two checks of a Lease that is released or missing, and after a failure. */
-const PERIOD = 60;
-const RETRY = 5;
+const CHECK_SECONDS = 60;
+const RETRY_SECONDS = 5;
 
 /**
  * The host's side of a DPU's Lease where the health check is off: it releases a Lease of an earlier run, so that the
@@ -93,26 +93,26 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
   const problems = createProblemLog(log);
 
   /** @returns seconds until the next check */
-  const look = async (signal: AbortSignal): Promise<number> => {
-    const found = await findLease(client, lease, signal);
-    if (found === undefined || isReleased(found.spec)) return PERIOD;
-    const { resourceVersion } = found.metadata;
+  const reconcile = async (signal: AbortSignal): Promise<number> => {
+    const current = await findLease(client, lease, signal);
+    if (current === undefined || isReleased(current.spec)) return CHECK_SECONDS;
+    const { resourceVersion } = current.metadata;
     const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
     await patchLease(client, lease, patch, signal);
     log.info({ lease: lease.name }, 'DPU lease released; health check off');
-    return PERIOD;
+    return CHECK_SECONDS;
   };
 
   return {
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        let wait = RETRY;
+        let wait = RETRY_SECONDS;
         try {
-          wait = await look(signal);
-          problems.gone();
+          wait = await reconcile(signal);
+          problems.recovered();
         } catch (err) {
           if (signal.aborted) break;
-          if (!isConflict(err)) problems.met(err, 'releasing the DPU lease failed; retrying');
+          if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
         }
         await sleep(wait, signal).catch(() => undefined);
       }

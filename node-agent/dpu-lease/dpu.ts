@@ -75,13 +75,13 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 
 /** Deadline in seconds for a daemon's answer; its main loop runs many times a second. */
-const ANSWER_WITHIN = 2;
+const ANSWER_DEADLINE_SECONDS = 2;
 
 /**
  * Checks that both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its
  * control socket. A process that hangs exists but renews nothing.
  */
-export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Probe {
+export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
     // A DPU's agent has a PID namespace of its own.
     const missing = findDaemons(rundir)

@@ -9,11 +9,11 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
-export const TOKEN_LIFETIME = 86_400;
+export const TOKEN_LIFETIME_SECONDS = 86_400;
 /** Maximum seconds between two reads of the file: an administrator may set the clock or replace the token. */
 const CHECK_SECONDS = 60;
 /** Seconds by which two clocks may differ. */
-const CLOCK_SLACK = 300;
+const CLOCK_SLACK_SECONDS = 300;
 /** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
@@ -52,7 +52,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
-    return { left: clock < issued - CLOCK_SLACK ? 0 : expires - clock, least: TOKEN_LIFETIME / 2 };
+    return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
   };
 
   /** @throws KubeError, PlumblineError or a system error */
@@ -62,7 +62,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const body = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
-      spec: { expirationSeconds: TOKEN_LIFETIME },
+      spec: { expirationSeconds: TOKEN_LIFETIME_SECONDS },
     };
     const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
     // The API server may grant less than requested.
@@ -76,7 +76,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
    * Reads the file once and renews the token if due. @returns seconds until the next read @throws the errors of a
    * renewal
    */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const reconcile = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
     const { left, least } = validity(token, claims);
@@ -92,13 +92,13 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
       while (!signal.aborted) {
         let next: number;
         try {
-          next = await look(signal);
+          next = await reconcile(signal);
           backoff.reset();
-          problems.gone();
+          problems.recovered();
         } catch (err) {
           if (signal.aborted) break;
           metrics.dpuTokenFailures.inc();
-          problems.met(err, 'renewing the DPU token failed; retrying, also after it expires');
+          problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
           next = backoff.next();
         }
         await wait(next, signal).catch(() => undefined);
@@ -147,14 +147,14 @@ const claims = z.object({
  */
 export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
-  const found = claims.safeParse(parseJson(payload));
-  if (!found.success) {
+  const result = claims.safeParse(parseJson(payload));
+  if (!result.success) {
     throw new PlumblineError(
       'token',
-      `not a service account token with an expiry (check ${found.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
+      `not a service account token with an expiry (check ${result.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
     );
   }
-  const { sub, iat, exp } = found.data;
+  const { sub, iat, exp } = result.data;
   const [, , namespace = '', account = ''] = sub.split(':');
   /** `issued` and `expires`: seconds since the epoch. */
   return { namespace, account, issued: iat, expires: exp };

@@ -14,7 +14,7 @@ export interface DutyObserver {
 }
 
 /** Seconds after which a run counts as working: the next failure then counts as the first. */
-const STEADY = 60;
+const STEADY_SECONDS = 60;
 
 /**
  * Runs a duty until the signal aborts. After a failure it logs the error, waits (0.5 s, doubling to 30 s) and runs the
@@ -35,7 +35,7 @@ export async function keepRunning(
       await underSignals([signal], undefined, (run) => duty.run(run));
       return;
     } catch (err) {
-      if (performance.now() - started > STEADY * 1000) backoff.reset();
+      if (performance.now() - started > STEADY_SECONDS * 1000) backoff.reset();
       observer.onFailure(duty.name);
       log.error({ err, duty: duty.name }, 'duty failed; restarting it');
     } finally {
@@ -107,16 +107,16 @@ export function createFailures() {
   };
 }
 
-export interface PacedOptions {
+export interface ThrottleOptions {
   readonly work: () => void;
   /** Minimum seconds from a request to the work. */
-  readonly settle: number;
+  readonly debounceSeconds: number;
   /** The pause after a run, as a multiple of the run's duration. */
-  readonly rest: number;
+  readonly restFactor: number;
 }
 
 /** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
-export function createPaced({ work, settle, rest }: PacedOptions) {
+export function createThrottle({ work, debounceSeconds, restFactor }: ThrottleOptions) {
   let timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
   let notBefore = 0;
@@ -125,7 +125,7 @@ export function createPaced({ work, settle, rest }: PacedOptions) {
     const begun = performance.now();
     work();
     const ended = performance.now();
-    notBefore = ended + rest * (ended - begun);
+    notBefore = ended + restFactor * (ended - begun);
   };
 
   return {
@@ -137,7 +137,7 @@ export function createPaced({ work, settle, rest }: PacedOptions) {
           timer = undefined;
           now();
         },
-        Math.max(settle * 1000, notBefore - performance.now()),
+        Math.max(debounceSeconds * 1000, notBefore - performance.now()),
       );
     },
     cancel() {

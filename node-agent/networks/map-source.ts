@@ -13,8 +13,8 @@ import { watchDirectory } from '../files/watch-directory.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
-const LABELS = 60;
-const LABELS_AGAIN = 2;
+const LABELS_SECONDS = 60;
+const LABELS_RETRY_SECONDS = 2;
 
 export interface MapSourceDeps {
   /** The operator's map; undefined if there is none. */
@@ -51,7 +51,7 @@ export function createMapSource({ file, readLabels }: MapSourceDeps) {
       }
       labels = await readLabels(signal).catch(() => labels);
       onLabels();
-      await sleep(labels === undefined ? LABELS_AGAIN : LABELS, signal).catch(() => undefined);
+      await sleep(labels === undefined ? LABELS_RETRY_SECONDS : LABELS_SECONDS, signal).catch(() => undefined);
     }
   };
 
@@ -145,7 +145,7 @@ export interface MapInUse {
   /** Why the current map is unusable. */
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
   /** Whether the override comes from the last good map instead of the current one. */
-  readonly isKept: boolean;
+  readonly isLastGood: boolean;
 }
 
 export interface MapSources {
@@ -167,10 +167,10 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
   let isLoaded = false;
   let saved = '';
 
-  const kept = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
+  const lastGood = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
     override: last?.networks,
     fault: { reason, message },
-    isKept: last !== undefined,
+    isLastGood: last !== undefined,
   });
 
   const remember = (good: LastMap) => {
@@ -186,18 +186,21 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
   };
 
   return ({ map, labels, cells }) => {
-    if (map === undefined) return { override: undefined, fault: undefined, isKept: false };
+    if (map === undefined) return { override: undefined, fault: undefined, isLastGood: false };
     if (!isLoaded) last = file.load(cells);
     isLoaded = true;
-    if (map instanceof Error) return kept('InvalidMap', map.message);
+    if (map instanceof Error) return lastGood('InvalidMap', map.message);
     if (labels === undefined)
-      return kept('NodeUnknown', 'the network map selects nodes by labels, which are unknown until the Node is read');
+      return lastGood(
+        'NodeUnknown',
+        'the network map selects nodes by labels, which are unknown until the Node is read',
+      );
     try {
       const networks = networkMapFor(map, labels, cells);
       remember({ networks });
-      return { override: networks, fault: undefined, isKept: false };
+      return { override: networks, fault: undefined, isLastGood: false };
     } catch (error) {
-      return kept('InvalidMap', (error as Error).message);
+      return lastGood('InvalidMap', (error as Error).message);
     }
   };
 }
@@ -216,7 +219,7 @@ export type LastMapFile = ReturnType<typeof createLastMapFile>;
 /** Bytes; a map has at most a MiB, and this is one node's part of it. */
 const MAX_SAVED_BYTES = 1024 * 1024;
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
-const kept = z.object({
+const savedMap = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
 });
 
@@ -229,14 +232,14 @@ export function createLastMapFile(path: string, onUnread: (why: string) => void)
      * @param cells NUMA nodes of this host
      */
     load(cells: CpuSet): LastMap | undefined {
-      let found: z.infer<typeof kept>;
+      let saved: z.infer<typeof savedMap>;
       try {
-        found = parseSaved(readBounded(path, MAX_SAVED_BYTES), kept);
+        saved = parseSaved(readBounded(path, MAX_SAVED_BYTES), savedMap);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onUnread((error as Error).message);
         return undefined;
       }
-      const { networks } = found;
+      const { networks } = saved;
       if (networks === undefined) return { networks: undefined };
       const physnets = new Map(Object.entries(networks.physnets));
       const all = [...physnets.values(), networks.tunnel ?? CpuSet.EMPTY];

@@ -52,8 +52,8 @@ export class UplinkSearch {
 
   /** The uplinks of a bridge. Without hardware behind it: its ports that could be uplinks. */
   ofBridge(name: string): readonly Uplink[] {
-    const found = this.#results.get(name) ?? this.#nicsOfBridge(name, new Set());
-    const uplinks = found.length > 0 ? found : this.#readUplinks(name);
+    const nics = this.#results.get(name) ?? this.#nicsOfBridge(name, new Set());
+    const uplinks = nics.length > 0 ? nics : this.#readUplinks(name);
     this.#results.set(name, uplinks);
     return uplinks;
   }

@@ -9,7 +9,7 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds between renewals. */
-const INTERVAL = 10;
+const INTERVAL_SECONDS = 10;
 
 export interface HeartbeatDeps {
   readonly client: KubeClient;
@@ -30,7 +30,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
   const renewals = createRenewals(wallClock);
 
   let hasRenewed = false;
-  const beat = async (signal: AbortSignal): Promise<void> => {
+  const renew = async (signal: AbortSignal): Promise<void> => {
     const renewTime = renewals.next();
     try {
       await patchLease(client, lease, { spec: { renewTime, holderIdentity: nodeName } }, signal);
@@ -47,16 +47,16 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {
-          await beat(signal);
+          await renew(signal);
           hasRenewed = true;
           metrics.heartbeats.inc({ outcome: 'renewed' });
-          problems.gone();
+          problems.recovered();
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, 'renewing the agent’s Lease failed; retrying');
+          problems.failed(err, 'renewing the agent’s Lease failed; retrying');
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
-        await sleep(INTERVAL, signal).catch(() => undefined);
+        await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
       }
     },
   };

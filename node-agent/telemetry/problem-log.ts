@@ -9,14 +9,14 @@ export function createProblemLog(log: AgentLogger) {
   let last: string | undefined;
   return {
     /** Reports a failure; `text` describes what is not done and what happens next. */
-    met(err: unknown, text: AgentWarning) {
+    failed(err: unknown, text: AgentWarning) {
       const problem = cut(errorText(err), MAX_CHARACTERS);
       if (problem === last) return;
       last = problem;
       log.warn({ problem }, text);
     },
     /** Reports a round without a problem. */
-    gone() {
+    recovered() {
       if (last !== undefined) log.info({ was: last }, 'recovered');
       last = undefined;
     },

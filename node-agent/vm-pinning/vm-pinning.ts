@@ -2,7 +2,7 @@ import type { PinningState } from '../../kube/node-topology.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { createGuard, createThrottle, Listeners, untilAborted } from '../lifecycle/duty.ts';
 import { allowedOf } from '../processes/proc.ts';
 import {
   createLauncherChecks,
@@ -16,7 +16,7 @@ import { createReporting, maskOverlaps, pinningStates, type ReportingDeps, statu
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
 /** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
-const STARTING = 100;
+const STARTING_POLL_MILLISECONDS = 100;
 
 export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   /** Follows the launchers of this node until the signal aborts. */
@@ -68,12 +68,12 @@ export function createVmPinning(deps: VmPinningDeps) {
   };
 
   const nodeCpus = (): NodeCpus => {
-    const { reserved, owned, assignments: held } = assignments.view();
-    const dedicated = new Set(held.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
+    const { reserved, owned, assignments: owners } = assignments.view();
+    const dedicated = new Set(owners.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
     return { host: deps.host(), reserved, owned, dedicated };
   };
 
-  const isKept = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
+  const isManaged = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
     maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
   /**
@@ -83,15 +83,15 @@ export function createVmPinning(deps: VmPinningDeps) {
   const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
     const node = nodeCpus();
     const present = [...launchers].filter((launcher) => launcher !== undefined);
-    const kept = present.filter((launcher) => isKept(launcher, node));
-    views = launcherChecks.at(kept, node, onlyStarting);
+    const managed = present.filter((launcher) => isManaged(launcher, node));
+    views = launcherChecks.at(managed, node, onlyStarting);
     reporting.views(views);
     tellOverlaps();
     publish();
-    if (kept.length === 0) return undefined;
+    if (managed.length === 0) return undefined;
     if (!onlyStarting) nextFull = performance.now() + checkInterval * 1000;
     const untilFull = Math.max(0, Math.ceil(nextFull - performance.now()));
-    return launcherChecks.hasStarting() ? Math.min(STARTING, untilFull) : untilFull;
+    return launcherChecks.hasStarting() ? Math.min(STARTING_POLL_MILLISECONDS, untilFull) : untilFull;
   };
 
   const end = () => {
@@ -131,7 +131,7 @@ export function createVmPinning(deps: VmPinningDeps) {
         paced.soon();
       };
       // A list of pods arrives as one change for each pod.
-      const paced = createPaced({ work, settle: 0, rest: PASS_REST });
+      const paced = createThrottle({ work, debounceSeconds: 0, restFactor: PASS_REST });
       const watched = deps.watch(passForAll);
       const unsubscribe = assignments.subscribe(passForAll);
       passForAll();

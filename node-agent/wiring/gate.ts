@@ -3,7 +3,7 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { DpuHealth } from '../dpu-lease/health.ts';
+import type { HostDpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
 import { createInstaller, type GatePlaces, uninstall } from '../gate/installer.ts';
 import { createGateServer } from '../gate/server.ts';
@@ -20,7 +20,7 @@ export interface GateParts {
   readonly assignments: Assignments | undefined;
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if the node has no DPU, or its health is not checked. */
-  readonly health: DpuHealth | undefined;
+  readonly health: HostDpuHealth | undefined;
 }
 
 /** The gate's duties: the socket, the state file and the installer. */
@@ -64,7 +64,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
 }
 
 /** Writes the state file at the start and at each read of the Lease. */
-function keepState({ config }: AgentParts, path: string, health: DpuHealth | undefined) {
+function keepState({ config }: AgentParts, path: string, health: HostDpuHealth | undefined) {
   const boot = bootId() || undefined;
   const write = () => {
     const observation = health?.observation();

@@ -46,7 +46,7 @@ export function createOvsDuty(
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: OVS_CHECK_INTERVAL_SECONDS,
     containers: cgroups.containers,
-    isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
+    isolated: () => (config.ovsIsolated === 'leave' ? facts.current()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus.union(cgroups.dedicatedToDpdk()),
     onPmdMask: networks.subscribe,
     assignments,
@@ -60,8 +60,8 @@ export function createOvsDuty(
    * configuration contains.
    */
   const checkConfig = async () => {
-    const { config: found, problems } = await kubeletConfig();
-    if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+    const { config: kubelet, problems } = await kubeletConfig();
+    if (kubelet === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
   };
   return {
     ...ovs,
@@ -100,7 +100,7 @@ export function createVmPinningDuty(
       return launchers;
     },
     assignments,
-    host: () => facts.known()?.host,
+    host: () => facts.current()?.host,
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
     events,
     nodeName,

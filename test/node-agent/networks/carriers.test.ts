@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
+import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import { createCarrierWatch } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
@@ -32,7 +32,7 @@ describe('the carriers that the switch does not report', () => {
     mock.timers.reset();
   });
 
-  const search = (more: Partial<SwitchConfig>): FoundNetworks => {
+  const search = (more: Partial<SwitchConfig>): DiscoveredNetworks => {
     const parts = { sysfsRoot: tree.root, cells: CpuSet.of([0]), interfaceOf: (ip: string) => addresses.get(ip) };
     const none = { bridges: new Map(), integration: new Set<string>(), mappings: new Map(), encapIps: [] };
     return locateNetworks(
@@ -41,9 +41,9 @@ describe('the carriers that the switch does not report', () => {
     );
   };
   const uplink = (linkUp: boolean | undefined): Partial<SwitchConfig> => {
-    const one = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
+    const port = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
     return {
-      bridges: new Map([['br', { internal: new Set<string>(), patches: new Map(), interfaces: [one] }]]),
+      bridges: new Map([['br', { internal: new Set<string>(), patches: new Map(), interfaces: [port] }]]),
       mappings: new Map([['net', ['br']]]),
     };
   };
@@ -92,8 +92,8 @@ describe('the carriers that the switch does not report', () => {
       running.delete(timer);
       end(timer);
     };
-    for (const found of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
-      carriers.follow(found);
+    for (const located of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
+      carriers.follow(located);
       assert.equal(timers(), 0);
     }
     carriers.follow(search(uplink(undefined)));

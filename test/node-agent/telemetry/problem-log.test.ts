@@ -6,13 +6,13 @@ describe('the log of a recurring problem', () => {
   it('has a line for its begin, for each change and for its end', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
-    problems.gone();
-    problems.met(new Error('away'), 'publishing the node topology failed; retrying');
-    problems.met('away', 'publishing the node topology failed; retrying');
-    problems.met(new Error('busy'), 'publishing the node topology failed; retrying');
-    problems.gone();
-    problems.gone();
-    problems.met('busy', 'renewing the agent’s Lease failed; retrying');
+    problems.recovered();
+    problems.failed(new Error('away'), 'publishing the node topology failed; retrying');
+    problems.failed('away', 'publishing the node topology failed; retrying');
+    problems.failed(new Error('busy'), 'publishing the node topology failed; retrying');
+    problems.recovered();
+    problems.recovered();
+    problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
       lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
       [
@@ -27,8 +27,8 @@ describe('the log of a recurring problem', () => {
   it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
-    problems.met('x'.repeat(500), 'DPU is not ready');
-    problems.met(`${'y'.repeat(500)}z`, 'DPU is not ready');
+    problems.failed('x'.repeat(500), 'DPU is not ready');
+    problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
     const texts = lines.map(({ problem }) => String(problem));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);
