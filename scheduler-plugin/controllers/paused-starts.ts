@@ -8,7 +8,6 @@ import {
 } from '../../model/launcher/paused-start.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createKeyedWork } from './fair-queue.ts';
@@ -80,7 +79,7 @@ export function createPausedStarts(options: PausedStartsOptions) {
       return;
     }
     const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
-    tell(vmi, { type: 'Warning', reason: 'PinningNotReported' satisfies Reason, message });
+    tell(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   };
 
   const step = async (key: string, vmi: MaskedInstance): Promise<void> => {
@@ -94,7 +93,7 @@ export function createPausedStarts(options: PausedStartsOptions) {
         return wait(key, vmi);
       case 'tell': {
         const why = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${found.reason}): ${found.message}`;
-        return tell(vmi, { type: 'Warning', reason: 'PinningRefused' satisfies Reason, message: why });
+        return tell(vmi, { type: 'Warning', reason: 'PinningRefused', message: why });
       }
       case 'nothing':
     }

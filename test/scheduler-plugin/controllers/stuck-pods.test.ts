@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { placeLostText } from '../../../model/vm-state/starting.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createStuckPods, type EvictionReason } from '../../../scheduler-plugin/controllers/evictions.ts';
+import {
+  createStuckPods,
+  type EvictionReason,
+  placeLostText,
+} from '../../../scheduler-plugin/controllers/evictions.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const reader = createNeedsReader('all');
