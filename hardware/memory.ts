@@ -16,7 +16,6 @@ export interface HostMemory {
 /**
  * Reads the memory of all NUMA nodes, because the kubelet's memory manager also assigns that of nodes without CPUs.
  * @param cellIds the nodes with CPUs
- *
  * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
  */
 export async function readMemory(root: string, cellIds: readonly number[]): Promise<HostMemory> {

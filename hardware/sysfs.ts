@@ -6,7 +6,6 @@ import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
 
 /**
  * Reads what the kernel reports about CPUs and NUMA nodes.
- *
  * Source: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node of the kernel.
  * @throws SysfsError if the CPU directory is missing
  * @throws ParseError if a CPU list in it is malformed
@@ -149,7 +148,6 @@ export interface Cache {
 /**
  * The caches of the online CPUs, each once, by level, then by their first CPU. Empty if the kernel reports none, as on
  * many virtual machines.
- *
  * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
  * @throws ParseError if a CPU list is malformed
  */

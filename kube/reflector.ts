@@ -12,9 +12,10 @@ import { createWatchPace, lines } from './watch-pace.ts';
  * longer has that version (410), it lists again.
  *
  * Invariants: the copy never shows an older state of an object after a newer one of the same list. A failed list or
- * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects and calls the
- * listener. An object that does not match the schema, or on which `project` or the listener fails, is logged and counts
- * as absent: one bad object never hides the others. The same applies to one that exceeds the budget of its namespace.
+ * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects
+ * and calls the listener. An object that does not match the schema, or on which `project` or the listener fails, is
+ * logged and counts as absent: one bad object never hides the others. The same applies to one that exceeds the budget
+ * of its namespace.
  *
  * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
  * are processed in slices, so that their number never delays other work.

@@ -137,7 +137,6 @@ const NEWLINE = 0x0a;
 /**
  * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
  * line. It reads each byte once, even if a line is split over many chunks.
- *
  * @param longest bytes of a line
  * @throws KubeError `TooLarge`
  */

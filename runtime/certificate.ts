@@ -23,7 +23,6 @@ export class CertificateError extends PlumblineError {
 
 /**
  * Reads a serving certificate and its key.
- *
  * @throws CertificateError if a file cannot be read or parsed, or the key does not match the certificate
  */
 export async function loadCertificate(files: CertificateFiles): Promise<SecureContextOptions> {
@@ -61,7 +60,6 @@ const DEBOUNCE_MILLISECONDS = 100;
  * Calls `onChange` with each new pair that fits together. If a pair does not fit (half-written, mismatched), it logs an
  * error and the old pair keeps serving. It watches directories, not files: cert-manager's Secrets change by renaming a
  * symbolic link, which ends a watch on the file itself.
- *
  * @returns a function that stops watching
  */
 export function watchCertificate(
@@ -107,11 +105,7 @@ type Certificate = 'serving' | 'authority' | 'client';
 /** Name of the CA's certificate in a Secret of cert-manager, next to tls.crt. */
 const AUTHORITY = 'ca.crt';
 
-/**
- * Reads when a serving certificate expires, and its CA where a file of it exists.
- *
- * @returns seconds since 1970
- */
+/** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
 export async function readExpiries(cert: string | Buffer, { certFile, clientCaFile }: CertificateFiles) {
   const expiries = new Map<Certificate, number>([['serving', endOf(new X509Certificate(cert).validTo)]]);
   const authority = await readFile(clientCaFile ?? join(dirname(certFile), AUTHORITY), 'utf8').catch(() => '');
@@ -130,7 +124,6 @@ const LOG_INTERVAL = 10_000;
 /**
  * Closes connections of clients whose certificate has none of the names, before they send a request. The server refuses
  * clients without a valid certificate.
- *
  * @param names empty: any certificate of the CA
  * @param onKnown called with the certificate of each connection that may call
  */
@@ -158,7 +151,6 @@ export function admitClients(
 /**
  * Whether a client's certificate has one of the allowed names. The issuing CA alone proves too little: the CA of a
  * cluster issues certificates to every kubelet and to every user with an approved signing request.
- *
  * @param allowed common names, or DNS names and URIs among the alternative names
  */
 export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {

@@ -14,7 +14,6 @@ interface Account {
  * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
  * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
  * waiting sender counts.
- *
  * @param take processes one report; never throws
  * @param now milliseconds of a monotonic clock
  */

@@ -65,7 +65,6 @@ export class Backoff {
  * the work ends, so that nothing started under it continues. It leaves no listener on the given signals:
  * AbortSignal.any leaks about 80 bytes into each of its sources for the life of that source (Node.js 20), which in a
  * daemon is forever.
- *
  * @param seconds undefined: no limit
  */
 export async function underSignals<T>(
@@ -103,7 +102,6 @@ const SLICE_MILLISECONDS = 8;
 /**
  * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
  * objects never delay a request. Only the work counts, not the time awaited in between.
- *
  * @param now milliseconds of a monotonic clock
  */
 export function createSlices(now: () => number = () => performance.now()) {

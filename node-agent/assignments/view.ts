@@ -193,7 +193,6 @@ interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
 
 /**
  * The containers of a List that hold exclusive CPUs.
- *
  * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
  */
 export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {

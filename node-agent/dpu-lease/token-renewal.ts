@@ -110,7 +110,6 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
 /**
  * Replaces the file in one step, readable only by its owner: a reader sees the old token or the new one, also after a
  * power failure.
- *
  * @throws a system error
  */
 function replaceToken(path: string, token: string): void {
@@ -142,7 +141,6 @@ const claims = z.object({
 
 /**
  * Reads a JSON Web Token's payload.
- *
  * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
 export function readTokenClaims(token: string) {

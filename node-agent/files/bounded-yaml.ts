@@ -20,7 +20,6 @@ export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
 /**
  * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error; the parser's
  * own check for them is quadratic.
- *
  * @throws Error with a short message
  */
 export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {

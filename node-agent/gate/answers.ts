@@ -169,7 +169,6 @@ const MAX_QUERIES = 16;
  * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
  * runtime, so the file is read again: the event of that write may still be pending. If the file cannot be read, the
  * last known CPUs are used.
- *
  * @param lastEntries the last known assignments
  */
 export function createPodCpus(
@@ -186,7 +185,6 @@ export function createPodCpus(
 
 /**
  * Whether a pod holds a device of the DPU, according to the kubelet.
- *
  * @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already
  */
 export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {

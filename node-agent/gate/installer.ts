@@ -144,7 +144,6 @@ export function contentOf(path: string, most: number): Buffer | undefined {
 
 /**
  * Writes a file in one step, unless the existing one is identical: a runtime may be reading or executing it.
- *
  * @returns whether anything was written
  * @throws a system error
  */

@@ -55,11 +55,7 @@ export function createQuestionReader() {
     get size() {
       return bytes.length;
     },
-    /**
-     * @returns the request once it is complete
-     *
-     * @throws ProtocolError
-     */
+    /** @returns the request once it is complete @throws ProtocolError */
     read(chunk: Buffer) {
       take(chunk);
       if (head === undefined || length < bytes.length) return undefined;

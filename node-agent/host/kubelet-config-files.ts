@@ -28,7 +28,6 @@ export interface SettingsSources {
 /**
  * Joins the settings in the kubelet's order: file, drop-ins, flags; the drop-ins need no file.
  * Source: kubernetes 1.36, cmd/kubelet/app/server.go (mergeKubeletConfigurations, kubeletConfigFlagPrecedence).
- *
  * @throws KubeletConfigError if one of them cannot be read, or stops a kubelet
  */
 export async function readSettings({ config, configDir, flags = {}, readBefore, root }: SettingsSources) {
@@ -79,7 +78,6 @@ async function readFile(root: string, file: string, readBefore = Number.POSITIVE
 /**
  * Reads a text as the kubelet does, except that it refuses duplicate keys everywhere. The kubelet refuses them only in
  * drop-ins.
- *
  * @throws Error with a short message
  */
 export function documentOf(text: string): JsonObject {

@@ -57,7 +57,6 @@ export class KubeletConfigError extends PlumblineError {
 
 /**
  * Reads a decoded KubeletConfiguration.
- *
  * @param source its origin, for messages
  * @throws KubeletConfigError if it is not one, or contains impossible values
  */

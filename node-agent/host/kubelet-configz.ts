@@ -42,7 +42,6 @@ const serving = z.object({
 /**
  * Where a kubelet with these settings serves, and the files that may contain its certificate: a given one, an issued
  * one, or a self-signed one.
- *
  * @param settings a KubeletConfiguration as written
  */
 export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptions, 'endpoint' | 'certificates'> {
@@ -61,7 +60,6 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
  * only to a server that presents the very certificate that the kubelet has on this host.
  *
  * Needs `get` on `nodes/configz` (before Kubernetes 1.33: nodes/proxy, which grants too much).
- *
  * @throws ConfigzError
  */
 export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<NodeKubeletConfig> {

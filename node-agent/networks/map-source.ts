@@ -86,11 +86,7 @@ const MAX_MAP_BYTES = 256 * 1024;
 /** Maximum length of an error, which may quote the file, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 
-/**
- * Reads the operator's network map.
- *
- * @throws NetworkMapError naming the file and the fault
- */
+/** Reads the operator's network map. @throws NetworkMapError naming the file and the fault */
 export function readNetworkMap(file: string): NetworkMap {
   let text: string;
   try {
@@ -159,7 +155,6 @@ export interface MapSources {
 
 /**
  * Remembers the last good map, also in a file, and determines which one is in use: a faulty map changes nothing.
- *
  * @returns a function to call with the current map
  */
 export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: MapSources) => MapInUse {
@@ -226,11 +221,7 @@ const savedMap = z.object({
 /** @param onUnread called with the reason if the file exists and cannot be read */
 export function createLastMapFile(path: string, onUnread: (why: string) => void) {
   return {
-    /**
-     * Undefined if nothing was saved, or the saved map does not fit this host.
-     *
-     * @param cells NUMA nodes of this host
-     */
+    /** Undefined if nothing was saved, or the saved map does not fit this host. @param cells NUMA nodes of this host */
     load(cells: CpuSet): LastMap | undefined {
       let saved: z.infer<typeof savedMap>;
       try {

@@ -68,7 +68,6 @@ export interface DaemonFinder {
 /**
  * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
  * child.
- *
  * @param recorded the processes that an earlier agent managed
  */
 export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
@@ -132,11 +131,7 @@ function createLookup(file: string, name: OvsDaemonName, recorded: () => readonl
 /** Maximum bytes of a pidfile. Open vSwitch's own user can write to its directory. */
 const MAX_PIDFILE_BYTES = 64;
 
-/**
- * Reads the process id from a pidfile.
- *
- * @throws Error if it contains none, or a system error
- */
+/** Reads the process id from a pidfile. @throws Error if it contains none, or a system error */
 export function readPid(file: string): number {
   const text = readBounded(file, MAX_PIDFILE_BYTES).trim();
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} contains no process id`);

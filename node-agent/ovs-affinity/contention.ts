@@ -10,7 +10,6 @@ const QUIET_SECONDS = { first: 60, most: 3600 };
  * States: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second
  * one, until no thread was displaced for the quiet time. The quiet time doubles each time the other process is still
  * active. It is a minute again after two hours without displacement.
- *
  * @param now monotonic milliseconds
  */
 export function createContention(now: () => number) {

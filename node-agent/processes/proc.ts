@@ -40,7 +40,6 @@ export function commandLineOf(pid: number): string | undefined {
  * When a thread started, in clock ticks since the machine's start. Together with its id it identifies a thread
  * permanently, since the kernel reuses ids. Without `tid`, it returns the start of the main thread, and so of the
  * process.
- *
  * Source: proc_pid_stat(5), fields 4 and 22; the name in field 2 may contain blanks and brackets.
  */
 export function startOf(pid: number, tid = pid): number | undefined {

@@ -138,7 +138,6 @@ export interface OvsdbConnectionOptions {
 /**
  * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. It answers echo requests, since the server
  * disconnects a client that does not.
- *
  * Source: RFC 7047, sections 4 and 4.1.11.
  */
 export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnectionOptions) {

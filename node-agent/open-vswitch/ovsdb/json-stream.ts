@@ -38,7 +38,6 @@ const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
  * messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a part of one,
  * or end within a character. It reads and copies each byte once, however the stream is split: it keeps no chunk, since
  * one byte may come in a buffer of its own.
- *
  * @returns the values that the chunk completes, in order
  * @throws JsonStreamError; the stream cannot be read any further then
  */
