@@ -150,15 +150,15 @@ async function openLines(path: string, deadline: number) {
       if (match !== undefined) return Promise.resolve(match);
       if (ended !== undefined) return Promise.reject(ended);
       return new Promise((resolve, reject) => {
-        const settle = (answer: Message | QmpError) => {
+        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
+        const timer = setTimeout(() => settle(late), deadline * 1000);
+        waiting = { isWanted, settle };
+        function settle(answer: Message | QmpError) {
           clearTimeout(timer);
           waiting = undefined;
           if (answer instanceof QmpError) reject(answer);
           else resolve(answer);
-        };
-        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
-        const timer = setTimeout(() => settle(late), deadline * 1000);
-        waiting = { isWanted, settle };
+        }
       });
     },
   };

@@ -29,9 +29,9 @@ interface RunOptions {
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0;
-    const onSignal = (signal: NodeJS.Signals) => {
+    const onSignal = (name: NodeJS.Signals) => {
       if (++signals > 1) process.exit(1);
-      resolve(signal);
+      resolve(name);
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);

@@ -21,10 +21,10 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener('abort', onAbort);
       resolve();
     }, seconds * 1000);
-    const onAbort = () => {
+    function onAbort() {
       clearTimeout(timer);
       reject(signal?.reason as Error);
-    };
+    }
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }

@@ -59,7 +59,7 @@ export interface PodResourcesSourceDeps {
   readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: AgentLogger;
-  /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
+  /** `roundStartedAt`: in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, roundStartedAt: number) => AnswerVerdict;
   /** Called with the code of each failed round. */
   readonly onFailure: (code: string) => void;
@@ -86,7 +86,21 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     timer = setTimeout(() => void round(), at - performance.now());
   };
 
-  const round = async (): Promise<void> => {
+  const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
+    last = reading;
+    return signal.aborted ? 'later' : deps.onReading(reading, roundStartedAt);
+  };
+
+  const fail = (error: Error) => {
+    deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
+    const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
+    if (problem === last.problem) return;
+    if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
+    log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
+    publish({ value: last.value, problem });
+  };
+
+  async function round(): Promise<void> {
     dueAt = Number.POSITIVE_INFINITY;
     if (running) {
       isRequested = true;
@@ -109,21 +123,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     if (verdict === 'soon') schedule(backoff.next());
     else schedule(verdict === 'poll' ? POLL_SECONDS : RESYNC_SECONDS);
     if (isRequested) schedule(0);
-  };
-
-  const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
-    last = reading;
-    return signal.aborted ? 'later' : deps.onReading(reading, roundStartedAt);
-  };
-
-  const fail = (error: Error) => {
-    deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
-    const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
-    if (problem === last.problem) return;
-    if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
-    publish({ value: last.value, problem });
-  };
+  }
 
   /** Requests a round soon. Several requests before it starts cause one round. */
   const refresh = () => {

@@ -48,10 +48,10 @@ export function checkAllocation({
   const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
   const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
   if (!cells.isEmpty && !near) {
-    const assigned = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
+    const elsewhere = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
     return {
       reason: 'NetworkElsewhere',
-      message: `${networkOfResource(resource)} is on NUMA node ${cells.brief}, ${assigned}`,
+      message: `${networkOfResource(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
     };
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;

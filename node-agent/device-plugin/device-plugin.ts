@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 
@@ -29,7 +30,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   const kubeletSocket = join(directory, KUBELET_SOCKET);
   const servers = new Map<string, PluginServer>();
   let desired = deps.resources;
-  let wake = () => {};
+  const changes = new ChangeSignal();
   /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();
 
@@ -75,7 +76,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
         beforeStart: deps.beforeStart,
         onUnwatched: () => {
           lost.set(resource.name, 'the kubelet ended its watch');
-          wake();
+          changes.set();
         },
       });
       servers.set(resource.name, server);
@@ -102,28 +103,27 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
     /** Replaces the advertised resources; allocated devices stay allocated. */
     advertise(resources: readonly AdvertisedResource[]) {
       desired = resources;
-      wake();
+      changes.set();
     },
     /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
     async run(signal: AbortSignal) {
       const onChange = () => {
         checkSockets();
-        wake();
+        changes.set();
       };
-      signal.addEventListener('abort', onChange, { once: true });
       watchDirectory({ path: directory, signal, onChange });
-      const problems = createProblemLog(log);
+      const problems = new ProblemLog(log);
       const backoff = new Backoff({ first: 0.2, most: 4 });
       let served = '';
       while (!signal.aborted) {
         // Before the first read, so that no change is missed.
-        const changed = new Promise<void>((resolve) => (wake = resolve));
+        changes.clear();
         const generation = kubeletGeneration(directory);
         if (generation !== served) await stop([...servers.keys()]);
         served = generation;
         if (generation === '') {
           problems.failed(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
-          await changed;
+          await changes.wait(signal);
           continue;
         }
         try {
@@ -131,7 +131,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
           await serve(signal);
           backoff.reset();
           problems.recovered();
-          await changed;
+          await changes.wait(signal);
         } catch (err) {
           if (signal.aborted) break;
           problems.failed(err, 'registering the device plugin failed; retrying');

@@ -8,6 +8,7 @@ import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../mo
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { checkAllocation, type DeviceHolder, networkOfResource } from './allocation-check.ts';
@@ -92,22 +93,21 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
 
   return {
     async run(signal: AbortSignal): Promise<void> {
-      let wake = () => {};
-      const end = networks.subscribe(() => wake());
-      signal.addEventListener('abort', () => wake(), { once: true });
+      const changes = new ChangeSignal();
+      const end = networks.subscribe(changes.set);
       const podResources = deps.podResources();
       const backoff = new Backoff();
       let before: NodeNetworks | undefined;
       try {
         while (!signal.aborted) {
-          const changed = new Promise<void>((resolve) => (wake = resolve));
+          changes.clear();
           const now = networks.isComplete ? networks.view().networks : undefined;
           try {
             if (now !== undefined && before !== undefined)
               await announceAll(movesOf(before, now), podResources, signal);
             before = now ?? before;
             backoff.reset();
-            await changed;
+            await changes.wait(signal);
           } catch (err) {
             if (signal.aborted) break;
             log.warn({ err }, 'finding the pods of a moved network failed; retrying');

@@ -114,15 +114,17 @@ export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SE
 function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = createConnection(path);
-    const done = (problem: string | undefined) => {
+    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
+    signal.addEventListener('abort', aborted, { once: true });
+    function done(problem: string | undefined) {
       clearTimeout(timer);
       signal.removeEventListener('abort', aborted);
       socket.destroy();
       resolve(problem);
-    };
-    const aborted = () => done('the agent is stopping');
-    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
-    signal.addEventListener('abort', aborted, { once: true });
+    }
+    function aborted() {
+      done('the agent is stopping');
+    }
     socket.on('connect', () => socket.write(JSON.stringify({ id: 0, method, params: [] })));
     socket.on('data', () => done(undefined));
     socket.on('error', (error) => done(error.message));

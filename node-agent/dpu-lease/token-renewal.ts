@@ -4,9 +4,10 @@ import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import { repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME_SECONDS = 86_400;
@@ -41,7 +42,7 @@ const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) }
  */
 export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const backoff = new Backoff(RETRY);
   /** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
   let obtained: { readonly token: string; readonly lifetime: number; readonly at: number } | undefined;
@@ -87,24 +88,18 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return CHECK_SECONDS;
   };
 
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        let next: number;
-        try {
-          next = await reconcile(signal);
-          backoff.reset();
-          problems.recovered();
-        } catch (err) {
-          if (signal.aborted) break;
-          metrics.dpuTokenFailures.inc();
-          problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
-          next = backoff.next();
-        }
-        await wait(next, signal).catch(() => undefined);
-      }
-    },
+  const round = async (signal: AbortSignal): Promise<number> => {
+    const next = await reconcile(signal);
+    backoff.reset();
+    problems.recovered();
+    return next;
   };
+  const onError = (err: unknown): number => {
+    metrics.dpuTokenFailures.inc();
+    problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
+    return backoff.next();
+  };
+  return { run: (signal: AbortSignal) => repeat(signal, round, onError, wait) };
 }
 
 /**

@@ -58,7 +58,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
     }
   };
 
-  const check = () => {
+  function check(): void {
     clearTimeout(timer);
     if (signal.aborted) return;
     const now = resultOrNone(() => statSync(path));
@@ -74,7 +74,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
     const absent = (performance.now() - absentSince) / 1000;
     const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 20) ?? FIRST_ABSENT_CHECK_SECONDS;
     timer = setTimeout(check, 1000 * (watcher === undefined ? absentPeriod : CHECK_SECONDS));
-  };
+  }
 
   signal.addEventListener(
     'abort',

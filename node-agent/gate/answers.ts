@@ -92,12 +92,12 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
   };
 
   /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
-  const follow = (question: AddQuestion, asker: GateCaller) => {
+  function follow(question: AddQuestion, asker: GateCaller): void {
     const call = { question, asker };
     inFlight.add(call);
     asker.gone.addEventListener('abort', () => inFlight.delete(call), { once: true });
     if (asker.gone.aborted) inFlight.delete(call);
-  };
+  }
 
   const decide = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
     if (question.verb === 'ADD') return add(question, asker);

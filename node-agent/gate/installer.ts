@@ -11,7 +11,7 @@ import {
 import { resultOrNone } from '../../model/json.ts';
 import { readBoundedBytes } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
@@ -86,9 +86,9 @@ export function createInstaller(deps: InstallerDeps) {
   return {
     /** The duty. @throws a system error if it cannot write a file */
     async run(signal: AbortSignal): Promise<void> {
-      const guard = createGuard();
+      const guard = new Guard();
       let postponed: NodeJS.Timeout | undefined;
-      const guarded = guard(() => {
+      const guarded = guard.wrap(() => {
         clearTimeout(postponed);
         const wait = reconcile(performance.now() / 1000);
         if (wait !== undefined) postponed = setTimeout(guarded, wait * 1000);
@@ -98,7 +98,7 @@ export function createInstaller(deps: InstallerDeps) {
       guarded();
       const timer = setInterval(guarded, POLL_SECONDS * 1000);
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
         clearTimeout(postponed);

@@ -6,7 +6,7 @@ import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */
@@ -44,7 +44,7 @@ const RELISTEN_SECONDS = 1;
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
   const { connections, bytes, questionWithin } = { ...LIMITS, ...limits };
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const sockets = new Set<Socket>();
   let reservedBytes = 0;
 

@@ -10,6 +10,7 @@ import { sleep } from '../../runtime/time.ts';
 import { parseSaved, readBounded, saveFile } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
@@ -27,8 +28,7 @@ export interface MapSourceDeps {
 export function createMapSource({ file, readLabels }: MapSourceDeps) {
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
-  /** Resolves the wait for another map. */
-  let wake = () => {};
+  const changes = new ChangeSignal();
   const selectsNodes = () => map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
 
   const read = (path: string) => {
@@ -37,16 +37,14 @@ export function createMapSource({ file, readLabels }: MapSourceDeps) {
     } catch (error) {
       map = error as Error;
     }
-    wake();
+    changes.set();
   };
 
   const followLabels = async (onLabels: () => void, signal: AbortSignal): Promise<void> => {
-    signal.addEventListener('abort', () => wake(), { once: true });
     while (!signal.aborted) {
+      changes.clear();
       if (!selectsNodes()) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
+        await changes.wait(signal);
         continue;
       }
       labels = await readLabels(signal).catch(() => labels);

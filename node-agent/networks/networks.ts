@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { createGuard, createThrottle, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -102,21 +102,22 @@ export function createNetworks(deps: NetworksDeps) {
     /** The duty. A restart of the duty keeps the networks that it found. */
     async run(signal: AbortSignal) {
       const host = await deps.host();
-      const guard = createGuard();
-      const work = guard(() => {
+      const guard = new Guard();
+      const carriers = new CarrierWatch(sysfsRoot);
+      const work = guard.wrap(() => {
         reconcile(host);
         carriers.follow(discovered);
       });
-      const reconciles = createThrottle({ work, debounceSeconds: DEBOUNCE_SECONDS, restFactor: REST });
-      const carriers = createCarrierWatch(sysfsRoot, reconciles.now);
-      mapSource.follow({ onMap: guard(reconciles.soon), onLabels: reconciles.now }, signal);
+      const reconciles = new Throttle(work, DEBOUNCE_SECONDS, REST);
+      carriers.subscribe(reconciles.now);
+      mapSource.follow({ onMap: guard.wrap(reconciles.soon), onLabels: reconciles.now }, signal);
       if (ovsRundir !== undefined) {
-        const onTables = guard((now: Tables) => {
+        const onTables = guard.wrap((now: Tables) => {
           tables = now;
           switchProblem = undefined;
           reconciles.soon();
         });
-        const onProblem = guard((error: Error) => {
+        const onProblem = guard.wrap((error: Error) => {
           if (error.message !== switchProblem)
             log.warn({ problem: error.message }, 'querying Open vSwitch failed; retrying');
           switchProblem = error.message;
@@ -127,7 +128,7 @@ export function createNetworks(deps: NetworksDeps) {
       const timer = setInterval(reconciles.now, CHECK_SECONDS * 1000);
       reconciles.now();
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
         carriers.end();
@@ -163,33 +164,35 @@ function hostAddresses(): ReadonlyMap<string, string> {
 /** Seconds between reads of the carriers that the switch does not report. */
 const CARRIER_POLL_SECONDS = 2;
 
-/**
- * Follows the state that a search found and that changes without a notification.
- * @param onChange called when a carrier differs from the latest search, or the search has to be repeated
- */
-export function createCarrierWatch(sysfsRoot: string, onChange: () => void) {
-  let latest: DiscoveredNetworks | undefined;
-  let timer: NodeJS.Timeout | undefined;
+/** Follows the state that a search found and that changes without a notification. */
+export class CarrierWatch extends Listeners {
+  readonly #sysfsRoot: string;
+  #latest: DiscoveredNetworks | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  const poll = () => {
-    if (latest === undefined) return;
-    const isChanged = [...latest.carriers].some(([name, up]) => hasCarrier(sysfsRoot, name) !== up);
-    if (latest.lacksAddress || isChanged) onChange();
-  };
+  constructor(sysfsRoot: string) {
+    super();
+    this.#sysfsRoot = sysfsRoot;
+  }
 
-  const end = () => {
-    clearInterval(timer);
-    timer = undefined;
-  };
+  /**
+   * Follows the result of the latest search, and notifies when a carrier differs from it or the search has to be
+   * repeated. If nothing in it can change, the watch does not wake the process.
+   */
+  follow(discovered: DiscoveredNetworks | undefined): void {
+    this.#latest = discovered;
+    const isNeeded = discovered !== undefined && (discovered.lacksAddress || discovered.carriers.size > 0);
+    if (isNeeded) this.#timer ??= setInterval(() => this.#poll(), CARRIER_POLL_SECONDS * 1000);
+    else this.end();
+  }
 
-  return {
-    end,
-    /** Follows the result of the latest search. If nothing in it can change, the watch does not wake the process. */
-    follow(discovered: DiscoveredNetworks | undefined) {
-      latest = discovered;
-      const isNeeded = discovered !== undefined && (discovered.lacksAddress || discovered.carriers.size > 0);
-      if (isNeeded) timer ??= setInterval(poll, CARRIER_POLL_SECONDS * 1000);
-      else end();
-    },
-  };
+  end(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #poll(): void {
+    const { lacksAddress = false, carriers = [] } = this.#latest ?? {};
+    if (lacksAddress || [...carriers].some(([name, up]) => hasCarrier(this.#sysfsRoot, name) !== up)) this.notify();
+  }
 }

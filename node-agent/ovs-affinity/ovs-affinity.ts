@@ -4,7 +4,7 @@ import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, createThrottle, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Throttle } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
@@ -51,7 +51,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  const again = createThrottle({ work: () => recheck(), debounceSeconds: RECHECK_SECONDS, restFactor: 0 });
+  const again = new Throttle(() => recheck(), RECHECK_SECONDS, 0);
   let enabled = false;
 
   /** `at`: when this process learned of the reason for the pass, in monotonic milliseconds. */
@@ -123,17 +123,17 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   return {
     /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
     async run(signal: AbortSignal) {
-      const guard = createGuard();
-      grow = guard(() => pass(performance.now(), true));
-      recheck = guard(tick);
+      const guard = new Guard();
+      grow = guard.wrap(() => pass(performance.now(), true));
+      recheck = guard.wrap(tick);
       reconcileEnabler();
       // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
       if (isEnabled(enablerFile) === false) disable();
-      watchEnabler(enablerFile, guard(reconcileEnabler), signal);
-      const ends = followChanges(deps, guard(pass), signal);
-      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
+      watchEnabler(enablerFile, guard.wrap(reconcileEnabler), signal);
+      const ends = followChanges(deps, guard.wrap(pass), signal);
+      const timer = setInterval(guard.wrap(tick), deps.checkInterval * 1000);
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
         for (const unsubscribe of ends) unsubscribe();

@@ -1,10 +1,11 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import { Backoff, monotonicSeconds, sleep, underSignals } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
@@ -44,7 +45,7 @@ export interface ReportDeps {
  */
 export function createReport({ client, nodeName, inputs, subscribe, log, metrics }: ReportDeps) {
   const store = createTopologyStore(client, nodeName);
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
 
   let loggedDropped = '';
   const logDropped = (fields: readonly string[]): void => {
@@ -98,20 +99,20 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   };
 
   let gone = false;
-  let ring = () => {};
-  let node: NodeIdentity | undefined;
+  const changes = new ChangeSignal();
+  let identity: NodeIdentity | undefined;
   let resyncAt = 0;
 
   /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
   const reconcile = async (signal: AbortSignal): Promise<void> => {
     const now = performance.now() / 1000;
-    if (node !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
-    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) node = undefined;
+    if (identity !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
+    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) identity = undefined;
     gone = false;
-    if (node === undefined) resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
-    node ??= await readNodeAndTopology(signal);
+    if (identity === undefined) resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
+    identity ??= await readNodeAndTopology(signal);
     if (now >= readAt) readAt = now + READ_SECONDS * (1 - Math.random() / 4);
-    await publish(node, signal);
+    await publish(identity, signal);
     problems.recovered();
   };
 
@@ -119,12 +120,10 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     /** Reads the object, which may have been deleted, and creates it again if needed. */
     resync(): void {
       gone = true;
-      ring();
+      changes.set();
     },
     async run(signal: AbortSignal): Promise<void> {
-      const changes = createBell(signal);
-      ring = changes.ring;
-      const unsubscribe = subscribe(changes.ring);
+      const unsubscribe = subscribe(changes.set);
       const backoff = new Backoff({ most: RETRY_SECONDS });
       while (!signal.aborted) {
         try {
@@ -135,8 +134,8 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
           backoff.reset();
           const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
           const untilRead = Math.max(0, readAt - performance.now() / 1000);
-          if (await changes.rang(isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead)))
-            await sleep(DEBOUNCE_SECONDS, signal);
+          const wait = isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead);
+          if (await changes.wait(signal, wait)) await sleep(DEBOUNCE_SECONDS, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
@@ -147,32 +146,6 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
         }
       }
       unsubscribe();
-    },
-  };
-}
-
-/** A notification that stays pending until `clear`. */
-function createBell(signal: AbortSignal) {
-  let rung = false;
-  let wake = () => {};
-  return {
-    ring: () => {
-      rung = true;
-      wake();
-    },
-    clear: () => {
-      rung = false;
-    },
-    /** Resolves when `ring` is or was called (true), after `seconds` (false), or when the signal aborts. */
-    async rang(seconds: number): Promise<boolean> {
-      if (rung) return true;
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      await underSignals([signal], undefined, (waiting) =>
-        Promise.race([woken, sleep(seconds, waiting).catch(() => undefined)]),
-      );
-      return rung;
     },
   };
 }

@@ -10,7 +10,7 @@ import { monotonicSeconds } from '../../runtime/time.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
-import { createFailures, type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import { type DutyObserver, Failures, keepRunning } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
@@ -34,7 +34,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
-  const failures = createFailures();
+  const failures = new Failures();
   const { token, tokenFile } = access;
   const agent = createDuties({
     config,

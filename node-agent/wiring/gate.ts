@@ -9,7 +9,7 @@ import { createInstaller, type GatePlaces, uninstall } from '../gate/installer.t
 import { createGateServer } from '../gate/server.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
-import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
+import { type Duty, Guard, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -73,10 +73,10 @@ function keepState({ config }: AgentParts, path: string, health: HostDpuHealth |
   };
   return async (signal: AbortSignal): Promise<void> => {
     write();
-    const guard = createGuard();
-    const unsubscribe = health?.subscribe(guard(write));
+    const guard = new Guard();
+    const unsubscribe = health?.subscribe(guard.wrap(write));
     try {
-      await Promise.race([untilAborted(signal), guard.failed]);
+      await guard.until(signal);
     } finally {
       unsubscribe?.();
     }

@@ -187,7 +187,9 @@ export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnec
     waiting.clear();
     end(error);
   };
-  const abort = () => close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+  function abort() {
+    close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+  }
 
   socket.on('data', (chunk) => {
     try {

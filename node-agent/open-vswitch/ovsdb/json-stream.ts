@@ -56,13 +56,13 @@ export function createJsonStream(largest = MAX_VALUE_BYTES): (chunk: Buffer) => 
     else if (byte === QUOTE) inString = false;
   };
 
+  const countElement = (): void => {
+    if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
+  };
+
   const open = (): void => {
     countElement();
     if (++depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
-  };
-
-  const countElement = (): void => {
-    if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
   };
 
   /** Whether this byte ends a value. */

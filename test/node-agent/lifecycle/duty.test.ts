@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import {
-  createFailures,
-  createGuard,
-  type DutyObserver,
-  keepRunning,
-  untilAborted,
-} from '../../../node-agent/lifecycle/duty.ts';
+import { type DutyObserver, Failures, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger } from '../support.ts';
 
 /** Lets pending work reach its next wait. */
@@ -16,7 +10,7 @@ const turns = async () => {
 
 describe('failed duties', () => {
   it('are listed until they recover; listeners get each change and nothing else', () => {
-    const failures = createFailures();
+    const failures = new Failures();
     let notifications = 0;
     const end = failures.subscribe(() => void notifications++);
     failures.set('a', false);
@@ -131,26 +125,26 @@ describe('a duty that is kept running', () => {
 
 describe('a guard', () => {
   it('passes arguments on and fails with the first exception', async () => {
-    const guard = createGuard();
+    const guard = new Guard();
     const seen: unknown[] = [];
-    guard((...args: unknown[]) => void seen.push(...args))(1, 'a');
+    guard.wrap((...args: unknown[]) => void seen.push(...args))(1, 'a');
     assert.deepEqual(seen, [1, 'a']);
-    const throwing = guard(() => {
+    const throwing = guard.wrap(() => {
       throw new Error('first');
     });
     throwing();
     guard.fail(new Error('second'));
-    await assert.rejects(guard.failed, /first/);
-    const other = createGuard();
+    await assert.rejects(guard.until(new AbortController().signal), /first/);
+    const other = new Guard();
     other.fail(new Error('given'));
-    await assert.rejects(other.failed, /given/);
+    await assert.rejects(other.until(new AbortController().signal), /given/);
   });
 
   it('causes no unhandled rejection if its result is unused', async () => {
     let unhandled = 0;
     const onUnhandled = () => void unhandled++;
     process.on('unhandledRejection', onUnhandled);
-    createGuard().fail(new Error('no'));
+    new Guard().fail(new Error('no'));
     await turns();
     process.off('unhandledRejection', onUnhandled);
     assert.equal(unhandled, 0);

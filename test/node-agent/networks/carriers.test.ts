@@ -4,12 +4,10 @@ import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
-import { createCarrierWatch } from '../../../node-agent/networks/networks.ts';
+import { CarrierWatch } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import { tempDirectories } from '../support.ts';
-
-type CarrierWatch = ReturnType<typeof createCarrierWatch>;
 
 describe('the carriers that the switch does not report', () => {
   const temp = tempDirectories();
@@ -25,7 +23,8 @@ describe('the carriers that the switch does not report', () => {
     tree.nic('nic', '0000:18:00.0', { files: { carrier: '1\n' } });
     changes = 0;
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    carriers = createCarrierWatch(tree.root, () => changes++);
+    carriers = new CarrierWatch(tree.root);
+    carriers.subscribe(() => changes++);
   });
   afterEach(() => {
     carriers.end();

@@ -178,12 +178,13 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     },
     processes: { name: (pid) => processes.get(pid)?.name, start: startOf, identity: startOf },
     now: () => clock,
-    watch: (onChange) => {
-      changed = onChange;
-      return {
-        items: launchers,
-        run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
-      };
+    launchers: {
+      items: launchers,
+      run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+    },
+    onLaunchers: (listener) => {
+      changed = listener;
+      return () => {};
     },
     assignments: {
       view: () => view,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createGuard, type Duty, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { type Duty, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { ConfigError } from '../../../runtime/config.ts';
 import { eventually, recordingLogger } from '../support.ts';
@@ -131,10 +131,10 @@ describe('duties', () => {
 
 describe('a guard', () => {
   it('turns an exception in a callback into a failure of the duty', async () => {
-    const guard = createGuard();
-    guard((what: string) => {
+    const guard = new Guard();
+    guard.wrap((what: string) => {
       throw new Error(what);
     })('in a timer');
-    await assert.rejects(Promise.race([untilAborted(new AbortController().signal), guard.failed]), /in a timer/);
+    await assert.rejects(guard.until(new AbortController().signal), /in a timer/);
   });
 });
