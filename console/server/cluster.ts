@@ -22,7 +22,7 @@ export type Cluster = ReturnType<typeof createCluster>;
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  /** Told about every change. */
+  /** Receives every change. */
   readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
