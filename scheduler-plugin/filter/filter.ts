@@ -2,7 +2,7 @@ import { type Refused, refuse, type UnpredictablePolicy } from '../../model/plac
 import type { Place } from '../../model/reservations/reservation.ts';
 import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { type Candidate, type CoarseFilter, compareCandidates, createCoarseFilter } from './coarse-filter.ts';
+import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
 import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';
 import { Refusals } from './refusals.ts';
 import { createSpread } from './spread.ts';
@@ -61,7 +61,7 @@ export class Filter {
 
   /** Refuses the nodes that need no prediction. Of the others, those with counted free CPUs are ranked. */
   #candidates(needs: PodNeeds, names: readonly string[], refusals: Refusals) {
-    const coarse = createCoarseFilter(needs, this.#policy);
+    const coarse = new CoarseFilter(needs, this.#policy);
     const ranked: Candidate[] = [];
     const unranked: ClusterNode[] = [];
     for (const name of names) {
@@ -144,7 +144,7 @@ export class Filter {
    * nodes that suit it.
    */
   missed(needs: PodNeeds, offered: readonly string[]): string | undefined {
-    const coarse = createCoarseFilter(needs, this.#policy);
+    const coarse = new CoarseFilter(needs, this.#policy);
     const names = new Set(offered);
     let predictions = 0;
     for (const node of this.#fleet.nodes()) {
