@@ -118,6 +118,9 @@ function lowerNames(directory: string, entries: readonly string[]): string[] {
   return [...new Set([...slaves, ...lower])].filter((name) => name !== '');
 }
 
+const nodeOf = (device: string) => parseNode(read(join(device, 'numa_node')) ?? '');
+
+
 function placeOfDevice(device: string, root: string, name: string): NicPlace {
   const node = nodeAbove(device, root) ?? nodeOf(join(device, 'physfn'));
   if (node === undefined) return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };
@@ -134,8 +137,6 @@ function nodeAbove(device: string, root: string): number | undefined {
   }
   return undefined;
 }
-
-const nodeOf = (device: string) => parseNode(read(join(device, 'numa_node')) ?? '');
 
 function parseNode(text: string): number | undefined {
   return /^\d{1,4}$/.test(text) ? Number(text) : undefined;

@@ -189,7 +189,7 @@ export class ApiEventRecorder implements EventRecorder {
     series.isWriting = false;
     series.writtenAt = this.#options.now();
     // One that was recorded during the write.
-    if (series.unwritten === 'repetition') wait = REPEAT_SECONDS;
+    if (series.unwritten === 'repetition' && wait === 0) wait = REPEAT_SECONDS;
     if (series.unwritten !== 'none') this.#writeIn(series, wait);
   }
 

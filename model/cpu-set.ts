@@ -204,9 +204,9 @@ export class CpuSet implements Iterable<number> {
    */
   get brief(): string {
     if (this.isEmpty) return 'none';
-    const shown = this.#format(BRIEF_RANGES + 1);
-    const cut = shown.split(',', BRIEF_RANGES + 1);
-    return cut.length <= BRIEF_RANGES ? shown : `${cut.slice(0, BRIEF_RANGES).join(',')},… (${this.size} CPUs)`;
+    const ranges = this.#format(BRIEF_RANGES + 1);
+    const cut = ranges.split(',', BRIEF_RANGES + 1);
+    return cut.length <= BRIEF_RANGES ? ranges : `${cut.slice(0, BRIEF_RANGES).join(',')},… (${this.size} CPUs)`;
   }
 
   /** Formats at most `most` ranges. */

@@ -42,8 +42,8 @@ export function cut(text: string, most: number): string {
 
 /** Returns the first texts, each cut to `longest` characters, and the number of further ones. */
 export function few(texts: readonly string[], most: number, longest: number): string[] {
-  const shown = texts.slice(0, most).map((text) => cut(text, longest));
-  return texts.length > most ? [...shown, `and ${texts.length - most} more`] : shown;
+  const shortened = texts.slice(0, most).map((text) => cut(text, longest));
+  return texts.length > most ? [...shortened, `and ${texts.length - most} more`] : shortened;
 }
 
 /** Whether a code unit is the first half of a surrogate pair, which a cut must not separate from the second. */

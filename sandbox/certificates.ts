@@ -24,6 +24,9 @@ const VERSION_3 = 2;
 const ECDSA_WITH_SHA256 = new x509.AlgorithmIdentifier({ algorithm: '1.2.840.10045.4.3.2' });
 const COMMON_NAME = '2.5.4.3';
 
+/** A copy: a buffer of Node.js may be a part of a larger one. */
+const bytesOf = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;
+
 /** Creates a self-signed certificate authority whose key never leaves this process. */
 export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}) {
   const ca = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -125,6 +128,3 @@ function serialNumber(): ArrayBuffer {
   serial[0] = (serial[0]! & 0x7f) | 0x40;
   return bytesOf(serial);
 }
-
-/** A copy: a buffer of Node.js may be a part of a larger one. */
-const bytesOf = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;

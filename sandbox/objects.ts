@@ -1,7 +1,7 @@
 /** Kubernetes objects in the sandbox: plain JSON, frozen once stored. Typed views list the fields that are read. */
 
-export type Json = null | boolean | number | string | Json[] | JsonObject;
-export type JsonObject = { [key: string]: Json | undefined };
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonRecord;
+export type JsonRecord = { [key: string]: JsonValue | undefined };
 
 type OwnerReference = {
   apiVersion: string;
@@ -13,7 +13,7 @@ type OwnerReference = {
 };
 
 export type Meta = {
-  [key: string]: Json | undefined;
+  [key: string]: JsonValue | undefined;
   name: string;
   generateName?: string;
   namespace?: string;
@@ -30,13 +30,13 @@ export type Meta = {
 };
 
 export type KubeObject = {
-  [key: string]: Json | undefined;
+  [key: string]: JsonValue | undefined;
   apiVersion: string;
   kind: string;
   metadata: Meta;
 };
 
-export type Condition = {
+export type ObjectCondition = {
   type: string;
   status: string;
   reason?: string;
@@ -48,7 +48,7 @@ export type Condition = {
 type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
 
 export type Container = {
-  [key: string]: Json | undefined;
+  [key: string]: JsonValue | undefined;
   name: string;
   image?: string;
   restartPolicy?: string;
@@ -62,15 +62,15 @@ type SelectorTerm = {
   matchFields?: { key: string; operator: string; values?: string[] }[];
 };
 
-export type Pod = KubeObject & {
-  spec: JsonObject & {
+export type KubePod = KubeObject & {
+  spec: JsonRecord & {
     nodeName?: string;
     schedulerName?: string;
     containers: Container[];
     initContainers?: Container[];
     nodeSelector?: Record<string, string>;
     tolerations?: Toleration[];
-    schedulingGates?: JsonObject[];
+    schedulingGates?: JsonRecord[];
     overhead?: Record<string, string>;
     resources?: Resources;
     readinessGates?: { conditionType: string }[];
@@ -78,35 +78,35 @@ export type Pod = KubeObject & {
       nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: SelectorTerm[] } };
     };
   };
-  status?: JsonObject & {
+  status?: JsonRecord & {
     phase?: string;
     reason?: string;
     message?: string;
-    conditions?: Condition[];
-    containerStatuses?: JsonObject[];
-    initContainerStatuses?: JsonObject[];
+    conditions?: ObjectCondition[];
+    containerStatuses?: JsonRecord[];
+    initContainerStatuses?: JsonRecord[];
     qosClass?: string;
     startTime?: string;
   };
 };
 
-export type Node = KubeObject & {
-  spec?: JsonObject & { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
-  status?: JsonObject & {
+export type KubeNode = KubeObject & {
+  spec?: JsonRecord & { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
+  status?: JsonRecord & {
     allocatable?: Record<string, string>;
     capacity?: Record<string, string>;
-    conditions?: Condition[];
+    conditions?: ObjectCondition[];
   };
 };
 
-export type VirtualMachineInstance = KubeObject & {
-  spec: JsonObject;
-  status?: JsonObject & {
+export type KubeVmi = KubeObject & {
+  spec: JsonRecord;
+  status?: JsonRecord & {
     phase?: string;
     nodeName?: string;
     /** Node of each launcher, by the launcher's uid. */
     activePods?: Record<string, string>;
-    conditions?: Condition[];
+    conditions?: ObjectCondition[];
   };
 };
 
@@ -115,7 +115,7 @@ export function draftOf<T extends KubeObject>(object: T): T {
   return structuredClone(object);
 }
 
-export function deepFreeze<T extends Json>(value: T): T {
+export function deepFreeze<T extends JsonValue>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
     for (const item of Object.values(value)) if (item !== undefined) deepFreeze(item);
@@ -123,27 +123,27 @@ export function deepFreeze<T extends Json>(value: T): T {
   return value;
 }
 
-export function isObject(value: Json | undefined): value is JsonObject {
+export function isRecord(value: JsonValue | undefined): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The value at a path of keys, or undefined if the path does not exist. */
-export function at(value: Json | undefined, ...path: string[]): Json | undefined {
+export function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
   let here = value;
   for (const key of path) {
-    if (!isObject(here)) return undefined;
+    if (!isRecord(here)) return undefined;
     here = here[key];
   }
   return here;
 }
 
 /** Whether two JSON values are equal, ignoring the order of keys. */
-export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
+export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) {
     return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
   }
-  if (!isObject(a) || !isObject(b)) return false;
+  if (!isRecord(a) || !isRecord(b)) return false;
   const keys = Object.keys(a).filter((key) => a[key] !== undefined);
   return (
     keys.length === Object.keys(b).filter((key) => b[key] !== undefined).length &&
@@ -152,7 +152,7 @@ export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
 }
 
 /** The conditions of a draft, which it has from then on. */
-export function conditionsOf(pod: Pod): Condition[] {
+export function conditionsOf(pod: KubePod): ObjectCondition[] {
   pod.status ??= {};
   pod.status.conditions ??= [];
   return pod.status.conditions;
@@ -161,7 +161,7 @@ export function conditionsOf(pod: Pod): Condition[] {
 /**
  * Sets a condition; keeps its transition time if its status stays the same. Returns whether anything but times changed.
  */
-export function setCondition(conditions: Condition[], condition: Condition, now: string): boolean {
+export function setCondition(conditions: ObjectCondition[], condition: ObjectCondition, now: string): boolean {
   const index = conditions.findIndex(({ type }) => type === condition.type);
   const old = conditions[index];
   const same = old?.status === condition.status && old.reason === condition.reason && old.message === condition.message;

@@ -1,5 +1,5 @@
 import { parseQuantity } from '../model/quantity.ts';
-import type { Container, Node, Pod } from './objects.ts';
+import type { Container, KubeNode, KubePod } from './objects.ts';
 
 /** Amounts by resource, in billionths, so that sums are exact. */
 export type Amounts = ReadonlyMap<string, bigint>;
@@ -20,12 +20,14 @@ function largest(a: Amounts, b: Amounts): Amounts {
   return most;
 }
 
+const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
+
 /**
  * The resources that a pod needs on its node. It is the larger of: the containers together with the restartable init
  * containers; any one init container together with the restartable ones before it. The overhead is added.
  * Source: component-helpers/resource/helpers.go, PodRequests.
  */
-export function podRequests({ spec }: Pod): Amounts {
+export function podRequests({ spec }: KubePod): Amounts {
   let running: Amounts = new Map();
   for (const container of spec.containers) running = plus(running, requestsOf(container));
   let sidecars: Amounts = new Map();
@@ -40,9 +42,7 @@ export function podRequests({ spec }: Pod): Amounts {
   return plus(new Map([...own, ...podLevel]), amountsOf(spec.overhead));
 }
 
-const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
-
-export function asksForAny({ spec }: Pod, names: ReadonlySet<string>): boolean {
+export function asksForAny({ spec }: KubePod, names: ReadonlySet<string>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) =>
       names.has(name),
@@ -65,29 +65,29 @@ interface Shortage {
  * Source: pkg/kubelet/lifecycle/predicate.go.
  */
 export function shortage(
-  pod: Pod,
-  others: Iterable<Pod>,
-  node: Node | undefined,
+  pod: KubePod,
+  others: Iterable<KubePod>,
+  node: KubeNode | undefined,
   devices: ReadonlyMap<string, ReadonlyMap<string, unknown>> | undefined,
 ): Shortage | undefined {
   const allocatable = amountsOf(node?.status?.allocatable);
   const allocated = new Set([...(devices?.values() ?? [])].flatMap((resources) => [...resources.keys()]));
   let used: Amounts = new Map();
   for (const other of others) used = plus(used, podRequests(other));
-  for (const [name, wanted] of podRequests(pod)) {
+  for (const [name, requested] of podRequests(pod)) {
     const total = allocatable.get(name);
     const taken = used.get(name) ?? 0n;
     if (
-      wanted === 0n ||
+      requested === 0n ||
       allocated.has(name) ||
       (total === undefined && name.includes('/')) ||
-      taken + wanted <= (total ?? 0n)
+      taken + requested <= (total ?? 0n)
     )
       continue;
-    const shown = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
+    const amountText = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
     return {
       reason: `OutOf${name}`,
-      message: `Node didn't have enough resource: ${name}, requested: ${shown(wanted)}, used: ${shown(taken)}, capacity: ${shown(total ?? 0n)}`,
+      message: `Node didn't have enough resource: ${name}, requested: ${amountText(requested)}, used: ${amountText(taken)}, capacity: ${amountText(total ?? 0n)}`,
     };
   }
   return undefined;

@@ -8,10 +8,10 @@ import { countDevices, type DeviceResource } from '../../node-agent/assignments/
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/managers.ts';
-import { nodeObject } from '../../sandbox/kubelet/node-object.ts';
+import { type EmulatedKubelet, rulesOf } from '../../sandbox/kubelet/managers.ts';
+import { nodeObjectOf } from '../../sandbox/kubelet/node-object.ts';
 import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-worker.ts';
-import type { Pod } from '../../sandbox/objects.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import { shortage } from '../../sandbox/pod-requests.ts';
 import type { RemoteClient } from '../../test/support/remote-client.ts';
 import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf, VF_RESOURCE, VFS, vfCellOf } from './fleets.ts';
@@ -25,17 +25,17 @@ export interface Kubelets {
 
 export interface KubeletNode {
   readonly name: string;
-  readonly settings: KubeletSettings;
+  readonly settings: EmulatedKubelet;
   /** Changes with every admission and release. */
   readonly state: KubeletState;
   /** Admitted pods that still exist. */
-  readonly pods: ReadonlyMap<string, Pod>;
+  readonly pods: ReadonlyMap<string, KubePod>;
 }
 
 /** The result of a kubelet's admission of a launcher. */
 export type Admitted =
-  | { readonly pod: Pod; readonly node: string; readonly cpus: CpuSet }
-  | { readonly pod: Pod; readonly node: string; readonly reason: string; readonly message: string };
+  | { readonly pod: KubePod; readonly node: string; readonly cpus: CpuSet }
+  | { readonly pod: KubePod; readonly node: string; readonly reason: string; readonly message: string };
 
 export interface KubeletsOptions {
   readonly client: RemoteClient;
@@ -80,7 +80,7 @@ export function createKubelets(options: KubeletsOptions): Kubelets {
   };
 }
 
-function settingsOf(fleet: Fleet): KubeletSettings {
+function settingsOf(fleet: Fleet): EmulatedKubelet {
   return {
     version: VERSION,
     host: createHost(hostOf(fleet)),
@@ -129,7 +129,7 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
   const rules = rulesOf(settings);
   const devices = devicesOf(fleet, agents);
   let state = rules.initialState(new Map([...devices].map(([resource, list]) => [resource, { devices: list }])));
-  const pods = new Map<string, Pod>();
+  const pods = new Map<string, KubePod>();
   const refused = new Set<string>();
   const time = () => new Date().toISOString().replace(/\.\d+Z/, 'Z');
   const node: KubeletNode = {
@@ -141,20 +141,20 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
     pods,
   };
 
-  const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
+  const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
     try {
       await client.edit(PODS, pod, (draft) => draft.metadata.uid === pod.metadata.uid && change(draft), 'status');
     } catch (error) {
       if (!(error instanceof ApiError && error.http === 404)) throw error;
     }
   };
-  const reject = async (pod: Pod, reason: string, message: string) => {
+  const reject = async (pod: KubePod, reason: string, message: string) => {
     refused.add(pod.metadata.uid ?? '');
     onAdmission({ pod, node: name, reason, message });
     await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
     await client.record('kubelet', pod, { type: 'Warning', reason, message });
   };
-  const admit = async (pod: Pod, uid: string) => {
+  const admit = async (pod: KubePod, uid: string) => {
     const admission = rules.admit(state, podRequestOf(pod, uid));
     if (!admission.admitted) return reject(pod, admission.reason, admission.message);
     const given = admission.state.devices.get(uid);
@@ -173,7 +173,7 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
     state = rules.remove(state, uid);
     onChange(node);
   };
-  const remove = async (pod: Pod, uid: string) => {
+  const remove = async (pod: KubePod, uid: string) => {
     try {
       await client.delete(PODS, pod, { gracePeriodSeconds: 0, preconditions: { uid } });
     } catch (error) {
@@ -184,10 +184,10 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
   return Object.assign(node, {
     async register() {
       const resources = RESOURCES;
-      const object = nodeObject({ name, settings, labels: {}, resources }, devices, time());
+      const object = nodeObjectOf({ name, settings, labels: {}, resources }, devices, time());
       await client.create(NODES, object);
     },
-    async onPod({ type, object: pod }: LocalChange<Pod>) {
+    async onPod({ type, object: pod }: LocalChange<KubePod>) {
       const { uid = '', deletionTimestamp } = pod.metadata;
       const phase = pod.status?.phase;
       if (type === 'DELETED') release(uid);

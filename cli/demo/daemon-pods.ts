@@ -1,6 +1,6 @@
 import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
-import type { Pod } from '../../sandbox/objects.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import type { DaemonProcess } from './daemons.ts';
 
 /** What a port of a container is in the log of its daemon, as in the manifests. */
@@ -20,20 +20,20 @@ export class DaemonPods implements PodProcesses {
     this.#daemons.set(keyOf(name, node), daemon);
   }
 
-  isReady(pod: Pod): boolean {
+  isReady(pod: KubePod): boolean {
     return pod.metadata.namespace !== NAMESPACE || this.#daemonOf(pod)?.isAlive() === true;
   }
 
-  localPort(pod: Pod, port: number): number | undefined {
+  localPort(pod: KubePod, port: number): number | undefined {
     const daemon = this.#daemonOf(pod);
     const name = PORTS[nameOf(pod)]?.[port];
     return name && daemon?.isAlive() ? daemon.servedPorts()?.[name] : undefined;
   }
 
-  #daemonOf(pod: Pod): DaemonProcess | undefined {
+  #daemonOf(pod: KubePod): DaemonProcess | undefined {
     return this.#daemons.get(keyOf(nameOf(pod))) ?? this.#daemons.get(keyOf(nameOf(pod), pod.spec.nodeName));
   }
 }
 
-const nameOf = ({ metadata }: Pod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
+const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
 const keyOf = (name: string, node = '') => `${name} ${node}`;

@@ -1,4 +1,4 @@
-import type { Pod } from '../../sandbox/objects.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import { type DemoContext, DPU_LEASE_DURATION } from './plumbline.ts';
 import { expect, until } from './until.ts';
 import { createVm, eventsOf, launcherOf, untilRunning } from './vms.ts';
@@ -52,7 +52,7 @@ function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: 
 }
 
 /** The names of the nodes that pass, directly from the extender's socket. */
-async function askExtender(port: number, pod: Pod): Promise<readonly string[]> {
+async function askExtender(port: number, pod: KubePod): Promise<readonly string[]> {
   const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: [NODE] });
   const answer = await fetch(`http://127.0.0.1:${port}/filter`, { method: 'POST', body });
   return ((await answer.json()) as { NodeNames: string[] | null }).NodeNames ?? [];

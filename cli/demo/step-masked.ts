@@ -2,7 +2,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { at, type VirtualMachineInstance } from '../../sandbox/objects.ts';
+import { at, type KubeVmi } from '../../sandbox/objects.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import type { DemoCluster } from './cluster.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
@@ -77,13 +77,13 @@ async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   throw new StepFailed(`expected the mask ${mask} for ${VCPUS} vCPUs to be refused`);
 }
 
-function instance(cluster: DemoCluster): VirtualMachineInstance {
+function instance(cluster: DemoCluster): KubeVmi {
   const found = cluster.client.get(VIRTUAL_MACHINE_INSTANCES, DEMO_NAMESPACE, VM);
   expect(found !== undefined, `the VirtualMachineInstance ${VM} is gone`);
   return found;
 }
 
-function isPaused({ status }: VirtualMachineInstance): boolean {
+function isPaused({ status }: KubeVmi): boolean {
   return status?.conditions?.some(({ type }) => type === 'Paused') === true;
 }
 

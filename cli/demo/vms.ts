@@ -1,6 +1,6 @@
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import type { JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
 import type { DemoCluster } from './cluster.ts';
 import { until } from './until.ts';
 
@@ -31,9 +31,9 @@ export function maskedMachine(name: string, vcpus: number, mask: string, node: s
 export function machineFrom(
   name: string,
   annotations: Record<string, string>,
-  cpu: JsonObject,
+  cpu: JsonRecord,
   node: string | undefined,
-  networks: readonly JsonObject[] = [],
+  networks: readonly JsonRecord[] = [],
 ): KubeObject {
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -71,8 +71,8 @@ export function localnet(name: string, physnet: string, namespace = DEMO_NAMESPA
   };
 }
 
-export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
-  let launcher: Pod | undefined;
+export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<KubePod> {
+  let launcher: KubePod | undefined;
   // A watch, because KubeVirt deletes a launcher within milliseconds after the kubelet rejects it.
   const unfollow = cluster.client.follow(PODS, ({ type, object }) => {
     if (type !== 'DELETED' && isLauncherOf(object, vm.name)) launcher ??= object;
@@ -85,16 +85,16 @@ export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
   }
 }
 
-export function launcherOf(cluster: DemoCluster, vm: string): Pod | undefined {
+export function launcherOf(cluster: DemoCluster, vm: string): KubePod | undefined {
   return cluster.client.list(PODS).find((pod) => isLauncherOf(pod, vm));
 }
 
-function isLauncherOf({ metadata }: Pod, vm: string): boolean {
+function isLauncherOf({ metadata }: KubePod, vm: string): boolean {
   return metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm;
 }
 
 /** Waits until the VM's launcher runs. @throws StepFailed with the reason for the delay */
-export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<Pod> {
+export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<KubePod> {
   try {
     return await until(`${vm} to run`, seconds, () => {
       const pod = launcherOf(cluster, vm);
@@ -119,7 +119,7 @@ export function eventsOf(cluster: DemoCluster, vm: string) {
 }
 
 /** The resources of the container with the guest. */
-export function computeOf(pod: Pod) {
+export function computeOf(pod: KubePod) {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };
 }

@@ -15,7 +15,7 @@ import {
   type ResourceType,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { type LocalClient, unlessNotFound } from '../../sandbox/clients/local-client.ts';
-import type { Condition, Container, KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { Container, KubeObject, KubePod, ObjectCondition } from '../../sandbox/objects.ts';
 
 /** The workloads of the base and what the webhook switches itself on with, in the order of kustomize. */
 const FILES = [
@@ -25,7 +25,7 @@ const FILES = [
 const KUBE_SCHEDULER = 'v1.36.0';
 
 type Workload = KubeObject & {
-  spec: { template: { metadata: { labels: Record<string, string> }; spec: Pod['spec'] } };
+  spec: { template: { metadata: { labels: Record<string, string> }; spec: KubePod['spec'] } };
 };
 
 /**
@@ -123,6 +123,6 @@ async function update(client: LocalClient): Promise<void> {
   else await client.edit(ENDPOINT_SLICES, slice, (draft) => Object.assign(draft, { endpoints }));
 }
 
-function isReady(conditions: readonly Condition[] = []): boolean {
+function isReady(conditions: readonly ObjectCondition[] = []): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }

@@ -33,6 +33,22 @@ const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-node-agent-dpu-host': 'nodeAgent',
 };
 
+/** Conditions under which the objects of a kind, or one object, exist. */
+const CONDITIONS: Readonly<Record<string, Condition>> = {
+  Certificate: '.Values.certManager.enabled',
+  Issuer: '.Values.certManager.enabled',
+  NetworkPolicy: '.Values.networkPolicy.enabled',
+  PodDisruptionBudget: '.Values.podDisruptionBudget.enabled',
+  'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
+};
+
+const MONITORED = [
+  ...['spec', 'ingress', 0, 'from', 0, 'namespaceSelector', 'matchLabels'],
+  'kubernetes.io/metadata.name',
+];
+
+const CONTAINER = ['spec', 'template', 'spec', 'containers', 0];
+
 /**
  * Applies the values that change an object's content, not its presence. With the default values, each renders to the content
  * of the manifests.
@@ -57,20 +73,7 @@ export function applySettings(draft: Draft): void {
   }
 }
 
-/** Conditions under which the objects of a kind, or one object, exist. */
-const CONDITIONS: Readonly<Record<string, Condition>> = {
-  Certificate: '.Values.certManager.enabled',
-  Issuer: '.Values.certManager.enabled',
-  NetworkPolicy: '.Values.networkPolicy.enabled',
-  PodDisruptionBudget: '.Values.podDisruptionBudget.enabled',
-  'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
-};
-
-const MONITORED = [
-  ...['spec', 'ingress', 0, 'from', 0, 'namespaceSelector', 'matchLabels'],
-  'kubernetes.io/metadata.name',
-];
-const CONTAINER = ['spec', 'template', 'spec', 'containers', 0];
+const at = (tree: Tree, path: Path): Tree => entryAt(tree, path).value;
 
 function workload(tree: MapNode, kind: string, part: string): void {
   const values = `.Values.${part}`;
@@ -123,20 +126,9 @@ function addArguments(container: MapNode, flags: string): void {
   items.push(given);
 }
 
-/** Either cert-manager sets the CA of the webhooks, or the values do. */
-function webhooks(tree: MapNode): void {
-  const annotations = entryAt(tree, ['metadata', 'annotations']);
-  annotations.when = '.Values.certManager.enabled';
-  for (const { value } of (at(tree, ['webhooks']) as SeqNode).items) {
-    const config = at(value, ['clientConfig']) as MapNode;
-    insert(config, 'caBundle', raw('{{ .Values.webhook.caBundle }}'), '.Values.webhook.caBundle');
-    if (WITHOUT_OPT_IN.includes(String(at(value, ['name']))))
-      (at(value, ['namespaceSelector', 'matchExpressions']) as SeqNode).items.push(IN_NAMESPACES);
-  }
-}
-
 /** The entries that change launchers which do not opt in. The others guard names of Plumbline in every namespace. */
 const WITHOUT_OPT_IN = ['networks.plumbline.dev', 'scheduler.plumbline.dev'];
+
 const IN_NAMESPACES: SeqNode['items'][number] = {
   value: {
     kind: 'map',
@@ -148,6 +140,18 @@ const IN_NAMESPACES: SeqNode['items'][number] = {
   },
   when: '.Values.webhook.namespaces',
 };
+
+/** Either cert-manager sets the CA of the webhooks, or the values do. */
+function webhooks(tree: MapNode): void {
+  const annotations = entryAt(tree, ['metadata', 'annotations']);
+  annotations.when = '.Values.certManager.enabled';
+  for (const { value } of (at(tree, ['webhooks']) as SeqNode).items) {
+    const config = at(value, ['clientConfig']) as MapNode;
+    insert(config, 'caBundle', raw('{{ .Values.webhook.caBundle }}'), '.Values.webhook.caBundle');
+    if (WITHOUT_OPT_IN.includes(String(at(value, ['name']))))
+      (at(value, ['namespaceSelector', 'matchExpressions']) as SeqNode).items.push(IN_NAMESPACES);
+  }
+}
 
 type Path = readonly (string | number)[];
 
@@ -174,8 +178,6 @@ function memberOf({ items }: SeqNode, step: string | number): SeqNode['items'][n
   const isNamed = ({ key, value }: Entry) => key === 'name' && value === step;
   return items.find(({ value }) => (value as MapNode).entries.some(isNamed));
 }
-
-const at = (tree: Tree, path: Path): Tree => entryAt(tree, path).value;
 
 function set(tree: Tree, path: Path, value: Tree): void {
   entryAt(tree, path).value = value;

@@ -127,6 +127,10 @@ export function emit(tree: Tree): string {
   return `${lines(tree, 0).join('\n')}\n`;
 }
 
+const isMap = (tree: Tree): tree is MapNode => typeof tree === 'object' && tree !== null && tree.kind === 'map';
+
+const isSeq = (tree: Tree): tree is SeqNode => typeof tree === 'object' && tree !== null && tree.kind === 'seq';
+
 function lines(tree: Tree, indent: number): string[] {
   if (isMap(tree))
     return tree.entries.flatMap(({ key, value, when }) => guarded(when, entry(`${scalar(key)}:`, value, indent)));
@@ -138,6 +142,11 @@ function lines(tree: Tree, indent: number): string[] {
 function guarded(when: string | undefined, inner: readonly string[]): string[] {
   return when === undefined ? [...inner] : [`{{- if ${when} }}`, ...inner, '{{- end }}'];
 }
+
+const isRaw = (tree: Tree): tree is Raw => typeof tree === 'object' && tree !== null && tree.kind === 'raw';
+
+const block = (text: string, indent: number) =>
+  text.replaceAll(INDENT, String(indent)).replaceAll(PAD, ' '.repeat(indent)).split('\n');
 
 function entry(head: string, value: Tree, indent: number): string[] {
   const pad = ' '.repeat(indent);
@@ -166,9 +175,6 @@ function item(value: Tree, indent: number): string[] {
   return [`${pad}- ${head.trimStart()}`, ...more, ...lines({ kind: 'map', entries: rest }, indent + 2)];
 }
 
-const block = (text: string, indent: number) =>
-  text.replaceAll(INDENT, String(indent)).replaceAll(PAD, ' '.repeat(indent)).split('\n');
-
 function leaf(value: Tree): string[] {
   if (isRaw(value)) return [value.text];
   if (typeof value === 'object' && value !== null && value.kind === 'choice') {
@@ -186,7 +192,3 @@ function scalar(value: Scalar): string {
   const text = stringify({ k: value }, { lineWidth: 0 }).slice('k: '.length).trimEnd();
   return text.replace(/\{\{|\}\}/g, (mark) => `{{ "${mark}" }}`);
 }
-
-const isMap = (tree: Tree): tree is MapNode => typeof tree === 'object' && tree !== null && tree.kind === 'map';
-const isSeq = (tree: Tree): tree is SeqNode => typeof tree === 'object' && tree !== null && tree.kind === 'seq';
-const isRaw = (tree: Tree): tree is Raw => typeof tree === 'object' && tree !== null && tree.kind === 'raw';

@@ -53,11 +53,11 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
   return {
     networks,
-    held: required.held,
+    held: required.requiredNetworks,
     resources: required.resources,
     mayHave: requiredResources(networks, EVERY_NETWORK, exclusive).resources,
     preferred: exclusive ? preferredResources(networks) : [],
-    interfaces: interfacesBy(exclusive ? interfaceResources([...required.held, ...preferred]) : []),
+    interfaces: interfacesBy(exclusive ? interfaceResources([...required.requiredNetworks, ...preferred]) : []),
     findings,
   };
 }

@@ -46,7 +46,7 @@ export function gateConflist(file: string, text: string): { name: GateFile; text
   const { cniVersion, name } = primary;
   if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
     const spoken = `${CNI_VERSIONS[0]} to ${CNI_VERSIONS.at(-1)}`;
-    throw new ConflistError(file, `cniVersion ${shown(cniVersion)}: the gate supports ${spoken}`);
+    throw new ConflistError(file, `cniVersion ${describeValue(cniVersion)}: the gate supports ${spoken}`);
   }
   if (typeof name !== 'string' || name === '') throw new ConflistError(file, 'it has no name');
   const { plugins: listed, ...list } = Array.isArray(primary['plugins']) ? primary : asList(primary);
@@ -87,7 +87,7 @@ function asPlugin(file: string, plugin: unknown): JsonObject {
 }
 
 /** A value of the configuration, for a message. */
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
 }
 

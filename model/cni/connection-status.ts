@@ -34,8 +34,8 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
     if (status === undefined) return { network, state: 'absent', reason: '' };
     const text = typeof reason === 'string' ? cut(reason, MAX_TEXT_CHARACTERS) : '';
     if (status === 'Ready') return { network, state: 'Ready', reason: text };
-    const said = typeof status === 'string' ? cut(status, MAX_TEXT_CHARACTERS) : 'a status that is not text';
-    return { network, state: 'not ready', reason: text || said };
+    const statusText = typeof status === 'string' ? cut(status, MAX_TEXT_CHARACTERS) : 'a status that is not text';
+    return { network, state: 'not ready', reason: text || statusText };
   });
 }
 

@@ -33,6 +33,22 @@ export function isExempt(namespace: string, exempt: readonly string[]): boolean 
   return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
 }
 
+/** Error codes of the CNI specification that the gate uses. Source: containernetworking/cni SPEC.md, section 5. */
+export const CNI_CODES = {
+  incompatibleVersion: 1,
+  invalidEnvironment: 4,
+  ioFailure: 5,
+  decodeFailure: 6,
+  invalidConfig: 7,
+  /** The call is valid: the runtime should retry later. */
+  tryAgainLater: 11,
+  /** STATUS: the plugin cannot create new attachments. */
+  unavailable: 50,
+} as const;
+
+/** Prefix of every refusal because of a dead DPU. */
+export const DPU_NOT_READY = 'DPU Not Ready';
+
 /** Why an ADD must fail, or undefined. */
 export function decideAdd(question: AddQuestion): CniError | undefined {
   const { dpu } = question;
@@ -57,27 +73,11 @@ export function hasDpuDevice(resources: readonly string[]): boolean {
   return resources.some((resource) => !OTHER_RESOURCES.test(resource));
 }
 
-/** Error codes of the CNI specification that the gate uses. Source: containernetworking/cni SPEC.md, section 5. */
-export const CNI_CODES = {
-  incompatibleVersion: 1,
-  invalidEnvironment: 4,
-  ioFailure: 5,
-  decodeFailure: 6,
-  invalidConfig: 7,
-  /** The call is valid: the runtime should retry later. */
-  tryAgainLater: 11,
-  /** STATUS: the plugin cannot create new attachments. */
-  unavailable: 50,
-} as const;
-
 /** Why a call fails, as the runtime shows it to users. */
 export interface CniError {
   readonly code: number;
   readonly message: string;
 }
-
-/** Prefix of every refusal because of a dead DPU. */
-export const DPU_NOT_READY = 'DPU Not Ready';
 
 /** A pod, as container runtimes pass it to CNI plugins. */
 export interface CniPod {
@@ -138,6 +138,6 @@ const MAX_TIME_CHARACTERS = 64;
 /** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
 export function formatGateState({ lease, ...state }: GateState): string {
   const plain = state.reason.slice(0, MAX_REASON_CHARACTERS).replaceAll(/["\\\p{Cc}]/gu, ' ');
-  const kept = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};
-  return `${JSON.stringify({ ...state, reason: plain, ...kept })}\n`;
+  const leasePart = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};
+  return `${JSON.stringify({ ...state, reason: plain, ...leasePart })}\n`;
 }

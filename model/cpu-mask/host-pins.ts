@@ -33,18 +33,18 @@ export type PinPlan =
  * @param allowed CPUs that the VM may use (its container's cpuset without reserved CPUs); masks never exceed it
  */
 export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: number, allowed: CpuSet): PinPlan {
-  const found = [...indexes].sort((a, b) => a - b);
-  if (found.length !== vcpus || found.some((index, i) => index !== i)) {
+  const sortedIndexes = [...indexes].sort((a, b) => a - b);
+  if (sortedIndexes.length !== vcpus || sortedIndexes.some((index, i) => index !== i)) {
     return refused(
       'threads',
-      `expected the threads of vCPUs 0 to ${vcpus - 1}, found those of ${found.join(', ') || 'none'}`,
+      `expected the threads of vCPUs 0 to ${vcpus - 1}, found those of ${sortedIndexes.join(', ') || 'none'}`,
     );
   }
   const count = checkCount(mask, vcpus);
   if (count !== undefined) return refused('count', count.message);
   if (pinsNothing(mask)) return { kind: 'pin', pins: [], whole: undefined };
   const sets = new Map(mask.entries.map((entry) => [entry, within(entry, allowed)]));
-  const pins = found.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
+  const pins = sortedIndexes.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
   const empty = pins.find(({ cpus }) => cpus.isEmpty);
   if (empty === undefined) return { kind: 'pin', pins, whole: isForWholeVm(mask) ? pins[0]?.cpus : undefined };
   return refused(

@@ -50,15 +50,15 @@ export function parseMask(text: string): CpuMask {
     throw new ParseError(WHAT, text, `it is longer than ${MAX_MASK_CHARACTERS} characters`);
   const parts = text.split(':');
   if (parts.length > MAX_ENTRIES) throw new ParseError(WHAT, text, `it has more than ${MAX_ENTRIES} entries`);
-  const known = new Map<string, MaskEntry>();
+  const entryByText = new Map<string, MaskEntry>();
   let span = 0;
   const entries = parts.map((part, vcpu) => {
-    const found = known.get(part);
-    if (found !== undefined) return found;
+    const parsedBefore = entryByText.get(part);
+    if (parsedBefore !== undefined) return parsedBefore;
     const entry = parseEntry(part, vcpu, parts.length, text);
     span += entry === 'all' ? 0 : entry.span;
     if (span > MAX_SPAN_CPUS) throw new ParseError(WHAT, text, 'it has too many different entries with high CPU ids');
-    known.set(part, entry);
+    entryByText.set(part, entry);
     return entry;
   });
   return { entries };
@@ -91,16 +91,16 @@ export function briefMask(mask: CpuMask): string {
 }
 
 function shortened({ entries }: CpuMask): string {
-  const shown: string[] = [];
+  const texts: string[] = [];
   let length = 0;
   for (const entry of entries) {
     if (length > BRIEF) break;
     const text = entry === 'all' ? entry : entry.brief;
     length += text.length + 1;
-    shown.push(text);
+    texts.push(text);
   }
-  const text = shown.join(':');
-  if (shown.length === entries.length && text.length <= BRIEF) return text;
+  const text = texts.join(':');
+  if (texts.length === entries.length && text.length <= BRIEF) return text;
   return `${text.slice(0, BRIEF)}… (${entries.length} entries)`;
 }
 

@@ -202,9 +202,9 @@ export class Accumulator {
 
   #takePartialUncore(uncore: number): void {
     const { uncores, cores, cpusPerCore } = this.#topology;
-    const wanted = Math.floor((this.needed + cpusPerCore - 1) / cpusPerCore);
+    const coresNeeded = Math.floor((this.needed + cpusPerCore - 1) / cpusPerCore);
     const inCache = new Set(this.#freePositions(uncores, uncore).map((position) => cores.of[position]!));
-    const chosen = [...inCache].sort((a, b) => a - b).slice(0, wanted);
+    const chosen = [...inCache].sort((a, b) => a - b).slice(0, coresNeeded);
     let positions = chosen.flatMap((core) => this.#freePositions(cores, core)).sort((a, b) => a - b);
     // An odd request leaves one thread of its last core free.
     if (this.needed % 2 !== 0 && cpusPerCore > 1 && positions.length > this.needed) positions = positions.slice(0, -1);
@@ -218,8 +218,8 @@ export class Accumulator {
   }
 
   #countsOf(level: Level): Int32Array {
-    const known = this.#levels.indexOf(level);
-    if (known >= 0) return this.#counts[known]!;
+    const indexOfLevel = this.#levels.indexOf(level);
+    if (indexOfLevel >= 0) return this.#counts[indexOfLevel]!;
     const counts = new Int32Array(level.ids.length);
     for (let position = 0; position < this.#free.length; position++) {
       counts[level.of[position]!]! += this.#free[position]!;
@@ -243,15 +243,15 @@ export class Accumulator {
     const result: number[] = [];
     for (let turn = 0; turn < outer.length; turn++) {
       const members = outerLevel.members[outer[turn]!]!;
-      const found: number[] = [];
+      const freeInOrder: number[] = [];
       for (let i = 0; i < members.length; i++) {
         const position = members[i]!;
         const candidate = inner.of[position]!;
         if (this.#free[position] === 0 || seen[candidate] === turn) continue;
         seen[candidate] = turn;
-        found.push(candidate);
+        freeInOrder.push(candidate);
       }
-      for (const group of ranked(found, counts)) result.push(group);
+      for (const group of ranked(freeInOrder, counts)) result.push(group);
     }
     return result;
   }

@@ -46,9 +46,9 @@ const indexed = new WeakMap<CpuTopology, WeakMap<DevicePool, IndexedPool>>();
 export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
   const ofHost = indexed.get(topology) ?? new WeakMap<DevicePool, IndexedPool>();
   indexed.set(topology, ofHost);
-  const known = ofHost.get(pool) ?? makeIndex(topology, pool);
-  ofHost.set(pool, known);
-  return known;
+  const index = ofHost.get(pool) ?? makeIndex(topology, pool);
+  ofHost.set(pool, index);
+  return index;
 }
 
 function makeIndex(topology: CpuTopology, pool: DevicePool): IndexedPool {
@@ -136,7 +136,9 @@ export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, 
   const free = pool.devices.filter((device) => available.has(device.id));
   if (!pool.aligned || mask === null) return free.map((device) => device.id);
   const rank = (device: IndexedDevice) => rankOf(device.hasNodes, device.mask, mask);
-  return [0, 1, 2].flatMap((wanted) => free.filter((device) => rank(device) === wanted).map((device) => device.id));
+  return [0, 1, 2].flatMap((wantedRank) =>
+    free.filter((device) => rank(device) === wantedRank).map((device) => device.id),
+  );
 }
 
 /**

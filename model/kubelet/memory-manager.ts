@@ -88,20 +88,21 @@ export class MemoryManager implements Provider {
     let chosen = mask;
     let chosenPreferred = preferred;
     if (chosen === null) {
-      const found = bestHint(hints());
-      if (!found || found.mask === null) {
+      const best = bestHint(hints());
+      if (!best || best.mask === null) {
         throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
       }
-      if (!found.preferred && preferred) throw failed('failed to find the default preferred hint');
-      chosen = found.mask;
-      chosenPreferred = found.preferred;
+      if (!best.preferred && preferred) throw failed('failed to find the default preferred hint');
+      chosen = best.mask;
+      chosenPreferred = best.preferred;
     }
     const part = chosen;
     if (!satisfies(this.#memory, part, request)) {
-      const found = bestHint(hints().filter((hint) => ((hint.mask ?? 0) & part) === part));
-      if (!found || found.mask === null) throw failed('failed to find NUMA nodes to extend the current topology hint');
-      if (!found.preferred && chosenPreferred) throw failed('failed to find the extended preferred hint');
-      chosen = found.mask;
+      const extended = bestHint(hints().filter((hint) => ((hint.mask ?? 0) & part) === part));
+      if (!extended || extended.mask === null)
+        throw failed('failed to find NUMA nodes to extend the current topology hint');
+      if (!extended.preferred && chosenPreferred) throw failed('failed to find the extended preferred hint');
+      chosen = extended.mask;
     }
     if (splitsGroup(this.#memory.cells, chosen)) throw failed('preferred hint violates NUMA node allocation');
     return chosen;
@@ -133,9 +134,9 @@ export class MemoryManager implements Provider {
       let open = block.size;
       for (const init of this.#pod.containers) {
         if (init.name === container.name || open === 0) break;
-        const held = init.kind === 'init' ? this.#blocks.get(init.name) : undefined;
-        if (!held) continue;
-        const shrunk = held.map((other) => {
+        const initBlocks = init.kind === 'init' ? this.#blocks.get(init.name) : undefined;
+        if (!initBlocks) continue;
+        const shrunk = initBlocks.map((other) => {
           if (other.type !== block.type || other.mask !== block.mask) return other;
           const moved = Math.min(open, other.size);
           open -= moved;

@@ -75,11 +75,11 @@ export function memoryHints(
   const masks: number[] = [];
   for (const mask of subMasks((1 << cells.length) - 1)) {
     const width = bitCount(mask);
-    const wanted = [...request];
-    if (wanted.some(([type, bytes]) => sum(cells, mask, type, 'allocatable') < bytes)) continue;
+    const amounts = [...request];
+    if (amounts.some(([type, bytes]) => sum(cells, mask, type, 'allocatable') < bytes)) continue;
     narrowest = Math.min(narrowest, width);
     if (!mayGroup(cells, mask)) continue;
-    if (wanted.every(([type, bytes]) => sum(cells, mask, type, 'free') + reusable(mask, type) >= bytes))
+    if (amounts.every(([type, bytes]) => sum(cells, mask, type, 'free') + reusable(mask, type) >= bytes))
       masks.push(mask);
   }
   return masks.map((mask) => ({ mask, preferred: bitCount(mask) === narrowest }));
@@ -143,10 +143,10 @@ export function releaseMemory(cells: readonly MemoryCell[], { mask, type, size }
   return cells.map((cell, bit) => {
     if ((mask & (1 << bit)) === 0) return cell;
     const table = cell.tables.get(type);
-    const given = table ? Math.min(open, table.allocatable - table.free) : 0;
-    open -= given;
+    const taken = table ? Math.min(open, table.allocatable - table.free) : 0;
+    open -= taken;
     const blocks = cell.blocks - 1;
-    return { blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, given) };
+    return { blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, taken) };
   });
 }
 

@@ -35,9 +35,9 @@ export function mergeHints(
   for (const candidate of combinedHints(numa.all, lists)) {
     if (candidate.mask !== 0 && (!best || isBetter(candidate, best, widest, closer))) best = candidate;
   }
-  const found = best ?? { mask: numa.all, preferred: false };
-  const anywhere = policy === 'single-numa-node' && found.mask === numa.all;
-  const hint = { mask: anywhere ? null : found.mask, preferred: found.preferred };
+  const merged = best ?? { mask: numa.all, preferred: false };
+  const anywhere = policy === 'single-numa-node' && merged.mask === numa.all;
+  const hint = { mask: anywhere ? null : merged.mask, preferred: merged.preferred };
   return { hint, admit: policy === 'best-effort' || hint.preferred };
 }
 

@@ -30,15 +30,15 @@ export class OptionError extends Error {}
  * @throws OptionError if one is unknown, is not a boolean, or excludes another
  * Source: pkg/kubelet/cm/cpumanager/policy_options.go, NewStaticPolicyOptions.
  */
-export function readCpuOptions(given: Readonly<Record<string, string>> = {}): CpuOptions {
+export function readCpuOptions(optionTexts: Readonly<Record<string, string>> = {}): CpuOptions {
   const options = { ...NO_CPU_OPTIONS };
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(optionTexts)) {
     if (!Object.hasOwn(CPU_OPTION, name)) throw new OptionError(`unknown CPU manager policy option ${name}`);
     options[CPU_OPTION[name as keyof typeof CPU_OPTION]] = readBoolean(name, value);
   }
-  for (const [one, other] of CONFLICTS) {
-    if (options[CPU_OPTION[one]] && options[CPU_OPTION[other]]) {
-      throw new OptionError(`CPU manager policy options ${one} and ${other} are mutually exclusive`);
+  for (const [first, second] of CONFLICTS) {
+    if (options[CPU_OPTION[first]] && options[CPU_OPTION[second]]) {
+      throw new OptionError(`CPU manager policy options ${first} and ${second} are mutually exclusive`);
     }
   }
   return Object.freeze(options);
@@ -49,10 +49,10 @@ export function readCpuOptions(given: Readonly<Record<string, string>> = {}): Cp
  * @throws OptionError if one is unknown or has an invalid value
  * Source: pkg/kubelet/cm/topologymanager/policy_options.go.
  */
-export function readTopologyOptions(given: Readonly<Record<string, string>> = {}) {
+export function readTopologyOptions(optionTexts: Readonly<Record<string, string>> = {}) {
   let preferClosest = false;
   let maxCells = DEFAULT_MAX_CELLS;
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(optionTexts)) {
     if (name === 'prefer-closest-numa-nodes') preferClosest = readBoolean(name, value);
     else if (name === 'max-allowable-numa-nodes') maxCells = readMaxCells(value);
     else throw new OptionError(`unknown topology manager policy option ${name}`);

@@ -157,8 +157,8 @@ const COUNTED = ['cpu', 'memory'] as const;
  * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS.
  */
 export function isGuaranteed(pod: RequestingPod): boolean {
-  const known = pod.status?.qosClass;
-  if (known) return known === 'Guaranteed';
+  const qosClass = pod.status?.qosClass;
+  if (qosClass) return qosClass === 'Guaranteed';
   const podLevel = pod.spec?.resources;
   if (podLevel) return matches([withDefaults(podLevel)]);
   const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];

@@ -125,10 +125,10 @@ export function assignmentsOf(assignments: HostReport['assignments']): Map<strin
 function networkPools({
   physnets = [],
   tunnel,
-  cells: known,
+  cells: reportedCells,
 }: Pick<HostReport, 'physnets' | 'tunnel' | 'cells'>): DevicePools {
   const pools = new Map<string, DevicePool>();
-  const ids = CpuSet.of(known.map(({ id }) => id));
+  const ids = CpuSet.of(reportedCells.map(({ id }) => id));
   const add = (resource: string, cells: string) => {
     // The kubelet cannot align to a NUMA node that the host lacks.
     const nodes = CpuSet.parse(cells, MAX_CELL_ID).intersect(ids).toArray();

@@ -168,9 +168,11 @@ export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments
     }
   }
   const assigned = [...assignments.values()].flatMap((containers) => [...containers.values()]);
-  const known = unionOf([defaultSet, ...assigned]);
-  if (!known.equals(topology.cpus)) {
-    return { error: `current set of available CPUs "${topology.cpus}" doesn't match with CPUs in state "${known}"` };
+  const cpusInState = unionOf([defaultSet, ...assigned]);
+  if (!cpusInState.equals(topology.cpus)) {
+    return {
+      error: `current set of available CPUs "${topology.cpus}" doesn't match with CPUs in state "${cpusInState}"`,
+    };
   }
   return { defaultSet };
 }

@@ -16,17 +16,19 @@ export interface AgentLease {
  * Nodes whose agent never had a Lease are not checked. Times are seconds of one monotonic clock.
  */
 export class AgentHealth {
-  readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; heard: number }>();
+  readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; renewedAt: number }>();
 
   changed({ node, renewTime, duration }: AgentLease, now: number): void {
     const before = this.#agents.get(node);
-    const said = leaseSeconds(duration);
+    const statedDuration = leaseSeconds(duration);
     const reading = { kind: 'read', renewTime } as const;
-    const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, { duration: said });
+    const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, {
+      duration: statedDuration,
+    });
     const isNews = before === undefined || observation.changedAt !== before.observation.changedAt;
     // A renewal counts for the duration that the Lease had at that time.
-    const lasts = isNews ? said : Math.min(said, before.duration);
-    this.#agents.set(node, { observation, duration: lasts, heard: isNews ? now : before.heard });
+    const lasts = isNews ? statedDuration : Math.min(statedDuration, before.duration);
+    this.#agents.set(node, { observation, duration: lasts, renewedAt: isNews ? now : before.renewedAt });
   }
 
   /** Whether a renewal was observed. The first reading of a Lease proves none. */
@@ -44,13 +46,13 @@ export class AgentHealth {
 
   /**
    * The nodes with an old report.
-   * @param heard when the watch last received anything: without news of the watch, a Lease without news proves nothing
+   * @param listenedAt when the watch last received anything: without news of the watch, a Lease without news proves nothing
    */
-  stale(now: number, heard: number | undefined): Set<string> {
+  stale(now: number, listenedAt: number | undefined): Set<string> {
     const stale = new Set<string>();
     for (const [node, agent] of this.#agents) {
-      const deadline = agent.heard + agent.duration;
-      if (now >= deadline && heard !== undefined && heard >= deadline) stale.add(node);
+      const deadline = agent.renewedAt + agent.duration;
+      if (now >= deadline && listenedAt !== undefined && listenedAt >= deadline) stale.add(node);
     }
     return stale;
   }

@@ -96,8 +96,8 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
 function ofPods(waiting: DpuSighting['waiting']): string[] {
   if (waiting.length === 0) return [];
   const named = waiting.slice(0, NAMED).map(({ pod, network, state, reason }) => {
-    const said = state === 'absent' ? 'no answer' : reason;
-    return `${pod} (${network}: ${said})`;
+    const answer = state === 'absent' ? 'no answer' : reason;
+    return `${pod} (${network}: ${answer})`;
   });
   const rest = waiting.length > NAMED ? ` and ${waiting.length - NAMED} more` : '';
   return [`the DPU has not connected ${named.join(', ')}${rest}; check ovnkube on the DPU`];

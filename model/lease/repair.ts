@@ -64,11 +64,11 @@ export function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseF
 function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
   const faults: LeaseFault[] = [];
   const owners = lease.metadata.ownerReferences ?? [];
-  const [wanted] = form.ownerReferences;
-  const own = owners.find(({ uid }) => uid === wanted.uid);
+  const [desiredOwner] = form.ownerReferences;
+  const own = owners.find(({ uid }) => uid === desiredOwner.uid);
   if (owners.length === 0) faults.push('no-owner');
   else if (own === undefined || owners.length > 1) faults.push('foreign-owner');
-  if (own !== undefined && !sameOwner(own, wanted)) faults.push('owner-fields');
+  if (own !== undefined && !sameOwner(own, desiredOwner)) faults.push('owner-fields');
   if (lease.spec?.holderIdentity !== form.holderIdentity) faults.push('holder');
   if (lease.spec?.leaseDurationSeconds !== form.leaseDurationSeconds) faults.push('duration');
   return faults;

@@ -156,13 +156,13 @@ export function parseAffinities(text: string): AffinityByInterface {
     throw new ParseError(WHAT, text, `it has more than ${MAX_REQUESTED_NETWORKS} names`);
   return new Map(
     entries.map(([name, value]) => {
-      const affinity = AFFINITIES.find((known) => known === value);
+      const affinity = AFFINITIES.find((candidate) => candidate === value);
       if (affinity !== undefined) return [name, affinity];
-      const shown = typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));
+      const quoted = typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));
       throw new ParseError(
         WHAT,
         text,
-        `${quote(name)} has the value ${shown}; expected one of ${AFFINITIES.join(', ')}`,
+        `${quote(name)} has the value ${quoted}; expected one of ${AFFINITIES.join(', ')}`,
       );
     }),
   );

@@ -62,15 +62,15 @@ export function networkMapFor(
   if (chosen.length === 0) return undefined;
   const physnets = new Map<string, CpuSet>();
   let tunnel: CpuSet | undefined;
-  for (const one of chosen) {
-    for (const [name, { numaNodes: ids }] of Object.entries(one.physnets ?? {})) {
+  for (const entry of chosen) {
+    for (const [name, { numaNodes: ids }] of Object.entries(entry.physnets ?? {})) {
       if (physnets.has(name))
         throw new NetworkMapError(`network map: two entries for this node name physnet ${cut(name, MAX_CHARACTERS)}`);
       physnets.set(name, cellsOf(`physnet ${name}`, ids, numaNodes));
     }
-    if (one.tunnel === undefined) continue;
+    if (entry.tunnel === undefined) continue;
     if (tunnel !== undefined) throw new NetworkMapError('network map: two entries for this node name the tunnel');
-    tunnel = cellsOf('the tunnel', one.tunnel.numaNodes, numaNodes);
+    tunnel = cellsOf('the tunnel', entry.tunnel.numaNodes, numaNodes);
   }
   return { physnets, tunnel };
 }
@@ -94,8 +94,9 @@ export function overlayNetworkMap(
 ): { readonly networks: NodeNetworks; readonly drift: readonly Drift[] } {
   if (map === undefined) return { networks: discovered, drift: [] };
   const drift: Drift[] = [];
-  const compare = (physnet: string | undefined, mapped: CpuSet, found: CpuSet | undefined) => {
-    if (found === undefined || !found.equals(mapped)) drift.push({ physnet, mapped, discovered: found });
+  const compare = (physnet: string | undefined, mapped: CpuSet, physnetCells: CpuSet | undefined) => {
+    if (physnetCells === undefined || !physnetCells.equals(mapped))
+      drift.push({ physnet, mapped, discovered: physnetCells });
   };
   for (const [name, cells] of map.physnets) compare(name, cells, discovered.physnets.get(name));
   if (map.tunnel !== undefined) compare(undefined, map.tunnel, discovered.tunnel);

@@ -76,7 +76,7 @@ function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms
     return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${places(located)}; ${why}` };
   }
   const away = located.map(({ text, cells }) => ({ text, room: roomOn(node, (cell) => !cells.has(cell)) }));
-  const widest = away.reduce((most, one) => (one.room > most.room ? one : most));
+  const widest = away.reduce((most, network) => (network.room > most.room ? network : most));
   if (cpus > widest.room) return undefined;
   const text =
     `the kubelet may put all ${cpusText(cpus)} away from ${widest.text}: ${places(located)}; ` +
@@ -132,15 +132,15 @@ export function reachFinding(
   if (required.length === 0 || all.length === 0) return undefined;
   const reasons: OutOfReach[] = [];
   for (const node of all) {
-    const cells = required.map((one) =>
-      one.kind === 'tunnel' ? node.networks.tunnel : node.networks.physnets.get(one.physnet),
+    const cells = required.map((network) =>
+      network.kind === 'tunnel' ? node.networks.tunnel : node.networks.physnets.get(network.physnet),
     );
     if (cells.some((set) => set === undefined)) continue;
-    const located = required.map((one, i) => ({ text: `interface ${textOf(one)}`, cells: cells[i]! }));
+    const located = required.map((network, i) => ({ text: `interface ${textOf(network)}`, cells: cells[i]! }));
     // An unknown NUMA node does not constrain anything.
     const reason = outOfReach(
       guest,
-      located.filter((one) => !one.cells.isEmpty),
+      located.filter((network) => !network.cells.isEmpty),
       node,
     );
     if (reason === undefined) return undefined;
@@ -151,32 +151,32 @@ export function reachFinding(
   return { message: messageOf(nearest(reasons), names), isTooLarge };
 }
 
+const effort = ({ reason, excess }: OutOfReach) =>
+  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
+
 /** The reason that needs the smallest correction. */
 function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
   const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
   return first;
 }
 
-const effort = ({ reason, excess }: OutOfReach) =>
-  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
-
-function messageOf(found: OutOfReach | undefined, names: string): string {
-  switch (found?.reason) {
+function messageOf(outOfReach: OutOfReach | undefined, names: string): string {
+  switch (outOfReach?.reason) {
     case undefined:
       return `no node that it can go to has all its required networks: ${names}`;
     case 'cannot-split':
       return `the required networks have no common NUMA node on any node that it can go to: ${names}`;
     case 'may-not-span':
-      return `the kubelet may not span the NUMA nodes of its networks on any node that it can go to: ${found.text}`;
+      return `the kubelet may not span the NUMA nodes of its networks on any node that it can go to: ${outOfReach.text}`;
     case 'larger-than-cells':
-      return `larger than the NUMA nodes of its networks on every node that it can go to: ${found.text}`;
+      return `larger than the NUMA nodes of its networks on every node that it can go to: ${outOfReach.text}`;
   }
 }
 
-function isLocated(one: ResolvedNetwork): one is ResolvedNetwork & { readonly kind: 'physnet' | 'tunnel' } {
-  return one.kind === 'physnet' || one.kind === 'tunnel';
+function isLocated(network: ResolvedNetwork): network is ResolvedNetwork & { readonly kind: 'physnet' | 'tunnel' } {
+  return network.kind === 'physnet' || network.kind === 'tunnel';
 }
 
-function textOf(one: ResolvedNetwork): string {
-  return `${one.name.slice(0, MAX_NAME_CHARACTERS)} (${one.kind === 'physnet' ? `physnet ${one.physnet}` : 'the tunnel'})`;
+function textOf(network: ResolvedNetwork): string {
+  return `${network.name.slice(0, MAX_NAME_CHARACTERS)} (${network.kind === 'physnet' ? `physnet ${network.physnet}` : 'the tunnel'})`;
 }

@@ -59,20 +59,22 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
   const { interfaces, preferences, exclusive } = request;
   const missing = new Map<string, NetworkRef>();
   const findings = unknownAffinities(preferences, interfaces);
-  const networks = interfaces.map((one): ResolvedNetwork => {
-    const facts = one.ref?.name ? request.findNad(one.ref) : undefined;
-    const found = classOf(one, facts, request);
-    if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
-    const located = found.kind === 'physnet' || found.kind === 'tunnel';
-    const preference = preferenceFor(one, preferences);
-    const affinity = preference ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
-    const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
-    const known = { ...found, name: one.name, role: one.role, network, affinity };
-    const resolved = preference === undefined ? known : { ...known, explicit: true };
-    const isRead = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
+  const networks = interfaces.map((attachment): ResolvedNetwork => {
+    const facts = attachment.ref?.name ? request.findNad(attachment.ref) : undefined;
+    const networkClass = classOf(attachment, facts, request);
+    if (networkClass.kind === 'unknown' && networkClass.warning === 'not-found' && attachment.ref)
+      missing.set(refText(attachment.ref), attachment.ref);
+    const located = networkClass.kind === 'physnet' || networkClass.kind === 'tunnel';
+    const preference = preferenceFor(attachment, preferences);
+    const affinity = preference ?? (located && exclusive && attachment.role === 'secondary' ? 'required' : 'none');
+    const network = attachment.ref === undefined ? POD_NETWORK : refText(attachment.ref);
+    const base = { ...networkClass, name: attachment.name, role: attachment.role, network, affinity };
+    const resolved = preference === undefined ? base : { ...base, explicit: true };
+    const isRead =
+      networkClass.kind !== 'unknown' && !('warning' in networkClass && networkClass.warning !== undefined);
     const isPlain = isRead && facts?.refusal === undefined;
     if (isPlain && affinity === 'none') return resolved;
-    const seen = shown(resolved);
+    const seen = withShortNames(resolved);
     findings.push(...networkFindings(seen, facts?.refusal), ...preferenceFindings(seen, located, exclusive));
     return resolved;
   });
@@ -91,54 +93,60 @@ function preferenceFor({ name, ref }: NetworkInterface, preferences: AffinityByI
 
 function unknownAffinities(preferences: AffinityByInterface, interfaces: readonly NetworkInterface[]): Finding[] {
   if (preferences.size === 0) return [];
-  const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
+  const interfaceNames = new Set(
+    interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])),
+  );
   const names = few(
     interfaces.map(({ name }) => name),
     NAMED,
     MAX_NAME_CHARACTERS,
   );
-  const unknown = [...preferences.keys()].filter((name) => !known.has(name));
-  const found = unknown.slice(0, NAMED).map((name): Finding => {
+  const unknown = [...preferences.keys()].filter((name) => !interfaceNames.has(name));
+  const warnings = unknown.slice(0, NAMED).map((name): Finding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
     return networkWarning('unknown-interface', message);
   });
-  if (unknown.length <= NAMED) return found;
+  if (unknown.length <= NAMED) return warnings;
   const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
-  return [...found, networkWarning('unknown-interface', message)];
+  return [...warnings, networkWarning('unknown-interface', message)];
 }
 
 /** The network with shortened names for messages, because tenants choose them. */
-function shown<One extends ResolvedNetwork>(one: One): One {
-  return { ...one, name: cut(one.name, MAX_NAME_CHARACTERS), network: cut(one.network, MAX_NAME_CHARACTERS) };
+function withShortNames<One extends ResolvedNetwork>(network: One): One {
+  return {
+    ...network,
+    name: cut(network.name, MAX_NAME_CHARACTERS),
+    network: cut(network.network, MAX_NAME_CHARACTERS),
+  };
 }
 
-function networkFindings(one: ResolvedNetwork, refusal: NadRefusal | undefined): Finding[] {
+function networkFindings(network: ResolvedNetwork, refusal: NadRefusal | undefined): Finding[] {
   if (refusal !== undefined) {
-    const message = `interface ${one.name}: ${refusal.by} refuses ${one.network}, so the VM does not start: ${refusal.why}`;
+    const message = `interface ${network.name}: ${refusal.by} refuses ${network.network}, so the VM does not start: ${refusal.why}`;
     return [networkWarning('refused-network', message)];
   }
-  if (one.kind === 'unknown') {
+  if (network.kind === 'unknown') {
     const why =
-      one.warning === 'not-found'
-        ? `there is no NetworkAttachmentDefinition ${one.network} that its namespace may use`
-        : `no Kube-OVN subnet belongs to ${one.network}`;
-    return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`)];
+      network.warning === 'not-found'
+        ? `there is no NetworkAttachmentDefinition ${network.network} that its namespace may use`
+        : `no Kube-OVN subnet belongs to ${network.network}`;
+    return [networkWarning('unknown-network', `interface ${network.name}: ${why}; no NUMA affinity`)];
   }
-  if (one.kind !== 'none' || one.warning === undefined) return [];
-  const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;
+  if (network.kind !== 'none' || network.warning === undefined) return [];
+  const message = `interface ${network.name}: the configuration of ${network.network} cannot be read (${network.warning}); no NUMA affinity`;
   return [networkWarning('unreadable-network', message)];
 }
 
-function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): Finding[] {
-  if (one.affinity === 'none') return [];
-  if (one.affinity === 'preferred') return located && exclusive ? [scoreOnly(one)] : [];
+function preferenceFindings(network: ResolvedNetwork, located: boolean, exclusive: boolean): Finding[] {
+  if (network.affinity === 'none') return [];
+  if (network.affinity === 'preferred') return located && exclusive ? [scoreOnly(network)] : [];
   if (!located) {
-    const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
+    const message = `interface ${network.name}: affinity "required" has no effect, because ${network.network} is on no physnet or tunnel that Plumbline knows`;
     return [networkWarning('affinity-without-location', message)];
   }
   if (exclusive) return [];
-  const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
+  const message = `interface ${network.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
   return [networkWarning('affinity-without-exclusive-cpus', message)];
 }
 

@@ -18,7 +18,7 @@ export interface RequiredResources {
   /** Resource names to request, each once, in the order of the interfaces. */
   readonly resources: readonly string[];
   /** The networks of these resources. */
-  readonly held: readonly ResolvedNetwork[];
+  readonly requiredNetworks: readonly ResolvedNetwork[];
   readonly findings: readonly Finding[];
 }
 
@@ -34,35 +34,35 @@ export function requiredResources(
   exclusive: boolean,
 ): RequiredResources {
   const resources = new Set<string>();
-  const held: ResolvedNetwork[] = [];
+  const requiredNetworks: ResolvedNetwork[] = [];
   const findings: Finding[] = [];
-  for (const one of exclusive ? networks : []) {
-    if (one.affinity !== 'required') continue;
-    const missing = isReported(one, reported) ? undefined : unreported(one);
+  for (const network of exclusive ? networks : []) {
+    if (network.affinity !== 'required') continue;
+    const missing = isReported(network, reported) ? undefined : unreported(network);
     if (missing !== undefined) findings.push(missing);
-    if (missing !== undefined && one.explicit !== true) continue;
-    const found = resourceOf(one);
-    if (typeof found === 'string') {
-      resources.add(found);
-      held.push(one);
-    } else if (found !== undefined) findings.push(found);
+    if (missing !== undefined && network.explicit !== true) continue;
+    const resource = resourceOf(network);
+    if (typeof resource === 'string') {
+      resources.add(resource);
+      requiredNetworks.push(network);
+    } else if (resource !== undefined) findings.push(resource);
   }
-  return { resources: [...resources], held, findings };
+  return { resources: [...resources], requiredNetworks: requiredNetworks, findings };
 }
 
 /** The resources of networks that a pod prefers. No device is requested for them; they only affect the score. */
 export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
-  return [...new Set(preferred.map((one) => resourceOf(one)).filter((one) => typeof one === 'string'))];
+  return [...new Set(preferred.map((network) => resourceOf(network)).filter((network) => typeof network === 'string'))];
 }
 
 /** The resource of each network with an affinity, with its interface. */
 export function interfaceResources(
   networks: readonly ResolvedNetwork[],
 ): readonly (readonly [resource: string, name: string])[] {
-  return networks.flatMap((one) => {
-    const resource = one.affinity === 'none' ? undefined : resourceOf(one);
-    return typeof resource === 'string' ? [[resource, one.name] as const] : [];
+  return networks.flatMap((network) => {
+    const resource = network.affinity === 'none' ? undefined : resourceOf(network);
+    return typeof resource === 'string' ? [[resource, network.name] as const] : [];
   });
 }
 
@@ -70,29 +70,29 @@ export function interfaceResources(
 const MAX_NAME_CHARACTERS = 100;
 const MAX_REASON_CHARACTERS = 300;
 
-function isReported(one: ResolvedNetwork, reported: ReportedNetworks): boolean {
-  if (one.kind === 'tunnel') return reported.tunnel;
-  return one.kind !== 'physnet' || reported.physnets.has(one.physnet);
+function isReported(network: ResolvedNetwork, reported: ReportedNetworks): boolean {
+  if (network.kind === 'tunnel') return reported.tunnel;
+  return network.kind !== 'physnet' || reported.physnets.has(network.physnet);
 }
 
-function unreported(one: ResolvedNetwork): Finding {
-  const [name, network] = [cut(one.name, MAX_NAME_CHARACTERS), cut(one.network, MAX_NAME_CHARACTERS)];
-  const physnet = one.kind === 'physnet' ? one.physnet : undefined;
+function unreported(network: ResolvedNetwork): Finding {
+  const name = cut(network.name, MAX_NAME_CHARACTERS);
+  const physnet = network.kind === 'physnet' ? network.physnet : undefined;
   const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, MAX_NAME_CHARACTERS)}`;
-  const then = one.explicit
+  const then = network.explicit
     ? `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`
     : 'it gets no NUMA affinity';
-  const message = `interface ${name}: no node reports ${what} of ${network}; ${then}`;
+  const message = `interface ${name}: no node reports ${what} of ${cut(network.network, MAX_NAME_CHARACTERS)}; ${then}`;
   const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
   return networkWarning(code, message);
 }
 
-function resourceOf(one: ResolvedNetwork): string | Finding | undefined {
-  if (one.kind === 'tunnel') return TUNNEL_RESOURCE;
-  if (one.kind !== 'physnet') return undefined;
-  const name = cut(one.name, MAX_NAME_CHARACTERS);
+function resourceOf(network: ResolvedNetwork): string | Finding | undefined {
+  if (network.kind === 'tunnel') return TUNNEL_RESOURCE;
+  if (network.kind !== 'physnet') return undefined;
+  const name = cut(network.name, MAX_NAME_CHARACTERS);
   try {
-    return physnetResource(one.physnet);
+    return physnetResource(network.physnet);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const message = `interface ${name}: ${cut(error.message, MAX_REASON_CHARACTERS)}`;

@@ -45,9 +45,9 @@ export function readNovaConf(config: OsloConfig): NovaHost {
     }
     return [name, { numaNodes }];
   });
-  const known = new Set(listed.map((name) => sectionKey(`${PHYSNET_SECTION}${name}`)));
+  const knownSections = new Set(listed.map((name) => sectionKey(`${PHYSNET_SECTION}${name}`)));
   for (const section of config.keys()) {
-    if (section.startsWith(PHYSNET_SECTION) && !known.has(section)) {
+    if (section.startsWith(PHYSNET_SECTION) && !knownSections.has(section)) {
       warnings.push(
         `[${section}] is left out: [neutron] physnets does not list ${section.slice(PHYSNET_SECTION.length)}`,
       );

@@ -43,8 +43,11 @@ export function faultOfError(error: unknown): ReportFault {
     const message = `the report ${format.message}: upgrade webhook and extender, then the agents`;
     return { code: 'unknown-format', message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
   }
-  const said = error instanceof PlumblineError || error instanceof RangeError ? error.message : 'it cannot be read';
-  return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, MAX_MESSAGE_CHARACTERS) };
+  const reason = error instanceof PlumblineError || error instanceof RangeError ? error.message : 'it cannot be read';
+  return {
+    code: 'contradiction',
+    message: `the report contradicts itself: ${reason}`.slice(0, MAX_MESSAGE_CHARACTERS),
+  };
 }
 
 /**
@@ -94,16 +97,16 @@ export interface ComparedReport {
 export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, ReportFault> {
   const counts = new Map<number, number>();
   for (const { threadsPerCore } of reports.values()) counts.set(threadsPerCore, (counts.get(threadsPerCore) ?? 0) + 1);
-  const found = new Map<K, ReportFault>();
+  const faults = new Map<K, ReportFault>();
   for (const [key, { threadsPerCore, arch = '' }] of reports) {
     if (threadsPerCore <= COMMON_THREADS || MAX_THREADS[arch] !== undefined) continue;
     const [other, ...more] = [...counts.keys()].filter((threads) => threads !== threadsPerCore);
     const agree = counts.get(threadsPerCore) === 1 && other !== undefined && more.length === 0;
     if (!agree || other > threadsPerCore || reports.size < MIN_OTHER_CORES + 1) continue;
     const message = `the report has ${threadsPerCore} threads per core, all ${reports.size - 1} other nodes have ${other}, and the Node has no label kubernetes.io/arch that explains it`;
-    found.set(key, { code: 'threads-per-core', message });
+    faults.set(key, { code: 'threads-per-core', message });
   }
-  return found;
+  return faults;
 }
 
 const MAX_RESOURCE_CHARACTERS = 256;

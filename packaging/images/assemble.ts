@@ -31,6 +31,13 @@ export function architectureOf(name: string): Architecture | undefined {
   return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
 }
 
+/** koffi, and the package with its module for one architecture. */
+const koffiPackages = (architecture: Architecture): readonly string[] => [
+  'koffi',
+  `@koromix/koffi-linux-${architecture}`,
+];
+
+
 /**
  * The npm packages that an image contains, in ascending order of their paths: those with a file in one of its bundles,
  * as listed in `dist/inputs.json`, and koffi, which is not bundled.
@@ -53,12 +60,6 @@ async function packagesOf(
     return [path, locked] as const;
   });
 }
-
-/** koffi, and the package with its module for one architecture. */
-const koffiPackages = (architecture: Architecture): readonly string[] => [
-  'koffi',
-  `@koromix/koffi-linux-${architecture}`,
-];
 
 /** `node_modules/a/node_modules/@b/c/index.js` is in `node_modules/a/node_modules/@b/c`; undefined outside packages. */
 function packageFolder(file: string): string | undefined {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { draftOf, isObject, type Json, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
+import { draftOf, isRecord, type JsonRecord, type JsonValue, type KubeObject, sameJson } from '../objects.ts';
 import {
   apiVersionOf,
   collectionOf,
@@ -21,9 +21,9 @@ import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.t
 /** A webhook's decision; the form of its response is checked. */
 interface Verdict {
   readonly allowed: boolean;
-  readonly patch?: Json;
+  readonly patch?: JsonValue;
   readonly warnings: readonly string[];
-  readonly status: JsonObject | undefined;
+  readonly status: JsonRecord | undefined;
 }
 
 const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
@@ -33,8 +33,8 @@ const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
  * @param mutating false for validating webhooks, which must not patch
  * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
  */
-function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
-  if (!isObject(answer) || !isObject(answer.response)) throw invalidAnswer('webhook response was absent');
+function readVerdict(answer: JsonValue, uid: string, mutating: boolean): Verdict {
+  if (!isRecord(answer) || !isRecord(answer.response)) throw invalidAnswer('webhook response was absent');
   const { response } = answer;
   if (response.uid !== uid) throw invalidAnswer(`expected response.uid="${uid}", got ${JSON.stringify(response.uid)}`);
   if (answer.apiVersion !== 'admission.k8s.io/v1' || answer.kind !== 'AdmissionReview') {
@@ -55,14 +55,14 @@ function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
   return {
     allowed: response.allowed,
     warnings: Array.isArray(response.warnings) ? response.warnings.map(String) : [],
-    status: isObject(response.status) ? response.status : undefined,
+    status: isRecord(response.status) ? response.status : undefined,
     ...(hasPatch && { patch: decodePatch(patch) }),
   };
 }
 
-function decodePatch(patch: string): Json {
+function decodePatch(patch: string): JsonValue {
   try {
-    return JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) as Json;
+    return JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) as JsonValue;
   } catch (error) {
     // The call succeeded but its patch failed: the API server responds with 500 whatever the failure policy is.
     throw new ApiError(500, 'InternalError', `Internal error occurred: ${(error as Error).message}`, undefined, {
@@ -76,16 +76,20 @@ function invalidAnswer(why: string): Error {
 }
 
 /** The refusal for a webhook's `allowed: false`; its code is at least 400. */
-function denial(webhook: string, status: JsonObject | undefined): ApiError {
+function denial(webhook: string, status: JsonRecord | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
-  const said = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
+  const explanation = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
   const code = Math.max(400, typeof status?.code === 'number' ? status.code : 0);
   const reason = typeof status?.reason === 'string' ? status.reason : code === 403 ? 'Forbidden' : '';
-  return new ApiError(code, reason, said === undefined ? `${by} without explanation` : `${by}: ${String(said)}`);
+  return new ApiError(
+    code,
+    reason,
+    explanation === undefined ? `${by} without explanation` : `${by}: ${String(explanation)}`,
+  );
 }
 
 /** The form of an object for a webhook: without undefined fields. */
-const reviewed = (object: KubeObject | undefined): Json => (object ? structuredClone(object) : null);
+const reviewed = (object: KubeObject | undefined): JsonValue => (object ? structuredClone(object) : null);
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
@@ -237,12 +241,12 @@ function reviewOf({ operation, type, subresource, namespace, name, object, oldOb
         username,
         ...(userUid !== undefined && { uid: userUid }),
         groups: [...groups],
-        ...(extra && { extra: structuredClone(extra) as unknown as JsonObject }),
+        ...(extra && { extra: structuredClone(extra) as unknown as JsonRecord }),
       },
       object: reviewed(object),
       oldObject: reviewed(oldObject),
       dryRun: call.dryRun,
       options: optionsObject(options[operation], call),
     },
-  } satisfies JsonObject;
+  } satisfies JsonRecord;
 }

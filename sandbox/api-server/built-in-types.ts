@@ -1,6 +1,6 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import type { KubeObject, Node, Pod, VirtualMachineInstance } from '../objects.ts';
-import type { Column } from './columns.ts';
+import type { KubeNode, KubeObject, KubePod, KubeVmi } from '../objects.ts';
+import type { TableColumn } from './columns.ts';
 import * as columns from './columns.ts';
 
 /** One served resource in one version. `T` is the typed view of its objects. */
@@ -19,7 +19,7 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly names: 'subdomain' | 'label';
   /** Paths of the fields that field selectors support. */
   readonly fields: readonly string[];
-  readonly columns: readonly Column[];
+  readonly columns: readonly TableColumn[];
   /** Never set; carries the type of the view. */
   readonly view?: T;
 }
@@ -52,14 +52,14 @@ function define<T extends KubeObject = KubeObject>(
   };
 }
 
-export const PODS = define<Pod>('Pod', 'pods', {
+export const PODS = define<KubePod>('Pod', 'pods', {
   shortNames: ['po'],
   categories: ['all'],
   hasStatus: true,
   fields: ['spec.nodeName', 'spec.schedulerName', 'spec.serviceAccountName', 'spec.restartPolicy', 'status.phase'],
   columns: columns.POD,
 });
-export const NODES = define<Node>('Node', 'nodes', {
+export const NODES = define<KubeNode>('Node', 'nodes', {
   shortNames: ['no'],
   namespaced: false,
   hasStatus: true,
@@ -71,7 +71,7 @@ export const NAMESPACES = define('Namespace', 'namespaces', {
   hasStatus: true,
   names: 'label',
   fields: ['status.phase'],
-  columns: columns.NAMESPACE,
+  columns: columns.NAMESPACE_COLUMN,
 });
 const INVOLVED = ['kind', 'name', 'namespace', 'uid', 'apiVersion', 'fieldPath'].map(
   (field) => `involvedObject.${field}`,
@@ -109,11 +109,11 @@ export const VIRTUAL_MACHINES = define('VirtualMachine', 'virtualmachines', {
   columns: columns.VIRTUAL_MACHINE,
 });
 /** KubeVirt's CRD of instances has no status subresource: virt-controller and virt-handler write whole objects. */
-export const VIRTUAL_MACHINE_INSTANCES = define<VirtualMachineInstance>(
-  'VirtualMachineInstance',
-  'virtualmachineinstances',
-  { ...KUBEVIRT, shortNames: ['vmi', 'vmis'], columns: columns.VIRTUAL_MACHINE_INSTANCE },
-);
+export const VIRTUAL_MACHINE_INSTANCES = define<KubeVmi>('VirtualMachineInstance', 'virtualmachineinstances', {
+  ...KUBEVIRT,
+  shortNames: ['vmi', 'vmis'],
+  columns: columns.VIRTUAL_MACHINE_INSTANCE,
+});
 export const NETWORK_ATTACHMENT_DEFINITIONS = define('NetworkAttachmentDefinition', 'network-attachment-definitions', {
   group: 'k8s.cni.cncf.io',
   shortNames: ['net-attach-def'],

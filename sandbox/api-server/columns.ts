@@ -1,26 +1,26 @@
-import { at, type Json, type KubeObject } from '../objects.ts';
+import { at, type JsonValue, type KubeObject } from '../objects.ts';
 
 /** A column of `kubectl get`. Columns with `priority` 1 only appear with `-o wide`. */
-export interface Column {
+export interface TableColumn {
   readonly name: string;
   readonly type?: string;
   readonly priority?: number;
-  cell(object: KubeObject, now: number): Json;
+  cell(object: KubeObject, now: number): JsonValue;
 }
 
 /** Columns of `kubectl get` for each resource: those of the real server, as far as the sandbox has the data. */
 
-const show = (value: Json | undefined): Json =>
+const show = (value: JsonValue | undefined): JsonValue =>
   value === undefined || value === null || value === '' ? '<none>' : value;
 
 /** @param value a path such as `status.phase`, or what computes the cell */
-const column = (name: string, value: string | Column['cell'], priority = 0): Column => ({
+const column = (name: string, value: string | TableColumn['cell'], priority = 0): TableColumn => ({
   name,
   priority,
   cell: typeof value === 'string' ? (object) => show(at(object, ...value.split('.'))) : value,
 });
 
-const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
+const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
 
 const conditionOf = (object: KubeObject, type: string) => {
   return at(
@@ -41,14 +41,14 @@ export function age(since: string | undefined, now: number): string {
   return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
 }
 
-const ageOf = (time: Json | undefined, now: number) => age(typeof time === 'string' ? time : undefined, now);
+const ageOf = (time: JsonValue | undefined, now: number) => age(typeof time === 'string' ? time : undefined, now);
 
 const NAME = column('Name', 'metadata.name');
 const AGE = column('Age', ({ metadata }, now) => age(metadata.creationTimestamp, now));
 
-export const ANY: readonly Column[] = [NAME, AGE];
+export const ANY: readonly TableColumn[] = [NAME, AGE];
 
-export const POD: readonly Column[] = [
+export const POD: readonly TableColumn[] = [
   NAME,
   column('Ready', (pod) => {
     const ready = list(at(pod, 'status', 'containerStatuses')).filter((status) => at(status, 'ready') === true);
@@ -61,7 +61,7 @@ export const POD: readonly Column[] = [
   column('Node', 'spec.nodeName', 1),
 ];
 
-function podStatus(pod: KubeObject): Json {
+function podStatus(pod: KubeObject): JsonValue {
   if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating';
   for (const status of list(at(pod, 'status', 'containerStatuses'))) {
     const waiting = at(status, 'state', 'waiting', 'reason');
@@ -70,7 +70,7 @@ function podStatus(pod: KubeObject): Json {
   return at(pod, 'status', 'reason') ?? at(pod, 'status', 'phase') ?? 'Pending';
 }
 
-export const NODE: readonly Column[] = [
+export const NODE: readonly TableColumn[] = [
   NAME,
   column('Status', nodeStatus),
   column('Roles', ({ metadata }) => {
@@ -82,16 +82,16 @@ export const NODE: readonly Column[] = [
   column('Version', 'status.nodeInfo.kubeletVersion'),
 ];
 
-function nodeStatus(node: KubeObject): Json {
+function nodeStatus(node: KubeObject): JsonValue {
   const ready = conditionOf(node, 'Ready');
   const readiness = ready === 'True' ? 'Ready' : 'NotReady';
   const status = ready === undefined ? 'Unknown' : readiness;
   return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
 }
 
-export const NAMESPACE: readonly Column[] = [NAME, column('Status', 'status.phase'), AGE];
+export const NAMESPACE_COLUMN: readonly TableColumn[] = [NAME, column('Status', 'status.phase'), AGE];
 
-export const EVENT: readonly Column[] = [
+export const EVENT: readonly TableColumn[] = [
   column('Last Seen', ({ series, lastTimestamp, eventTime, firstTimestamp }, now) => {
     const times = [at(series, 'lastObservedTime'), lastTimestamp, eventTime, firstTimestamp];
     return ageOf(
@@ -106,21 +106,21 @@ export const EVENT: readonly Column[] = [
   column('Name', 'metadata.name', 1),
 ];
 
-export const LEASE: readonly Column[] = [
+export const LEASE: readonly TableColumn[] = [
   NAME,
   column('Holder', 'spec.holderIdentity'),
   AGE,
   column('Renewed', 'spec.renewTime', 1),
 ];
 
-export const VIRTUAL_MACHINE: readonly Column[] = [
+export const VIRTUAL_MACHINE: readonly TableColumn[] = [
   NAME,
   AGE,
   column('Status', 'status.printableStatus'),
   column('Ready', (machine) => at(machine, 'status', 'ready') ?? 'False'),
 ];
 
-export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
+export const VIRTUAL_MACHINE_INSTANCE: readonly TableColumn[] = [
   NAME,
   AGE,
   column('Phase', 'status.phase'),
@@ -129,7 +129,7 @@ export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
 ];
 
 /** As in Plumbline's own CRD. */
-export const NODE_TOPOLOGY: readonly Column[] = [
+export const NODE_TOPOLOGY: readonly TableColumn[] = [
   NAME,
   column('CPUs', 'status.summary.cpus'),
   column('Free', 'status.summary.free'),

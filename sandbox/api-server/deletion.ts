@@ -4,7 +4,7 @@ import { ApiError, assertSame } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
-import type { Change, Store } from './store.ts';
+import type { Store, StoreChange } from './store.ts';
 
 /** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */
 export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
@@ -15,8 +15,8 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   assertSame(type, object.metadata.name, 'ResourceVersion', resourceVersion, object.metadata.resourceVersion);
   const grace = gracePeriodSeconds(type, object, options);
   const { metadata } = object;
-  const held = (metadata.finalizers?.length ?? 0) > 0;
-  if (!held && grace === 0) return { kind: 'remove' };
+  const hasFinalizers = (metadata.finalizers?.length ?? 0) > 0;
+  if (!hasFinalizers && grace === 0) return { kind: 'remove' };
   // A second deletion can only shorten the grace period.
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
@@ -56,6 +56,8 @@ const COLLECTOR: Call = {
   warn: () => {},
 };
 
+const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
+
 /**
  * Deletes the dependents of a deleted object: everything whose ownerReferences contain its uid and no other existing
  * object. Background deletion only; the policies foreground and orphan count as background.
@@ -65,7 +67,7 @@ export function collectGarbage({ store, registry, onFault }: GarbageDeps): void 
   const dependentsOf = (uid: string) =>
     [...store.all()].filter(({ object }) => ownersOf(object).includes(uid) && !ownersOf(object).some(isAlive));
 
-  const collect = async ({ object: { metadata } }: Change) => {
+  const collect = async ({ object: { metadata } }: StoreChange) => {
     for (const { collection, object } of dependentsOf(metadata.uid ?? '')) {
       const type = typeOfCollection(collection);
       const { name, namespace, uid } = object.metadata;
@@ -81,5 +83,3 @@ export function collectGarbage({ store, registry, onFault }: GarbageDeps): void 
     if (change.type === 'DELETED') collect(change).catch(onFault);
   });
 }
-
-const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);

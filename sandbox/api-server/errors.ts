@@ -1,21 +1,21 @@
 import { PlumblineError } from '../../model/errors.ts';
-import type { Json, JsonObject } from '../objects.ts';
+import type { JsonRecord, JsonValue } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 
 /** One entry in the details of a Status: the field and its error. */
-export interface Cause {
+export interface StatusCause {
   readonly reason: string;
   readonly field?: string;
   readonly message: string;
 }
 
-export const invalidValue = (field: string, value: Json | undefined, why: string): Cause => {
+export const invalidValue = (field: string, value: JsonValue | undefined, why: string): StatusCause => {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: ${JSON.stringify(value)}: ${why}` };
 };
-export const requiredValue = (field: string, why?: string): Cause => {
+export const requiredValue = (field: string, why?: string): StatusCause => {
   return { reason: 'FieldValueRequired', field, message: `Required value${why === undefined ? '' : `: ${why}`}` };
 };
-export const forbiddenChange = (field: string, why: string): Cause => {
+export const forbiddenChange = (field: string, why: string): StatusCause => {
   return { reason: 'FieldValueForbidden', field, message: `Forbidden: ${why}` };
 };
 
@@ -23,7 +23,7 @@ interface Details {
   readonly name?: string;
   readonly group?: string;
   readonly kind?: string;
-  readonly causes?: readonly Cause[];
+  readonly causes?: readonly StatusCause[];
   readonly retryAfterSeconds?: number;
 }
 
@@ -38,7 +38,7 @@ export class ApiError extends PlumblineError {
     this.details = details;
   }
 
-  toStatus(): JsonObject {
+  toStatus(): JsonRecord {
     return {
       kind: 'Status',
       apiVersion: 'v1',
@@ -46,7 +46,7 @@ export class ApiError extends PlumblineError {
       status: 'Failure',
       message: this.message,
       reason: this.code,
-      ...(this.details && { details: JSON.parse(JSON.stringify(this.details)) as JsonObject }),
+      ...(this.details && { details: JSON.parse(JSON.stringify(this.details)) as JsonRecord }),
       code: this.http,
     };
   }
@@ -62,10 +62,10 @@ const detailsOf = (type: Named, name: string) => ({
 });
 
 /** A refusal whose message begins with the object. */
-export const refusal = (http: number, reason: string, type: Named, name: string, why: string) =>
+export const objectError = (http: number, reason: string, type: Named, name: string, why: string) =>
   new ApiError(http, reason, `${qualified(type.plural, type)} "${name}" ${why}`, detailsOf(type, name));
 
-export const notFound = (type: Named, name: string) => refusal(404, 'NotFound', type, name, 'not found');
+export const notFoundError = (type: Named, name: string) => objectError(404, 'NotFound', type, name, 'not found');
 
 export const noSuchPath = () =>
   new ApiError(404, 'NotFound', 'the server could not find the requested resource', { causes: [] });
@@ -84,7 +84,7 @@ export function assertSame(type: Named, name: string, field: string, expected?: 
 
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
 
-export const invalid = (type: Named, name: string, causes: readonly Cause[]) => {
+export const invalid = (type: Named, name: string, causes: readonly StatusCause[]) => {
   const texts = causes.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`));
   const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
   const message = `${qualified(type.kind, type)} "${name}" is invalid: ${list}`;

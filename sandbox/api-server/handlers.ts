@@ -1,4 +1,4 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
 import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
@@ -59,6 +59,15 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
   sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query), deps.now()));
 }
 
+const success = (details?: JsonRecord): JsonRecord => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Success',
+  ...(details && { details }),
+  code: 200,
+});
+
 /** Watches write their own response and return undefined. */
 async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
   const { request, route, query } = exchange;
@@ -105,17 +114,8 @@ function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: P
 
 interface Answer {
   readonly status: number;
-  readonly body: KubeObject | JsonObject;
+  readonly body: KubeObject | JsonRecord;
 }
-
-const success = (details?: JsonObject): JsonObject => ({
-  kind: 'Status',
-  apiVersion: 'v1',
-  metadata: {},
-  status: 'Success',
-  ...(details && { details }),
-  code: 200,
-});
 
 async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
   const { request, route } = exchange;

@@ -1,4 +1,4 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject } from '../objects.ts';
 import { collectionOf, type ResourceType } from './built-in-types.ts';
 import { badRequest, expired } from './errors.ts';
 import type { Predicate } from './selectors.ts';
@@ -26,18 +26,18 @@ export function listPage(store: Store, type: ResourceType, options: ListOptions)
       'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.',
     );
   }
-  const wanted = entries.filter(
+  const selected = entries.filter(
     ([key, object]) =>
       (from === undefined || key > from.after) &&
       (namespace === undefined || object.metadata.namespace === namespace) &&
       matches(object),
   );
-  const page = limit > 0 ? wanted.slice(0, limit) : wanted;
+  const page = limit > 0 ? selected.slice(0, limit) : selected;
   const items = page.map(([, object]) => object);
   const last = page.at(-1);
-  if (last === undefined || page.length === wanted.length) return { items, version };
+  if (last === undefined || page.length === selected.length) return { items, version };
   const next = JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: last[0] });
-  const remaining = wanted.length - page.length;
+  const remaining = selected.length - page.length;
   return { items, version, token: Buffer.from(next).toString('base64url'), remaining };
 }
 
@@ -60,10 +60,10 @@ export function wantsTable(accept: string | undefined): boolean {
   for (const part of (accept ?? '').split(',')) {
     const [media, ...parameters] = part.split(';').map((text) => text.trim());
     if (media !== 'application/json' && media !== '*/*') continue;
-    const given = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
-    const as = given.get('as');
+    const parameterValues = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
+    const as = parameterValues.get('as');
     if (as === undefined) return false;
-    if (as === 'Table' && given.get('g') === 'meta.k8s.io' && given.get('v') === 'v1') return true;
+    if (as === 'Table' && parameterValues.get('g') === 'meta.k8s.io' && parameterValues.get('v') === 'v1') return true;
   }
   return false;
 }
@@ -71,10 +71,10 @@ export function wantsTable(accept: string | undefined): boolean {
 export function tableOf(
   type: ResourceType,
   objects: readonly KubeObject[],
-  metadata: JsonObject,
+  metadata: JsonRecord,
   include: IncludeObject,
   now: number,
-): JsonObject {
+): JsonRecord {
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
@@ -93,7 +93,7 @@ export function tableOf(
   };
 }
 
-function partial({ metadata }: KubeObject): JsonObject {
+function partial({ metadata }: KubeObject): JsonRecord {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 

@@ -1,6 +1,6 @@
 import { Environment, type ParseResult } from '@marcbachmann/cel-js';
 import { parseQuantity } from '../../model/quantity.ts';
-import { at, type Json, type JsonObject } from '../objects.ts';
+import { at, type JsonRecord, type JsonValue } from '../objects.ts';
 import { collectionOf, ROLE_BINDINGS, ROLES } from './built-in-types.ts';
 import type { Store } from './store.ts';
 
@@ -64,10 +64,15 @@ function isGranted(store: Store, { account, group, resource, namespace }: Partia
   });
 }
 
-function listAt(object: Json | undefined, key: string): Json[] {
+function listAt(object: JsonValue | undefined, key: string): JsonValue[] {
   const value = at(object, key);
   return Array.isArray(value) ? value : [];
 }
+
+const compare = (a: bigint, b: bigint): bigint => {
+  if (a === b) return 0n;
+  return a < b ? -1n : 1n;
+};
 
 const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptionalTypes: true })
   .registerType('Quantity', CelQuantity)
@@ -85,11 +90,6 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
   .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => new Decision(a.allows(verb)))
   .registerFunction('Decision.allowed(): bool', ({ allowed }: Decision) => allowed);
 
-const compare = (a: bigint, b: bigint): bigint => {
-  if (a === b) return 0n;
-  return a < b ? -1n : 1n;
-};
-
 const programs = new Map<string, ParseResult>();
 
 /** @throws Error if the expression is not CEL */
@@ -103,7 +103,7 @@ export function compileCondition(expression: string): ParseResult {
  * Whether all conditions hold. A false one counts more than one that fails, as in the API server.
  * @throws Error if no condition is false and one fails
  */
-export function allConditionsHold(expressions: readonly string[], request: JsonObject, store: Store): boolean {
+export function allConditionsHold(expressions: readonly string[], request: JsonRecord, store: Store): boolean {
   const { object = null, oldObject = null } = request;
   const variables = { object, oldObject, request, authorizer: new Authorizer(store) };
   let failure: unknown;

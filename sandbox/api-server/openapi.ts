@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { isObject, type JsonObject, type KubeObject } from '../objects.ts';
+import { isRecord, type JsonRecord, type KubeObject } from '../objects.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from './built-in-types.ts';
 import { type Components, REFERENCE, referenceOf, schemaFaults } from './schema-check.ts';
 
@@ -17,6 +17,9 @@ export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }
 
+/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
+const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
+
 /**
  * Creates the OpenAPI documents.
  * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
@@ -26,38 +29,38 @@ export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
     const own = schema['x-kubernetes-group-version-kind'];
-    for (const one of Array.isArray(own) ? own.filter(isObject) : []) {
-      kinds.set(`${one.group}/${one.version}/${one.kind}`, name);
+    for (const groupVersionKind of Array.isArray(own) ? own.filter(isRecord) : []) {
+      kinds.set(`${groupVersionKind.group}/${groupVersionKind.version}/${groupVersionKind.kind}`, name);
     }
   }
 
   const componentOf = ({ group, version, kind }: ResourceType) =>
     kinds.get(`${group}/${version}/${kind}`) ?? [...group.split('.').reverse(), version, kind].join('.');
-  const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? openSchema(type);
+  const schemaOf = (type: ResourceType): JsonRecord => published[componentOf(type)] ?? openSchema(type);
 
-  const withReferences = (types: readonly ResourceType[]): JsonObject => {
-    const found: JsonObject = {};
-    const add = (name: string, schema: JsonObject | undefined): void => {
-      if (schema === undefined || found[name] !== undefined) return;
-      found[name] = schema;
+  const withReferences = (types: readonly ResourceType[]): JsonRecord => {
+    const schemas: JsonRecord = {};
+    const add = (name: string, schema: JsonRecord | undefined): void => {
+      if (schema === undefined || schemas[name] !== undefined) return;
+      schemas[name] = schema;
       for (const reference of referencesIn(schema)) add(reference, published[reference]);
     };
     for (const type of types) add(componentOf(type), schemaOf(type));
-    return found;
+    return schemas;
   };
 
-  const documentOf = (apiVersion: string): JsonObject | undefined => {
+  const documentOf = (apiVersion: string): JsonRecord | undefined => {
     const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === apiVersion);
     if (types.length === 0) return undefined;
     return {
       openapi: '3.0.0',
       info: { title: 'Kubernetes', version: 'sandbox' },
-      paths: Object.assign({}, ...types.map((type) => pathsOf(type, componentOf(type)))) as JsonObject,
+      paths: Object.assign({}, ...types.map((type) => pathsOf(type, componentOf(type)))) as JsonRecord,
       components: { schemas: withReferences(types) },
     };
   };
 
-  const index = (): JsonObject => {
+  const index = (): JsonRecord => {
     const paths = new Set(BUILT_IN_TYPES.map((type) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`));
     const entries = [...paths].map((path) => {
       const hash = createHash('sha256')
@@ -79,10 +82,9 @@ export function createOpenApi(published: Components) {
   };
 }
 
-/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
-const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
+const referenceTo = (component: string): JsonRecord => ({ $ref: `${REFERENCE}${component}` });
 
-function openSchema({ group, version, kind }: ResourceType): JsonObject {
+function openSchema({ group, version, kind }: ResourceType): JsonRecord {
   return {
     type: 'object',
     'x-kubernetes-preserve-unknown-fields': true,
@@ -91,11 +93,11 @@ function openSchema({ group, version, kind }: ResourceType): JsonObject {
   };
 }
 
-function referencesIn(schema: JsonObject): string[] {
+function referencesIn(schema: JsonRecord): string[] {
   const own = referenceOf(schema);
   const inside = Object.values(schema).flatMap((value) => {
-    if (Array.isArray(value)) return value.filter(isObject).flatMap(referencesIn);
-    return isObject(value) ? referencesIn(value) : [];
+    if (Array.isArray(value)) return value.filter(isRecord).flatMap(referencesIn);
+    return isRecord(value) ? referencesIn(value) : [];
   });
   return own === undefined ? inside : [own, ...inside];
 }
@@ -111,10 +113,10 @@ const PATCH_FORMATS = ['application/json-patch+json', 'application/merge-patch+j
 /** Custom resources do not support it. */
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
-const ANY: JsonObject = { type: 'object' };
+const ANY: JsonRecord = { type: 'object' };
 
 /** The paths of a type's collection and objects, limited to the parts that clients use. */
-function pathsOf(type: ResourceType, component: string): JsonObject {
+function pathsOf(type: ResourceType, component: string): JsonRecord {
   const { group, namespaced, plural } = type;
   const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
   const collection = `${root}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`;
@@ -131,24 +133,22 @@ function pathsOf(type: ResourceType, component: string): JsonObject {
   };
 }
 
+const content = (formats: readonly string[], schema: JsonRecord): JsonRecord => ({
+  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
+});
+
 function operations({ group, version, kind, custom }: ResourceType, component: string) {
   const object = referenceTo(component);
   const patches = custom ? PATCH_FORMATS : [...PATCH_FORMATS, STRATEGIC];
-  const bodies: Readonly<Record<string, JsonObject>> = {
+  const bodies: Readonly<Record<string, JsonRecord>> = {
     post: content(['application/json', 'application/yaml'], object),
     put: content(['application/json', 'application/yaml'], object),
     patch: content(patches, ANY),
   };
-  return (action: string): JsonObject => ({
+  return (action: string): JsonRecord => ({
     ...(bodies[action] && { parameters: WRITE_PARAMETERS, requestBody: bodies[action] }),
     responses: { '200': { description: 'OK', ...content(['application/json'], object) } },
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': { group, version, kind },
   });
 }
-
-const content = (formats: readonly string[], schema: JsonObject): JsonObject => ({
-  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
-});
-
-const referenceTo = (component: string): JsonObject => ({ $ref: `${REFERENCE}${component}` });

@@ -1,5 +1,5 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
-import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
+import { isRecord, type JsonRecord, type JsonValue, type KubeObject } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
 
@@ -17,7 +17,7 @@ const MAX_OPERATIONS = 10_000;
  * Server-side apply is a merge here. There is no field ownership, so an apply never conflicts, and a field that a later
  * apply omits stays.
  */
-export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: Json): KubeObject {
+export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: JsonValue): KubeObject {
   switch (format) {
     case JSON_PATCH:
       return applyJsonPatch(current, patch);
@@ -34,8 +34,8 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
 }
 
 /** Applies a JSON patch (RFC 6902) completely or not at all. */
-export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
-  if (!Array.isArray(patch) || !patch.every(isObject)) {
+export function applyJsonPatch(current: KubeObject, patch: JsonValue): KubeObject {
+  if (!Array.isArray(patch) || !patch.every(isRecord)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
   }
   if (patch.length > MAX_OPERATIONS) {
@@ -51,8 +51,8 @@ export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
   }
 }
 
-function objectPatch(patch: Json) {
-  if (!isObject(patch)) throw badRequest('error decoding patch: it must be an object');
+function objectPatch(patch: JsonValue) {
+  if (!isRecord(patch)) throw badRequest('error decoding patch: it must be an object');
   return patch;
 }
 
@@ -60,9 +60,9 @@ function objectPatch(patch: Json) {
  * Applies a JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces. Does not change the
  * target.
  */
-function applyMergePatch(target: Json | undefined, patch: Json): Json {
-  if (!isObject(patch)) return patch;
-  const merged = isObject(target) ? { ...target } : {};
+function applyMergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
+  if (!isRecord(patch)) return patch;
+  const merged = isRecord(target) ? { ...target } : {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === undefined || value === null) delete merged[key];
     else merged[key] = applyMergePatch(merged[key], value);
@@ -100,7 +100,7 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
  * Merges `patch` into `target` and returns the result; does not change `target`. Lists of texts are replaced, and the
  * directives about the order of lists and about keys to keep are ignored: no client here depends on them.
  */
-export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObject {
+export function strategicMerge(target: JsonRecord, patch: JsonRecord): JsonRecord {
   if (patch.$patch === 'replace') {
     const { $patch: _, ...rest } = patch;
     return rest;
@@ -116,13 +116,13 @@ export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObjec
   return merged;
 }
 
-function mergeField(key: string, old: Json | undefined, patch: Json): Json {
-  if (isObject(patch)) return strategicMerge(isObject(old) ? old : {}, patch);
-  if (!Array.isArray(patch) || MERGE_KEYS[key] === undefined || !patch.every(isObject)) return patch;
+function mergeField(key: string, old: JsonValue | undefined, patch: JsonValue): JsonValue {
+  if (isRecord(patch)) return strategicMerge(isRecord(old) ? old : {}, patch);
+  if (!Array.isArray(patch) || MERGE_KEYS[key] === undefined || !patch.every(isRecord)) return patch;
   return mergeItems(key, Array.isArray(old) ? old : [], patch);
 }
 
-function mergeItems(list: string, old: Json[], patches: JsonObject[]): Json[] {
+function mergeItems(list: string, old: JsonValue[], patches: JsonRecord[]): JsonValue[] {
   if (patches.some((patch) => patch.$patch === 'replace')) return patches.filter((patch) => patch.$patch === undefined);
   const items = [...old];
   for (const patch of patches) {
@@ -130,11 +130,11 @@ function mergeItems(list: string, old: Json[], patches: JsonObject[]): Json[] {
     if (key === undefined) {
       throw badRequest(`map: ${JSON.stringify(patch)} does not contain declared merge key: ${MERGE_KEYS[list]?.[0]}`);
     }
-    const index = items.findIndex((item) => isObject(item) && keyOf(list, item) === key);
+    const index = items.findIndex((item) => isRecord(item) && keyOf(list, item) === key);
     const item = items[index];
     if (patch.$patch === 'delete') {
       if (index >= 0) items.splice(index, 1);
-    } else if (index < 0 || !isObject(item)) {
+    } else if (index < 0 || !isRecord(item)) {
       items.push(strategicMerge({}, patch));
     } else {
       items[index] = strategicMerge(item, patch);
@@ -143,7 +143,7 @@ function mergeItems(list: string, old: Json[], patches: JsonObject[]): Json[] {
   return items;
 }
 
-function keyOf(list: string, item: JsonObject): Json | undefined {
+function keyOf(list: string, item: JsonRecord): JsonValue | undefined {
   for (const name of MERGE_KEYS[list] ?? []) if (item[name] !== undefined) return item[name];
   return undefined;
 }

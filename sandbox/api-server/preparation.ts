@@ -3,12 +3,12 @@ import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
   draftOf,
-  isObject,
-  type Json,
-  type JsonObject,
+  isRecord,
+  type JsonRecord,
+  type JsonValue,
   type KubeObject,
+  type KubePod,
   type Meta,
-  type Pod,
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
@@ -45,7 +45,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   if (object.spec !== undefined) metadata.generation = 1;
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
-  if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
+  if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as KubePod) };
   if (type.kind === 'Namespace') {
     object.spec = { finalizers: ['kubernetes'] };
     object.status = { phase: 'Active' };
@@ -54,9 +54,11 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   return object;
 }
 
+const listOf = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []) as Container[];
+
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
-  if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
-  const { spec } = object as Pod;
+  if (type.kind !== 'Pod' || !isRecord(object.spec)) return object;
+  const { spec } = object as KubePod;
   spec.restartPolicy ??= 'Always';
   spec.terminationGracePeriodSeconds ??= 30;
   spec.dnsPolicy ??= 'ClusterFirst';
@@ -76,47 +78,6 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
   return object;
 }
 
-const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
-
-/**
- * An update in the form that is stored: system fields come from the current object, spec and status only change through
- * their own paths, and the generation increases if anything but metadata and status changed.
- */
-export function prepareUpdate(
-  type: ResourceType,
-  subresource: string,
-  current: KubeObject,
-  sent: KubeObject,
-): KubeObject {
-  const wanted = draftOf(sent);
-  const old = current.metadata;
-  const { metadata } = wanted;
-  if (metadata.name !== old.name) {
-    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
-  }
-  assertSame(type, old.name, 'UID', metadata.uid || undefined, old.uid);
-  if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
-    throw conflict(type, old.name, MODIFIED);
-  }
-  const next = subresource === 'status' ? statusUpdate(type, current, wanted) : wanted;
-  if (subresource === '' && type.hasStatus) {
-    if (current.status === undefined) delete next.status;
-    else next.status = current.status;
-  }
-  const kept: JsonObject = { ...next.metadata };
-  delete kept.managedFields;
-  for (const field of SYSTEM_FIELDS) {
-    if (old[field] === undefined) delete kept[field];
-    else kept[field] = old[field];
-  }
-  next.metadata = kept as Meta;
-  const contents = { ...current, metadata: {}, status: {} };
-  if (!sameJson(contents, { ...next, metadata: {}, status: {} }) && old.generation !== undefined) {
-    next.metadata.generation = old.generation + 1;
-  }
-  return next;
-}
-
 const SYSTEM_FIELDS = [
   'uid',
   'namespace',
@@ -129,23 +90,62 @@ const SYSTEM_FIELDS = [
 ] as const;
 
 /**
+ * An update in the form that is stored: system fields come from the current object, spec and status only change through
+ * their own paths, and the generation increases if anything but metadata and status changed.
+ */
+export function prepareUpdate(
+  type: ResourceType,
+  subresource: string,
+  current: KubeObject,
+  sent: KubeObject,
+): KubeObject {
+  const draft = draftOf(sent);
+  const old = current.metadata;
+  const { metadata } = draft;
+  if (metadata.name !== old.name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
+  }
+  assertSame(type, old.name, 'UID', metadata.uid || undefined, old.uid);
+  if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
+    throw conflict(type, old.name, MODIFIED);
+  }
+  const next = subresource === 'status' ? statusUpdate(type, current, draft) : draft;
+  if (subresource === '' && type.hasStatus) {
+    if (current.status === undefined) delete next.status;
+    else next.status = current.status;
+  }
+  const nextMetadata: JsonRecord = { ...next.metadata };
+  delete nextMetadata.managedFields;
+  for (const field of SYSTEM_FIELDS) {
+    if (old[field] === undefined) delete nextMetadata[field];
+    else nextMetadata[field] = old[field];
+  }
+  next.metadata = nextMetadata as Meta;
+  const contents = { ...current, metadata: {}, status: {} };
+  if (!sameJson(contents, { ...next, metadata: {}, status: {} }) && old.generation !== undefined) {
+    next.metadata.generation = old.generation + 1;
+  }
+  return next;
+}
+
+/**
  * Merges a status update. /status of a custom resource only changes the status; that of a built-in one changes labels
  * and annotations as well.
  */
-function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObject): KubeObject {
+function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject): KubeObject {
   const { status: _old, ...rest } = current;
   const metadata = type.custom
     ? current.metadata
-    : { ...wanted.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
+    : { ...draft.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
   if (metadata.ownerReferences?.length === 0) delete (metadata as { ownerReferences?: unknown }).ownerReferences;
-  return { ...rest, metadata, ...(wanted.status !== undefined && { status: wanted.status }) } as KubeObject;
+  return { ...rest, metadata, ...(draft.status !== undefined && { status: draft.status }) } as KubeObject;
 }
 
 /**
  * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
  * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
  */
-function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+function qosClass({ spec }: KubePod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let asksForAnything = false;
   let guaranteed = true;

@@ -1,8 +1,8 @@
-import { type Json, type KubeObject, sameJson } from '../objects.ts';
+import { type JsonValue, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
 import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
 import { deletionOf, isFinished } from './deletion.ts';
-import { badRequest, conflict, invalid, MODIFIED, notFound, refusal } from './errors.ts';
+import { badRequest, conflict, invalid, MODIFIED, notFoundError, objectError } from './errors.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
@@ -23,7 +23,7 @@ export interface Target {
 /**
  * The verbs that write, with all steps between the request and the store: defaults, admission, validation, conflicts.
  */
-export type Registry = ReturnType<typeof createRegistry>;
+export type Registry = ReturnType<typeof createObjectRegistry>;
 
 interface RegistryDeps {
   readonly store: Store;
@@ -42,15 +42,15 @@ const keyOf = (namespace: string | undefined, name: string) =>
 const undecodable = ({ kind, version }: ResourceType, why: string) =>
   badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
 
-export function createRegistry({ store, admission, openApi, now }: RegistryDeps) {
-  const decode = (type: ResourceType, body: Json, call: Call) => {
+export function createObjectRegistry({ store, admission, openApi, now }: RegistryDeps) {
+  const decode = (type: ResourceType, body: JsonValue, call: Call) => {
     const object = checkForm(type, apiVersionOf(type), body);
     return checkFields(type, object, openApi.faults(type, object), call);
   };
   const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
   const get = (target: Target) => {
     const object = find(target);
-    if (!object) throw notFound(target.type, target.name);
+    if (!object) throw notFoundError(target.type, target.name);
     return object;
   };
 
@@ -69,8 +69,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     const key = keyOf(namespace, name);
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const current = get(target);
-      const wanted = prepareUpdate(type, subresource, current, edit(current));
-      const admitted = (await admit(target, 'UPDATE', call, wanted, current)) ?? wanted;
+      const updated = prepareUpdate(type, subresource, current, edit(current));
+      const admitted = (await admit(target, 'UPDATE', call, updated, current)) ?? updated;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
       checkValues(type, next);
@@ -85,7 +85,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     throw conflict(type, name, MODIFIED);
   };
 
-  const create = async (type: ResourceType, namespace: string | undefined, body: Json, call: Call) => {
+  const create = async (type: ResourceType, namespace: string | undefined, body: JsonValue, call: Call) => {
     const sent = decode(type, body, call);
     if (namespace !== undefined) {
       if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
@@ -93,10 +93,10 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       }
       sent.metadata.namespace = namespace;
       const home = store.get(collectionOf(NAMESPACES), namespace);
-      if (!home) throw notFound(NAMESPACES, namespace);
+      if (!home) throw notFoundError(NAMESPACES, namespace);
       if (home.metadata.deletionTimestamp) {
         const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-        throw refusal(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
+        throw objectError(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
       }
     } else {
       delete sent.metadata.namespace;
@@ -109,7 +109,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     checkValues(type, object);
     const key = keyOf(namespace, object.metadata.name);
     if (store.get(collectionOf(type), key)) {
-      throw refusal(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
+      throw objectError(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
     }
     return call.dryRun ? object : store.put(collectionOf(type), key, object);
   };
@@ -118,7 +118,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     get,
     change,
     create,
-    update(target: Target, body: Json, call: Call) {
+    update(target: Target, body: JsonValue, call: Call) {
       const sent = decode(target.type, body, call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
         sent.metadata.namespace = target.namespace;
@@ -126,7 +126,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!sent.metadata.name) throw badRequest('name must be provided');
       return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
     },
-    async patch(target: Target, format: string, body: Json, call: Call) {
+    async patch(target: Target, format: string, body: JsonValue, call: Call) {
       const { type, namespace, name } = target;
       if (format === APPLY_PATCH) {
         if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');

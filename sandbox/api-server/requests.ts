@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'yaml';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
-import { isObject, type Json, type JsonObject } from '../objects.ts';
+import { isRecord, type JsonRecord, type JsonValue } from '../objects.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
 import type { Registry } from './registry.ts';
-import type { Route } from './routes.ts';
+import type { ApiRoute } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
@@ -38,7 +38,7 @@ export interface DeleteOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
-export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonObject {
+export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonRecord {
   return {
     apiVersion: 'meta.k8s.io/v1',
     kind,
@@ -54,7 +54,7 @@ export const contentType = (request: IncomingMessage) =>
   (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 
 /** The decoded body, or null if there is none. */
-export async function readBody(request: IncomingMessage): Promise<Json> {
+export async function readBody(request: IncomingMessage): Promise<JsonValue> {
   const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
     if (!(error instanceof KubeError)) throw error;
     throw new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY_BYTES}`);
@@ -65,14 +65,14 @@ export async function readBody(request: IncomingMessage): Promise<Json> {
     throw unsupportedMediaType(type, ['application/json', 'application/yaml']);
   }
   try {
-    return (type.includes('yaml') ? parse(text) : JSON.parse(text)) as Json;
+    return (type.includes('yaml') ? parse(text) : JSON.parse(text)) as JsonValue;
   } catch (error) {
     throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`, { cause: error });
   }
 }
 
 /** Responds with JSON. Content-Length is always set. */
-export function sendJson(response: ServerResponse, status: number, body: JsonObject): void {
+export function sendJson(response: ServerResponse, status: number, body: JsonRecord): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length });
   response.end(bytes);
@@ -109,7 +109,7 @@ export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
-  readonly route: Route;
+  readonly route: ApiRoute;
   readonly user: User;
 }
 
@@ -124,12 +124,12 @@ export function readDryRun(query: URLSearchParams): boolean {
 
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
-  const known = FIELD_VALIDATIONS.find((one) => one === value);
-  if (value !== '' && known === undefined) {
+  const validation = FIELD_VALIDATIONS.find((one) => one === value);
+  if (value !== '' && validation === undefined) {
     const values = FIELD_VALIDATIONS.map((one) => JSON.stringify(one)).join(', ');
     throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
   }
-  return known;
+  return validation;
 }
 
 export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
@@ -146,6 +146,6 @@ export async function readDeleteOptions({
   const grace = query.get('gracePeriodSeconds');
   return {
     ...(grace !== null && { gracePeriodSeconds: Number(grace) }),
-    ...(isObject(body) && (body as DeleteOptions)),
+    ...(isRecord(body) && (body as DeleteOptions)),
   };
 }

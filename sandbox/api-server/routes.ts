@@ -1,9 +1,9 @@
-import type { JsonObject } from '../objects.ts';
+import type { JsonRecord } from '../objects.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType, typeAt } from './built-in-types.ts';
 import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
 /** The resource of a path under /api or /apis. */
-export interface Route {
+export interface ApiRoute {
   readonly type: ResourceType;
   /** Undefined for cluster-scoped resources and for lists over all namespaces. */
   readonly namespace: string | undefined;
@@ -16,7 +16,7 @@ export interface Route {
 const OF_NAMESPACES = new Set(['status', 'finalize']);
 
 /** Finds the resource of a path, or undefined if there is none. */
-export function findRoute(path: string): Route | undefined {
+export function findRoute(path: string): ApiRoute | undefined {
   const parts = path
     .split('/')
     .filter((part) => part !== '')
@@ -45,8 +45,20 @@ const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', '
 
 const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
 
+const VERSION: JsonRecord = {
+  major: '1',
+  minor: '36',
+  gitVersion: 'v1.36.0+plumbline-sandbox',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: '',
+  compiler: '',
+  platform: 'node',
+};
+
 /** The discovery document at `path`, or undefined if discovery has no such path. */
-export function discover(path: string, serverAddress: string): JsonObject | undefined {
+export function discover(path: string, serverAddress: string): JsonRecord | undefined {
   const trimmed = path.replace(/\/+$/, '');
   switch (trimmed) {
     case '/version':
@@ -67,30 +79,25 @@ export function discover(path: string, serverAddress: string): JsonObject | unde
   return version === served.version ? resourceList(apiVersionOf(served)) : undefined;
 }
 
-const VERSION: JsonObject = {
-  major: '1',
-  minor: '36',
-  gitVersion: 'v1.36.0+plumbline-sandbox',
-  gitCommit: '',
-  gitTreeState: 'clean',
-  buildDate: '1970-01-01T00:00:00Z',
-  goVersion: '',
-  compiler: '',
-  platform: 'node',
-};
-
-function describeGroup(type: ResourceType): JsonObject {
+function describeGroup(type: ResourceType): JsonRecord {
   const version = { groupVersion: apiVersionOf(type), version: type.version };
   return { name: type.group, versions: [version], preferredVersion: version };
 }
 
-function resourceList(groupVersion: string): JsonObject {
+function resourceList(groupVersion: string): JsonRecord {
   const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === groupVersion);
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
 }
 
-function describeType({ plural, kind, namespaced, shortNames, categories, hasStatus }: ResourceType): JsonObject[] {
-  const subresource = (name: string, rest: JsonObject): JsonObject => {
+/** Their objects belong to other kinds. */
+const POD_SUBRESOURCES = [
+  { name: 'binding', kind: 'Binding', verbs: ['create'] },
+  { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
+  { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
+];
+
+function describeType({ plural, kind, namespaced, shortNames, categories, hasStatus }: ResourceType): JsonRecord[] {
+  const subresource = (name: string, rest: JsonRecord): JsonRecord => {
     return { name: `${plural}/${name}`, singularName: '', namespaced, ...rest };
   };
   const lists = {
@@ -103,10 +110,3 @@ function describeType({ plural, kind, namespaced, shortNames, categories, hasSta
     ...(kind === 'Pod' ? POD_SUBRESOURCES.map(({ name, ...rest }) => subresource(name, rest)) : []),
   ];
 }
-
-/** Their objects belong to other kinds. */
-const POD_SUBRESOURCES = [
-  { name: 'binding', kind: 'Binding', verbs: ['create'] },
-  { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
-  { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
-];

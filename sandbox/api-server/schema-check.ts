@@ -1,15 +1,15 @@
-import { isObject, type Json, type JsonObject } from '../objects.ts';
-import type { Cause } from './errors.ts';
+import { isRecord, type JsonRecord, type JsonValue } from '../objects.ts';
+import type { StatusCause } from './errors.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
-export type Components = Readonly<Record<string, JsonObject>>;
+export type Components = Readonly<Record<string, JsonRecord>>;
 
 export const REFERENCE = '#/components/schemas/';
 
 /** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
-export function referenceOf(schema: JsonObject): string | undefined {
+export function referenceOf(schema: JsonRecord): string | undefined {
   const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
-  const reference = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
+  const reference = schema.$ref ?? (isRecord(only) ? only.$ref : undefined);
   return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
 }
 
@@ -23,10 +23,13 @@ export interface SchemaFault {
   readonly expected: string;
 }
 
+const isOfType = (value: JsonValue, type: string) =>
+  typeOf(value) === type || (type === 'number' && typeof value === 'number');
+
 /** Schema without properties: any content. Null: absent, as in Go. */
 export function schemaFaults(
-  value: Json | undefined,
-  reference: JsonObject,
+  value: JsonValue | undefined,
+  reference: JsonRecord,
   components: Components,
   path = '',
 ): SchemaFault[] {
@@ -41,10 +44,10 @@ export function schemaFaults(
   if (Array.isArray(allowed) && !allowed.includes(value))
     return fault('enum', allowed.map((one) => JSON.stringify(one)).join(', '));
   if (Array.isArray(value)) {
-    if (!isObject(items)) return [];
+    if (!isRecord(items)) return [];
     return value.flatMap((item, index) => schemaFaults(item, items, components, `${path}[${index}]`));
   }
-  if (!isObject(value)) return [];
+  if (!isRecord(value)) return [];
   const inside = (key: string) => (path === '' ? key : `${path}.${key}`);
   const missing = (Array.isArray(required) ? required : []).filter((key) => value[String(key)] === undefined);
   const fields = Object.entries(value).flatMap(([key, item]) => {
@@ -56,7 +59,7 @@ export function schemaFaults(
 }
 
 /** The error of a custom resource. Source: k8s.io/kube-openapi/pkg/validation/errors/schema.go */
-export function causeOf({ kind, path: field, actual, expected }: SchemaFault): Cause {
+export function causeOf({ kind, path: field, actual, expected }: SchemaFault): StatusCause {
   if (kind === 'required') return { reason: 'FieldValueRequired', field, message: 'Required value' };
   if (kind === 'enum')
     return { reason: 'FieldValueNotSupported', field, message: `Unsupported value: supported values: ${expected}` };
@@ -64,26 +67,23 @@ export function causeOf({ kind, path: field, actual, expected }: SchemaFault): C
   return { reason: 'FieldValueTypeInvalid', field, message };
 }
 
-function typesOf(schema: JsonObject): string[] {
+function typesOf(schema: JsonRecord): string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
   const choices = [schema.oneOf, schema.anyOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  return [schema, ...choices].flatMap((one) => (isObject(one) && typeof one.type === 'string' ? [one.type] : []));
+  return [schema, ...choices].flatMap((one) => (isRecord(one) && typeof one.type === 'string' ? [one.type] : []));
 }
 
-function typeOf(value: Json): string {
+function typeOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   return Number.isInteger(value) ? 'integer' : typeof value;
 }
 
-const isOfType = (value: Json, type: string) =>
-  typeOf(value) === type || (type === 'number' && typeof value === 'number');
-
 /** `any`: the schema accepts any content there; `none`: the field does not exist. */
-function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonObject, key: string) {
-  if (isObject(properties) && Object.hasOwn(properties, key)) {
+function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonRecord, key: string) {
+  if (isRecord(properties) && Object.hasOwn(properties, key)) {
     const own = properties[key];
-    return isObject(own) ? own : 'any';
+    return isRecord(own) ? own : 'any';
   }
-  if (isObject(others)) return others;
-  return !isObject(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';
+  if (isRecord(others)) return others;
+  return !isRecord(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';
 }

@@ -1,4 +1,4 @@
-import { at, type JsonObject, type KubeObject } from '../objects.ts';
+import { at, type JsonRecord, type KubeObject } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 import { badRequest } from './errors.ts';
 
@@ -13,7 +13,7 @@ export function labelSelector(text: string): Predicate {
 }
 
 /** Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything. */
-export function labelSelectorObject(selector: JsonObject | undefined): LabelTest {
+export function labelSelectorObject(selector: JsonRecord | undefined): LabelTest {
   const tests: LabelTest[] = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>).map(
     ([key, value]) =>
       (labels) =>
@@ -37,9 +37,9 @@ export function fieldSelector(type: ResourceType, text: string): Predicate {
     .map((part): Predicate => {
       const match = /^([^=!]+)(==|=|!=)(.*)$/.exec(part);
       if (!match) throw badRequest(`invalid selector: '${text}'; can't understand '${part}'`);
-      const [, field = '', operator, wanted] = match;
+      const [, field = '', operator, expected] = match;
       if (!type.fields.includes(field)) throw badRequest(`field label not supported: ${field}`);
-      return (object) => (String(at(object, ...field.split('.')) ?? '') === wanted) === (operator !== '!=');
+      return (object) => (String(at(object, ...field.split('.')) ?? '') === expected) === (operator !== '!=');
     });
   return (object) => tests.every((test) => test(object));
 }

@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createCertificateAuthority } from '../certificates.ts';
-import { isObject, type JsonObject, type Pod } from '../objects.ts';
+import { isRecord, type JsonRecord, type KubePod } from '../objects.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES, PODS } from './built-in-types.ts';
 import { collectGarbage } from './deletion.ts';
@@ -13,7 +13,7 @@ import { handleResource } from './handlers.ts';
 import { createOpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
-import { createRegistry } from './registry.ts';
+import { createObjectRegistry } from './registry.ts';
 import { type HandlerDeps, readBody, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
 import type { Components } from './schema-check.ts';
@@ -26,9 +26,9 @@ export interface ApiServerOptions {
   /** Finds the address of a webhook's Service. Default: no Service has one. */
   readonly resolveService?: ServiceResolver;
   /** The port on this machine for a port of a pod. Default: no port of a pod has a listener. */
-  readonly localPort?: (pod: Pod, port: number) => number | undefined;
+  readonly localPort?: (pod: KubePod, port: number) => number | undefined;
   /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
-  readonly configz?: (node: string) => JsonObject | undefined;
+  readonly configz?: (node: string) => JsonRecord | undefined;
   /** The port on 127.0.0.1; 0 (the default) takes any free one. */
   readonly port?: number;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
@@ -61,7 +61,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
   const openApi = createOpenApi(options.components ?? {});
-  const registry = createRegistry({ store, admission, openApi, now });
+  const registry = createObjectRegistry({ store, admission, openApi, now });
   const tokens = new Map(Object.entries(options.tokens ?? {}));
   const authority = createCertificateAuthority('plumbline-sandbox-ca');
   const serving = authority.issue(NAMES);
@@ -83,7 +83,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
     const user = authenticate(request);
     if (pathname === ACCESS_REVIEWS && request.method === 'POST') {
       const review = await readBody(request);
-      return sendJson(response, 201, { ...(isObject(review) && review), status: { allowed: true } });
+      return sendJson(response, 201, { ...(isRecord(review) && review), status: { allowed: true } });
     }
     const configz = options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
     if (configz) return sendJson(response, 200, configz);
@@ -120,7 +120,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
       const { pathname, searchParams } = new URL(request.url ?? '/', 'https://sandbox');
       const route = findRoute(pathname);
       if (route?.name === undefined || route.type !== PODS || route.subresource !== 'portforward') throw noSuchPath();
-      const pod = registry.get({ ...route, name: route.name, subresource: '' }) as Pod;
+      const pod = registry.get({ ...route, name: route.name, subresource: '' }) as KubePod;
       const ports = searchParams.getAll('ports');
       const port = ports.length === 1 ? Number(ports[0]) : Number.NaN;
       forwardPort(request, socket, port, options.localPort?.(pod, port));

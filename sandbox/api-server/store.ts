@@ -1,7 +1,7 @@
 import { deepFreeze, type KubeObject } from '../objects.ts';
 
 /** One change for watchers. `object` of a DELETED change has the version of the deletion. */
-export interface Change {
+export interface StoreChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   /** The collection of the object: `group/plural`. */
   readonly collection: string;
@@ -20,14 +20,14 @@ export type Store = ReturnType<typeof createStore>;
  */
 export function createStore(maxHistory = 5_000) {
   const collections = new Map<string, Map<string, KubeObject>>();
-  const listeners = new Set<(change: Change) => void>();
-  const history: Change[] = [];
-  const undelivered: Change[] = [];
+  const listeners = new Set<(change: StoreChange) => void>();
+  const history: StoreChange[] = [];
+  const undelivered: StoreChange[] = [];
   let version = 0;
   let compacted = 0;
   let delivering = false;
 
-  const publish = (change: Change) => {
+  const publish = (change: StoreChange) => {
     history.push(change);
     while (history.length > maxHistory) compacted = history.shift()!.version;
     undelivered.push(change);
@@ -62,10 +62,10 @@ export function createStore(maxHistory = 5_000) {
      * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
      * no longer available.
      */
-    list(collection: string, wanted = version) {
-      if (wanted < compacted) return undefined;
+    list(collection: string, atVersion = version) {
+      if (atVersion < compacted) return undefined;
       const objects = new Map(collections.get(collection));
-      for (let i = history.length - 1; i >= 0 && history[i]!.version > wanted; i--) {
+      for (let i = history.length - 1; i >= 0 && history[i]!.version > atVersion; i--) {
         const change = history[i]!;
         if (change.collection !== collection) continue;
         if (change.previous) objects.set(change.key, change.previous);
@@ -103,7 +103,7 @@ export function createStore(maxHistory = 5_000) {
     /**
      * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
      */
-    subscribe(listener: (change: Change) => void) {
+    subscribe(listener: (change: StoreChange) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

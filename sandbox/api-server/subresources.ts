@@ -3,11 +3,11 @@ import {
   at,
   conditionsOf,
   draftOf,
-  isObject,
-  type Json,
-  type Pod,
+  isRecord,
+  type JsonValue,
+  type KubePod,
+  type KubeVmi,
   setCondition,
-  type VirtualMachineInstance,
 } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
@@ -16,16 +16,22 @@ import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
 
 /** POST pods/binding: assigns a node to a pod, once. */
-export async function bindPod(registry: Registry, target: Target, body: Json, call: Call, now: number): Promise<void> {
-  const to = isObject(body) && isObject(body.target) ? body.target : undefined;
-  if (!isObject(body) || typeof to?.name !== 'string' || to.name === '')
+export async function bindPod(
+  registry: Registry,
+  target: Target,
+  body: JsonValue,
+  call: Call,
+  now: number,
+): Promise<void> {
+  const to = isRecord(body) && isRecord(body.target) ? body.target : undefined;
+  if (!isRecord(body) || typeof to?.name !== 'string' || to.name === '')
     throw badRequest('binding: target.name is required');
   if (to.kind !== undefined && to.kind !== '' && to.kind !== 'Node')
     throw badRequest('binding: target.kind must be Node');
   const nodeName = to.name;
-  const uid = isObject(body.metadata) ? body.metadata.uid : undefined;
+  const uid = isRecord(body.metadata) ? body.metadata.uid : undefined;
   await registry.change({ ...target, subresource: 'binding' }, call, (current) => {
-    const pod = draftOf(current) as Pod;
+    const pod = draftOf(current) as KubePod;
     const { name } = pod.metadata;
     if (typeof uid === 'string' && uid !== '') assertSame(target.type, name, 'UID', uid, pod.metadata.uid);
     if (pod.metadata.deletionTimestamp !== undefined) {
@@ -44,17 +50,17 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
  * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, unless KubeVirt denies it. The sandbox
  * has no disruption budgets.
  */
-export async function evictPod(registry: Registry, target: Target, body: Json, call: Call): Promise<void> {
-  const options = isObject(body) && isObject(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
+export async function evictPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
+  const options = isRecord(body) && isRecord(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
   const findVmi = (name: string) => {
     try {
-      return registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name }) as VirtualMachineInstance;
+      return registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name }) as KubeVmi;
     } catch (error) {
       if (error instanceof ApiError && error.http === 404) return undefined;
       throw error;
     }
   };
-  interceptEviction(registry.get(target) as Pod, findVmi);
+  interceptEviction(registry.get(target) as KubePod, findVmi);
   await registry.delete(target, options, call);
 }
 
@@ -68,7 +74,7 @@ export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
  */
 export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
   await registry.change(target, call, (current) => {
-    const vmi = draftOf(current) as VirtualMachineInstance;
+    const vmi = draftOf(current) as KubeVmi;
     const { name } = vmi.metadata;
     if (vmi.status?.phase !== 'Running') throw conflict(target.type, name, 'VMI is not running');
     const { conditions = [] } = vmi.status;
@@ -95,10 +101,7 @@ export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io'
  * @param findVmi finds a VMI in the pod's namespace
  * @returns why the eviction is denied, with status 429; undefined if it is not
  */
-export function evictionDenial(
-  pod: Pod,
-  findVmi: (name: string) => VirtualMachineInstance | undefined,
-): string | undefined {
+export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): string | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];
   const hasEnded = ['Failed', 'Succeeded'].includes(pod.status?.phase ?? '');
@@ -119,7 +122,7 @@ export function evictionDenial(
   return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
 }
 
-export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMachineInstance | undefined): void {
+export function interceptEviction(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): void {
   const why = evictionDenial(pod, findVmi);
   if (why === undefined) return;
   throw new ApiError(429, 'TooManyRequests', `admission webhook "${EVICTION_WEBHOOK}" denied the request: ${why}`);

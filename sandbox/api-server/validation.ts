@@ -2,26 +2,26 @@ import { parseQuantity } from '../../model/quantity.ts';
 import {
   at,
   type Container,
-  isObject,
-  type Json,
-  type JsonObject,
+  isRecord,
+  type JsonRecord,
+  type JsonValue,
   type KubeObject,
-  type Pod,
+  type KubePod,
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
-import { badRequest, type Cause, forbiddenChange, invalid, invalidValue, requiredValue } from './errors.ts';
+import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type StatusCause } from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
-function podCauses(object: KubeObject): Cause[] {
+function podCauses(object: KubeObject): StatusCause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
     return [requiredValue('spec.containers')];
   }
-  const { spec } = object as Pod;
-  const causes: Cause[] = [];
+  const { spec } = object as KubePod;
+  const causes: StatusCause[] = [];
   const names = new Set<string>();
   for (const list of ['initContainers', 'containers'] as const) {
     for (const [index, container] of (spec[list] ?? []).entries()) {
@@ -44,8 +44,8 @@ function podCauses(object: KubeObject): Cause[] {
 /** Whether a resource is extended: it has its own domain, is counted in whole devices, and cannot be shared. */
 const isExtended = (name: string) => name.includes('/') && !name.includes('kubernetes.io/');
 
-function resourceCauses(field: string, { resources }: Container): Cause[] {
-  const causes: Cause[] = [];
+function resourceCauses(field: string, { resources }: Container): StatusCause[] {
+  const causes: StatusCause[] = [];
   const amounts = (which: 'requests' | 'limits') => {
     const read = new Map<string, bigint>();
     for (const [name, text] of Object.entries(resources?.[which] ?? {})) {
@@ -86,9 +86,9 @@ function resourceCauses(field: string, { resources }: Container): Cause[] {
  * Validation errors of a pod update. Only images, deadlines and additional tolerations of a running pod may change;
  * only a binding sets its node.
  */
-function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
-  const fixed = (pod: KubeObject): Json => {
-    const spec = structuredClone((pod as Pod).spec);
+function podUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
+  const fixed = (pod: KubeObject): JsonValue => {
+    const spec = structuredClone((pod as KubePod).spec);
     for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) delete container.image;
     delete spec.activeDeadlineSeconds;
     delete spec.terminationGracePeriodSeconds;
@@ -96,10 +96,10 @@ function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
     delete spec.schedulingGates;
     return spec;
   };
-  const before = (old as Pod).spec.tolerations ?? [];
-  const after = (object as Pod).spec.tolerations ?? [];
-  const kept = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
-  if (kept && sameJson(fixed(old), fixed(object))) return [];
+  const before = (old as KubePod).spec.tolerations ?? [];
+  const after = (object as KubePod).spec.tolerations ?? [];
+  const keepsTolerations = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
+  if (keepsTolerations && sameJson(fixed(old), fixed(object))) return [];
   return [
     forbiddenChange(
       'spec',
@@ -114,12 +114,12 @@ const RULES = {
   label: {
     test: new RegExp(`^${LABEL}$`),
     longest: 63,
-    said: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
+    message: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
   },
   subdomain: {
     test: new RegExp(`^${SUBDOMAIN}$`),
     longest: 253,
-    said: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
+    message: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
   },
 } as const;
 
@@ -137,8 +137,8 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
  * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
  * that Go cannot parse.
  */
-export function checkForm(type: ResourceType, apiVersion: string, body: Json | undefined): KubeObject {
-  if (!isObject(body)) throw badRequest('the body of the request must be a JSON object');
+export function checkForm(type: ResourceType, apiVersion: string, body: JsonValue | undefined): KubeObject {
+  if (!isRecord(body)) throw badRequest('the body of the request must be a JSON object');
   if (body.apiVersion !== undefined && body.apiVersion !== apiVersion) {
     throw badRequest(
       `the API version in the data (${String(body.apiVersion)}) does not match the expected API version (${apiVersion})`,
@@ -148,15 +148,15 @@ export function checkForm(type: ResourceType, apiVersion: string, body: Json | u
     throw badRequest(`the kind in the data (${String(body.kind)}) does not match the expected kind (${type.kind})`);
   }
   const metadata = body.metadata ?? {};
-  if (!isObject(metadata)) throw badRequest('metadata must be an object');
+  if (!isRecord(metadata)) throw badRequest('metadata must be an object');
   checkTexts(metadata);
   checkMicroTimes(type, body);
   return { ...body, apiVersion, kind: type.kind, metadata: { ...metadata } } as KubeObject;
 }
 
-function checkTexts(metadata: JsonObject): void {
+function checkTexts(metadata: JsonRecord): void {
   for (const field of ['labels', 'annotations']) {
-    for (const [key, value] of Object.entries(isObject(metadata[field]) ? metadata[field] : {})) {
+    for (const [key, value] of Object.entries(isRecord(metadata[field]) ? metadata[field] : {})) {
       if (typeof value === 'string') continue;
       throw badRequest(
         `json: cannot unmarshal ${typeof value} into Go struct field ObjectMeta.metadata.${field} of type string (key ${key})`,
@@ -165,7 +165,7 @@ function checkTexts(metadata: JsonObject): void {
   }
 }
 
-function checkMicroTimes(type: ResourceType, body: JsonObject): void {
+function checkMicroTimes(type: ResourceType, body: JsonRecord): void {
   for (const path of MICRO_TIMES[type.kind] ?? []) {
     const value = at(body, ...path);
     if (value === undefined || value === null || (typeof value === 'string' && MICRO_TIME.test(value))) continue;
@@ -184,18 +184,18 @@ export function validate(type: ResourceType, object: KubeObject, old?: KubeObjec
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
 }
 
-function nameCauses(type: ResourceType, { metadata }: KubeObject): Cause[] {
+function nameCauses(type: ResourceType, { metadata }: KubeObject): StatusCause[] {
   if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')];
-  const { test, longest, said } = RULES[type.names];
-  const causes: Cause[] = [];
+  const { test, longest, message } = RULES[type.names];
+  const causes: StatusCause[] = [];
   if (metadata.name.length > longest) {
     causes.push(invalidValue('metadata.name', metadata.name, `must be no more than ${longest} characters`));
   }
-  if (!test.test(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, said));
+  if (!test.test(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, message));
   return causes;
 }
 
-function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | undefined): Cause[] {
+function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | undefined): StatusCause[] {
   switch (type.kind) {
     case 'Pod':
       return [...podCauses(object), ...(old ? podUpdateCauses(old, object) : [])];
@@ -213,14 +213,14 @@ function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | un
   }
 }
 
-function nodeUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
+function nodeUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
   const before = at(old, 'spec', 'podCIDR');
   if (before === undefined || sameJson(before, at(object, 'spec', 'podCIDR'))) return [];
   return [forbiddenChange('spec', 'node updates may only change labels, taints, or capacity')];
 }
 
-function leaseCauses(object: KubeObject): Cause[] {
-  const causes: Cause[] = [];
+function leaseCauses(object: KubeObject): StatusCause[] {
+  const causes: StatusCause[] = [];
   const duration = at(object, 'spec', 'leaseDurationSeconds');
   if (typeof duration === 'number' && duration <= 0) {
     causes.push(invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
@@ -236,8 +236,8 @@ function leaseCauses(object: KubeObject): Cause[] {
  * Validation errors of an Event. Events of objects without a namespace are in `default`; others are in their object's
  * namespace.
  */
-function eventCauses(object: KubeObject): Cause[] {
-  const causes: Cause[] = [];
+function eventCauses(object: KubeObject): StatusCause[] {
+  const causes: StatusCause[] = [];
   const involved = at(object, 'involvedObject', 'namespace') ?? '';
   const home = involved === '' ? 'default' : involved;
   if (object.metadata.namespace !== home) {

@@ -1,14 +1,14 @@
-import type { JsonObject, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject } from '../objects.ts';
 import { apiVersionOf, collectionOf, type ResourceType } from './built-in-types.ts';
 import { ApiError, badRequest, expired } from './errors.ts';
 import { type IncludeObject, includeOf, tableOf, wantsTable } from './list.ts';
 import type { Exchange, HandlerDeps } from './requests.ts';
 import type { Predicate } from './selectors.ts';
-import type { Change } from './store.ts';
+import type { StoreChange } from './store.ts';
 
 interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
-  readonly object: JsonObject;
+  readonly object: JsonRecord;
 }
 
 /** Seconds from the last bookmark to the end of a watch, as in the API server. */
@@ -30,9 +30,9 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const asTable = wantsTable(request.headers.accept);
   const { version, bookmarks, initialEvents } = readQuery(query);
   const send = (event: WatchEvent) => {
-    const shown = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
+    const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
     // Changes can still arrive between the end of the watch and the close of its connection.
-    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(shown)}\n`);
+    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
   };
   const fail = (error: ApiError) => {
     send({ type: 'ERROR', object: error.toStatus() });
@@ -42,13 +42,13 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     object !== undefined && (namespace === undefined || object.metadata.namespace === namespace) && matches(object);
   const start = version || store.version;
   let latest = start;
-  const forward = (change: Change) => {
+  const forward = (change: StoreChange) => {
     if (change.collection !== collection) return;
     latest = change.version;
     const event = asSeen(change, isVisible);
     if (event) send(event);
   };
-  const bookmark = (annotations?: JsonObject) => {
+  const bookmark = (annotations?: JsonRecord) => {
     const metadata = { resourceVersion: String(latest), creationTimestamp: null, ...(annotations && { annotations }) };
     send({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
   };
@@ -117,7 +117,7 @@ function tooNew(version: number, current: number): ApiError {
   return new ApiError(504, 'Timeout', message, { retryAfterSeconds: 1, causes });
 }
 
-function asSeen(change: Change, isVisible: (object: KubeObject | undefined) => boolean): WatchEvent | undefined {
+function asSeen(change: StoreChange, isVisible: (object: KubeObject | undefined) => boolean): WatchEvent | undefined {
   const now = change.type !== 'DELETED' && isVisible(change.object);
   const before = isVisible(change.previous);
   if (now) return { type: before ? 'MODIFIED' : 'ADDED', object: change.object };

@@ -3,8 +3,8 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { ACCEPT, readText } from '../../kube/calls.ts';
-import type { Json, JsonObject, KubeObject } from '../objects.ts';
-import type { Cause } from './errors.ts';
+import type { JsonRecord, JsonValue, KubeObject } from '../objects.ts';
+import type { StatusCause } from './errors.ts';
 import { compileCondition } from './match-conditions.ts';
 
 /** The address of a Service in the sandbox, which has no kube-proxy. */
@@ -29,7 +29,7 @@ export function createWebhookClient(resolve: ServiceResolver) {
      * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
      * or not JSON
      */
-    async call(webhook: Webhook, review: Json) {
+    async call(webhook: Webhook, review: JsonValue) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const { caBundle } = webhook.clientConfig;
       const { status, text } = await post(JSON.stringify(review), {
@@ -48,14 +48,16 @@ export function createWebhookClient(resolve: ServiceResolver) {
         ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
         signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
       });
-      const shown = JSON.stringify(text.slice(0, 200));
+      const excerpt = JSON.stringify(text.slice(0, 200));
       if (status < 200 || status > 299) {
-        throw new Error(`an error on the server (${shown}) has prevented the request from succeeding (HTTP ${status})`);
+        throw new Error(
+          `an error on the server (${excerpt}) has prevented the request from succeeding (HTTP ${status})`,
+        );
       }
       try {
-        return JSON.parse(text) as Json;
+        return JSON.parse(text) as JsonValue;
       } catch (error) {
-        throw new Error(`the answer is no JSON: ${shown}`, { cause: error });
+        throw new Error(`the answer is no JSON: ${excerpt}`, { cause: error });
       }
     },
     close: () => agent.destroy(),
@@ -89,7 +91,7 @@ function locate({ clientConfig: { url, service } }: Webhook, resolve: ServiceRes
   return { ...endpoint, servername: `${name}.${namespace}.svc`, path };
 }
 
-const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonObject);
+const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonRecord);
 
 const rule = z.object({
   operations: z.array(z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT', '*'])).min(1),
@@ -153,7 +155,7 @@ export type Webhook = z.infer<typeof webhook>;
 const configuration = z.object({ webhooks: z.array(webhook).default([]) });
 
 /** Validation errors of a webhook configuration, by field. */
-export function webhookConfigurationCauses(object: KubeObject): Cause[] {
+export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   const result = configuration.safeParse(object);
   return (result.error?.issues ?? []).map(({ path, message }) => ({
     reason: 'FieldValueInvalid',

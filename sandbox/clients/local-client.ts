@@ -4,7 +4,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
-import { draftOf, type Json, type KubeObject, type Pod } from '../objects.ts';
+import { draftOf, type JsonValue, type KubeObject, type KubePod } from '../objects.ts';
 
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -12,7 +12,7 @@ export interface LocalChange<T> {
   readonly previous: T | undefined;
 }
 
-export interface Occurrence {
+export interface EventContent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
@@ -44,7 +44,7 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     },
     async create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T> {
       const { namespace } = targetOf(type, object);
-      return viewed(await registry.create(type, namespace, object as Json, call));
+      return viewed(await registry.create(type, namespace, object as JsonValue, call));
     },
     /** Changes a draft of the current object and writes it; retries after a conflict. */
     async edit<T extends KubeObject>(
@@ -65,12 +65,12 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     async delete(type: ResourceType, object: KubeObject, options: DeleteOptions = {}) {
       await registry.delete(targetOf(type, object), options, call).catch(unlessNotFound);
     },
-    bind(pod: Pod, nodeName: string) {
+    bind(pod: KubePod, nodeName: string) {
       const body = { target: { kind: 'Node', name: nodeName }, metadata: { uid: pod.metadata.uid ?? '' } };
       return bindPod(registry, targetOf(PODS, pod), body, call, now());
     },
     /** Writes an Event about an object. Events are best effort: it never rejects with an ApiError. */
-    async record(component: string, involved: KubeObject, occurrence: Occurrence) {
+    async record(component: string, involved: KubeObject, occurrence: EventContent) {
       try {
         await recordEvent(client, component, involved, occurrence, timestamp(now()));
       } catch (error) {
@@ -101,7 +101,7 @@ export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,
   involved: KubeObject,
-  { type, reason, message }: Occurrence,
+  { type, reason, message }: EventContent,
   time: string,
 ): Promise<void> {
   const { name, namespace, uid = '' } = involved.metadata;

@@ -9,8 +9,8 @@ import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
-import { createEmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
-import { type Identity, kubeconfig, nameOf, userOf } from './identities.ts';
+import { createEmulatedNode, type EmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
+import { type Identity, identityUser, kubeconfig, nameOf } from './identities.ts';
 
 interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
@@ -35,11 +35,12 @@ export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
   const routes = new Map<string, Endpoint>();
   const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
+  const kubelets = new Map<string, EmulatedNode['kubelet']>();
   const server = createApiServer({
     resolveService,
     onFault,
     localPort: (pod, port) => options.processes?.localPort(pod, port),
-    configz: (name) => nodes.find((node) => node.name === name)?.kubelet.configz(),
+    configz: (name) => kubelets.get(name)?.configz(),
     ...(options.port !== undefined && { port: options.port }),
     ...(options.components !== undefined && { components: options.components }),
   });
@@ -52,6 +53,7 @@ export function createSandbox(options: SandboxOptions) {
       onFault,
     }),
   );
+  for (const { name, kubelet } of nodes) kubelets.set(name, kubelet);
   const virtController = createVirtController({
     client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
     onFault,
@@ -63,20 +65,20 @@ export function createSandbox(options: SandboxOptions) {
 
   return {
     server,
-    client: createLocalClient(server, userOf({ kind: 'admin' })),
+    client: createLocalClient(server, identityUser({ kind: 'admin' })),
     /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),
     nodes,
     /** The node with that name. @throws RangeError if there is none */
     node(name: string) {
-      const found = nodes.find((node) => node.name === name);
-      if (!found) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
-      return found;
+      const match = nodes.find((node) => node.name === name);
+      if (!match) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
+      return match;
     },
     /** Writes a kubeconfig file and returns its path. */
     async kubeconfig(identity: Identity) {
       const token = randomBytes(16).toString('hex');
-      server.addToken(token, userOf(identity));
+      server.addToken(token, identityUser(identity));
       const path = join(directory, `${nameOf(identity)}.kubeconfig`);
       await mkdir(directory, { recursive: true });
       await writeFile(path, kubeconfig({ server: server.url, ca: server.ca, token }), { mode: 0o600 });

@@ -3,14 +3,14 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { createKubelet } from '../kubelet/kubelet.ts';
-import type { KubeletSettings } from '../kubelet/managers.ts';
+import type { EmulatedKubelet } from '../kubelet/managers.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
-import type { Pod } from '../objects.ts';
+import type { KubePod } from '../objects.ts';
 import { createGuests } from '../qemu/guests.ts';
 
 /** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
 export interface NodeDescription
-  extends Partial<Omit<KubeletSettings, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
+  extends Partial<Omit<EmulatedKubelet, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
   readonly name: string;
   readonly host: HostDescription;
   /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */
@@ -25,9 +25,9 @@ export interface NodeDescription
 /** Processes of this machine that stand for containers. */
 export interface PodProcesses {
   /** Whether the pod's containers pass their readiness probes. */
-  isReady(pod: Pod): boolean;
+  isReady(pod: KubePod): boolean;
   /** The port on this machine for a port of the pod; undefined: nothing listens. */
-  localPort(pod: Pod, port: number): number | undefined;
+  localPort(pod: KubePod, port: number): number | undefined;
 }
 
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
@@ -86,7 +86,7 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   };
 }
 
-function settingsOf(description: NodeDescription, host: Host): KubeletSettings {
+function settingsOf(description: NodeDescription, host: Host): EmulatedKubelet {
   const { kubeletVersion: version = 'v1.36.0', reserved, cpuManagerPolicy = 'static' } = description;
   const { topologyManagerPolicy = 'best-effort', topologyManagerScope = 'container' } = description;
   const fullCores = { 'full-pcpus-only': 'true' };

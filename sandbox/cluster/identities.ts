@@ -12,7 +12,12 @@ const DPU_NAMESPACE = 'plumbline-dpu';
 /** Attribute of a service account's token with the node of its pod. */
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
 
-export function userOf(identity: Identity): User {
+const serviceAccount = (name: string, namespace = NAMESPACE): User => ({
+  username: `system:serviceaccount:${namespace}:${name}`,
+  groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+});
+
+export function identityUser(identity: Identity): User {
   switch (identity.kind) {
     case 'admin':
       return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
@@ -31,11 +36,6 @@ export function userOf(identity: Identity): User {
 /** A name for files and clients: `node-agent-worker-0`. */
 export const nameOf = (identity: Identity) =>
   'node' in identity ? `${identity.kind}-${identity.node}` : identity.kind;
-
-const serviceAccount = (name: string, namespace = NAMESPACE): User => ({
-  username: `system:serviceaccount:${namespace}:${name}`,
-  groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
-});
 
 /** Data with which a client connects to the server as a user. */
 interface Access {

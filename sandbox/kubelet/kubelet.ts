@@ -5,17 +5,17 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
-import type { JsonObject, Pod } from '../objects.ts';
+import type { JsonRecord, KubePod } from '../objects.ts';
 import { shortage } from '../pod-requests.ts';
 import { createDevicePlugins } from './device-plugins.ts';
-import { type KubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
-import { type NodeFacts, publishNode } from './node-object.ts';
+import { type EmulatedKubelet, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
+import { type KubeletFacts, publishNode } from './node-object.ts';
 import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS, type PodWorker } from './pod-worker.ts';
 
 interface KubeletOptions {
   readonly name: string;
-  readonly settings: KubeletSettings;
+  readonly settings: EmulatedKubelet;
   /** The kubelet's root directory. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly client: LocalClient;
@@ -25,7 +25,7 @@ interface KubeletOptions {
   readonly resources?: Readonly<Record<string, string>>;
   readonly containers?: Containers;
   /** The result of a pod's readiness probes, read every second. Default: ready. */
-  readonly isReady?: (pod: Pod) => boolean;
+  readonly isReady?: (pod: KubePod) => boolean;
   /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
@@ -53,7 +53,7 @@ const DEFAULT_RESOURCES = {
 export function createKubelet(options: KubeletOptions) {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
   const { containers = NO_CONTAINERS, isReady } = options;
-  const facts: NodeFacts = {
+  const facts: KubeletFacts = {
     name,
     settings,
     labels: options.labels ?? {},
@@ -70,20 +70,14 @@ export function createKubelet(options: KubeletOptions) {
     return line;
   };
 
+  const publish = () => publishNode(client, facts, managers.state.pools, now());
+
   const plugins = createDevicePlugins({
     directory: join(directory, 'device-plugins'),
     onDevices: (resource, devices) => {
       managers.setDevices(resource, devices);
       publish().catch(onFault);
     },
-  });
-  const podResources = createPodResources({
-    directory: join(directory, 'pod-resources'),
-    pods: () => ledger.pods(),
-    state: () => managers.state,
-    numaIds: () => managers.numaIds,
-    allocatableCpus:
-      settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
   });
   const worker = createPodWorker({
     client,
@@ -104,11 +98,17 @@ export function createKubelet(options: KubeletOptions) {
     onFault,
   });
 
-  const publish = () => publishNode(client, facts, managers.state.pools, now());
-
   const ledger = createPodLedger({ name, client, containers, onFault, worker, managers: () => managers });
 
-  const onPod = ({ type, object: pod }: LocalChange<Pod>) => {
+  const podResources = createPodResources({
+    directory: join(directory, 'pod-resources'),
+    pods: () => ledger.pods(),
+    state: () => managers.state,
+    numaIds: () => managers.numaIds,
+    allocatableCpus:
+      settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
+  });
+  const onPod = ({ type, object: pod }: LocalChange<KubePod>) => {
     if (pod.spec.nodeName !== name) return;
     const uid = pod.metadata.uid ?? '';
     const phase = pod.status?.phase;
@@ -130,7 +130,7 @@ export function createKubelet(options: KubeletOptions) {
   return {
     directory,
     /** The response of /configz. */
-    configz: () => ({ kubeletconfig: parse(kubeletConfiguration(settings)) as JsonObject }),
+    configz: () => ({ kubeletconfig: parse(kubeletConfiguration(settings)) as JsonRecord }),
     /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
     async start() {
       await mkdir(directory, { recursive: true });
@@ -176,7 +176,7 @@ interface LedgerDeps extends Required<Pick<KubeletOptions, 'name' | 'client' | '
 /** The admitted and refused pods of one node. Calls that change it must not overlap. */
 function createPodLedger({ name, client, containers, onFault, worker, managers }: LedgerDeps) {
   /** Each with the controller that aborts its start. */
-  const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
+  const admitted = new Map<string, { pod: KubePod; ending: AbortController }>();
   /** Kept so that later updates do not lead to another admission. */
   const refused = new Set<string>();
   const pods = () => [...admitted.values()].map(({ pod }) => pod);
@@ -190,7 +190,7 @@ function createPodLedger({ name, client, containers, onFault, worker, managers }
   };
 
   /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
-  const admit = async (pod: Pod) => {
+  const admit = async (pod: KubePod) => {
     const { uid = '', namespace } = pod.metadata;
     if (admitted.has(uid) || refused.has(uid)) return;
     const current = client.get(PODS, namespace, pod.metadata.name);

@@ -13,7 +13,7 @@ import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { RejectionReason } from '../../model/kubelet/provider.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/static-policy.ts';
-import type { Pod } from '../objects.ts';
+import type { KubePod } from '../objects.ts';
 import { rpcText } from './pod-worker.ts';
 import {
   createStateFile,
@@ -26,7 +26,7 @@ import {
   writeMemoryState,
 } from './state-files.ts';
 
-export interface KubeletSettings {
+export interface EmulatedKubelet {
   /** As in the Node's status. Default v1.36.0. */
   readonly version: string;
   readonly host: Host;
@@ -46,7 +46,7 @@ class KubeletSettingsError extends PlumblineError {
   }
 }
 
-export function kubeletConfiguration(settings: KubeletSettings): string {
+export function kubeletConfiguration(settings: EmulatedKubelet): string {
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -68,7 +68,7 @@ export function kubeletConfiguration(settings: KubeletSettings): string {
  * The model of a kubelet with these settings.
  * @throws KubeletSettingsError if the model does not support it
  */
-export function rulesOf(settings: KubeletSettings): Kubelet {
+export function rulesOf(settings: EmulatedKubelet): Kubelet {
   const rules = createKubelet({
     version: settings.version,
     host: settings.host,
@@ -92,7 +92,7 @@ type Outcome =
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
 interface ManagersDeps {
-  readonly settings: KubeletSettings;
+  readonly settings: EmulatedKubelet;
   readonly directory: string;
   readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
 }
@@ -141,7 +141,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       state = { ...state, pools: new Map(state.pools).set(resource, { devices }) };
     },
     /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
-    async admit(pod: Pod): Promise<Outcome> {
+    async admit(pod: KubePod): Promise<Outcome> {
       const uid = pod.metadata.uid ?? '';
       const admission = rules.admit(state, podRequestOf(pod, uid));
       if (!admission.admitted) return admission;

@@ -3,12 +3,12 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import type { Node } from '../objects.ts';
-import type { KubeletSettings } from './managers.ts';
+import type { KubeNode } from '../objects.ts';
+import type { EmulatedKubelet } from './managers.ts';
 
-export interface NodeFacts {
+export interface KubeletFacts {
   readonly name: string;
-  readonly settings: KubeletSettings;
+  readonly settings: EmulatedKubelet;
   readonly labels: Readonly<Record<string, string>>;
   /**
    * Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated.
@@ -19,7 +19,7 @@ export interface NodeFacts {
 type Amounts = Record<string, string>;
 
 /** The labels that KubeVirt's node labeller and the kubelet set on a node that can run VMs. */
-function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
+function nodeLabels({ name, settings, labels }: KubeletFacts): Record<string, string> {
   return {
     'kubernetes.io/hostname': name,
     'kubernetes.io/arch': 'amd64',
@@ -33,7 +33,7 @@ function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, strin
 
 /** The node's resources. Reserved CPUs and unhealthy devices are capacity but not allocatable. */
 function nodeAmounts(
-  { settings, resources }: NodeFacts,
+  { settings, resources }: KubeletFacts,
   devices: ReadonlyMap<string, readonly Device[]>,
 ): { capacity: Amounts; allocatable: Amounts } {
   const { host, reserved } = settings;
@@ -46,7 +46,11 @@ function nodeAmounts(
   return { capacity, allocatable };
 }
 
-export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): Node {
+export function nodeObjectOf(
+  facts: KubeletFacts,
+  devices: ReadonlyMap<string, readonly Device[]>,
+  now: string,
+): KubeNode {
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -87,34 +91,34 @@ export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readon
  */
 export async function publishNode(
   client: LocalClient,
-  facts: NodeFacts,
+  facts: KubeletFacts,
   pools: KubeletState['pools'],
   now: number,
 ): Promise<void> {
   const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
-  const wanted = nodeObject(facts, devices, timestamp(now));
+  const desired = nodeObjectOf(facts, devices, timestamp(now));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) {
-    await client.create(NODES, wanted);
+    await client.create(NODES, desired);
     return;
   }
   await client.edit(NODES, present, (draft) => {
     draft.metadata.labels = { ...draft.metadata.labels, ...nodeLabels(facts) };
   });
-  await client.edit(NODES, present, (draft) => bringUpToDate(draft, wanted), 'status');
+  await client.edit(NODES, present, (draft) => bringUpToDate(draft, desired), 'status');
 }
 
-function bringUpToDate(draft: Node, { status: wanted }: Node): void {
+function bringUpToDate(draft: KubeNode, { status: desired }: KubeNode): void {
   const before = draft.status ?? {};
-  const gone = Object.keys(before.allocatable ?? {}).filter((name) => wanted?.allocatable?.[name] === undefined);
+  const gone = Object.keys(before.allocatable ?? {}).filter((name) => desired?.allocatable?.[name] === undefined);
   const conditions = (before.conditions ?? []).filter(({ type }) => type !== 'Ready');
   draft.status = {
     ...before,
-    ...wanted,
+    ...desired,
     // Another program may have set where this node is reached.
-    addresses: before['addresses'] ?? wanted?.['addresses'],
-    capacity: { ...before.capacity, ...wanted?.capacity },
-    allocatable: { ...Object.fromEntries(gone.map((name) => [name, '0'])), ...wanted?.allocatable },
-    conditions: [...conditions, ...(wanted?.conditions ?? [])],
+    addresses: before['addresses'] ?? desired?.['addresses'],
+    capacity: { ...before.capacity, ...desired?.capacity },
+    allocatable: { ...Object.fromEntries(gone.map((name) => [name, '0'])), ...desired?.allocatable },
+    conditions: [...conditions, ...(desired?.conditions ?? [])],
   };
 }

@@ -11,12 +11,12 @@ import {
 import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
-import type { Pod } from '../objects.ts';
+import type { KubePod } from '../objects.ts';
 import { nodesOfMask } from './state-files.ts';
 
 interface PodResourcesDeps {
   readonly directory: string;
-  readonly pods: () => Iterable<Pod>;
+  readonly pods: () => Iterable<KubePod>;
   readonly state: () => KubeletState;
   /** The NUMA nodes, as in the masks of memory blocks. */
   readonly numaIds: () => readonly number[];
@@ -78,7 +78,7 @@ export function createPodResources({ directory, pods, state, numaIds, allocatabl
 }
 
 /** Init containers that end are not listed; restartable ones are. */
-function describePod(pod: Pod, state: KubeletState, numaIds: readonly number[]): PodResources {
+function describePod(pod: KubePod, state: KubeletState, numaIds: readonly number[]): PodResources {
   const { uid = '', name, namespace = '' } = pod.metadata;
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   const containers = [...sidecars, ...pod.spec.containers].map((container): ContainerResources => {

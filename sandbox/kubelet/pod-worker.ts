@@ -4,14 +4,14 @@ import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalClient, type Occurrence, unlessNotFound } from '../clients/local-client.ts';
+import { type EventContent, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { undefinedNetwork } from '../clients/networks.ts';
-import { type Condition, conditionsOf, type JsonObject, type Pod, setCondition } from '../objects.ts';
+import { conditionsOf, type JsonRecord, type KubePod, type ObjectCondition, setCondition } from '../objects.ts';
 
 /** Runs the containers of a node's pods. */
 export interface Containers {
   /** Starts the pod's containers. The pod is Running once the promise resolves. */
-  start(pod: Pod): Promise<void>;
+  start(pod: KubePod): Promise<void>;
   stop(podUID: string): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface PodWorkerDeps {
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
   /** The result of the pod's readiness probes. */
-  readonly isReady: (pod: Pod) => boolean;
+  readonly isReady: (pod: KubePod) => boolean;
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -45,11 +45,11 @@ interface Obstacle {
   readonly container: string;
   readonly reason: string;
   readonly message: string;
-  readonly event: Pick<Occurrence, 'reason' | 'message'>;
+  readonly event: Pick<EventContent, 'reason' | 'message'>;
 }
 
 /** Multus creates no sandbox for a pod with an undefined network. Source: multus-cni, pkg/k8sclient/k8sclient.go */
-function networkFault(client: LocalClient, pod: Pod): Obstacle | undefined {
+function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
   const { namespace = '', name, uid = '' } = pod.metadata;
   const missing = undefinedNetwork(client, pod);
   if (missing === undefined) return undefined;
@@ -63,15 +63,15 @@ function networkFault(client: LocalClient, pod: Pod): Obstacle | undefined {
 export function createPodWorker(deps: PodWorkerDeps) {
   const { client, now, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
   const time = () => timestamp(now());
-  const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
+  const tell = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
   /** A pod that was deleted in the meantime needs no status. */
-  const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
-    const changeOwn = (draft: Pod) => draft.metadata.uid === pod.metadata.uid && change(draft);
+  const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
+    const changeOwn = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
     await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
   };
 
-  const tryStart = async (pod: Pod): Promise<Obstacle | undefined> => {
+  const tryStart = async (pod: KubePod): Promise<Obstacle | undefined> => {
     const networks = networkFault(client, pod);
     if (networks !== undefined) return networks;
     for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
@@ -93,13 +93,13 @@ export function createPodWorker(deps: PodWorkerDeps) {
   };
 
   return {
-    async reject(pod: Pod, reason: string, message: string) {
+    async reject(pod: KubePod, reason: string, message: string) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
       await tell(pod, { type: 'Warning', reason, message });
     },
 
     /** Starts the containers of an admitted pod; retries while a plugin refuses. */
-    async start(pod: Pod, signal: AbortSignal) {
+    async start(pod: KubePod, signal: AbortSignal) {
       for (;;) {
         const obstacle = await tryStart(pod);
         if (signal.aborted) return;
@@ -117,14 +117,14 @@ export function createPodWorker(deps: PodWorkerDeps) {
       }
     },
 
-    async refresh(pod: Pod) {
+    async refresh(pod: KubePod) {
       const ready = isReady(pod);
       if (isReadinessStale(pod, ready)) await setStatus(pod, (draft) => setReady(draft, time(), ready));
     },
 
-    complete: (pod: Pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
+    complete: (pod: KubePod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
 
-    async finish(pod: Pod) {
+    async finish(pod: KubePod) {
       const { uid } = pod.metadata;
       try {
         await client.delete(PODS, pod, { gracePeriodSeconds: 0, ...(uid && { preconditions: { uid } }) });
@@ -158,7 +158,7 @@ export function rpcText(error: unknown): string {
  */
 
 /** Refused at admission. This is permanent: a pod never leaves Failed. */
-export function setRejected(pod: Pod, reason: string, message: string, now: string): void {
+export function setRejected(pod: KubePod, reason: string, message: string, now: string): void {
   pod.status = {
     ...pod.status,
     phase: 'Failed',
@@ -170,7 +170,7 @@ export function setRejected(pod: Pod, reason: string, message: string, now: stri
 }
 
 /** Admitted, but a container cannot be created yet. */
-function setWaiting(pod: Pod, { container, reason, message }: Obstacle, now: string): void {
+function setWaiting(pod: KubePod, { container, reason, message }: Obstacle, now: string): void {
   pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'ContainersNotReady' }, now);
@@ -188,7 +188,7 @@ function setWaiting(pod: Pod, { container, reason, message }: Obstacle, now: str
 const POD_IP = '192.0.2.1';
 
 /** Every container is running. Ready also depends on the pod's readiness gates. */
-export function setRunning(pod: Pod, now: string, ready = true): void {
+export function setRunning(pod: KubePod, now: string, ready = true): void {
   pod.status = {
     ...pod.status,
     phase: 'Running',
@@ -198,7 +198,7 @@ export function setRunning(pod: Pod, now: string, ready = true): void {
   };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
-  const running = (container: { name: string; image?: string }): JsonObject => ({
+  const running = (container: { name: string; image?: string }): JsonRecord => ({
     name: container.name,
     image: container.image ?? '',
     imageID: '',
@@ -215,7 +215,7 @@ export function setRunning(pod: Pod, now: string, ready = true): void {
 }
 
 /** Every container has ended with exit code 0 and will not restart. */
-function setSucceeded(pod: Pod, now: string): void {
+function setSucceeded(pod: KubePod, now: string): void {
   pod.status = { ...pod.status, phase: 'Succeeded' };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);
@@ -231,12 +231,12 @@ export function containerIdOf(podUID: string, container: string): string {
 }
 
 /** Whether a running pod's Ready condition contradicts its probes and readiness gates. */
-export function isReadinessStale(pod: Pod, containersReady = true): boolean {
+export function isReadinessStale(pod: KubePod, containersReady = true): boolean {
   const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
   return pod.status?.phase === 'Running' && (ready?.status === 'True') !== (containersReady && gatesOpen(pod));
 }
 
-export function setReady(pod: Pod, now: string, containersReady = true): void {
+export function setReady(pod: KubePod, now: string, containersReady = true): void {
   const conditions = conditionsOf(pod);
   const unready = { status: 'False', reason: 'ContainersNotReady' };
   const gates = gatesOpen(pod) ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady' };
@@ -245,12 +245,17 @@ export function setReady(pod: Pod, now: string, containersReady = true): void {
   for (const status of pod.status?.containerStatuses ?? []) status['ready'] = containersReady;
 }
 
-function gatesOpen({ spec, status }: Pod): boolean {
+function gatesOpen({ spec, status }: KubePod): boolean {
   return (spec.readinessGates ?? []).every(({ conditionType }) =>
     status?.conditions?.some((condition) => condition.type === conditionType && condition.status === 'True'),
   );
 }
 
-function setAll(conditions: Condition[], types: readonly string[], rest: Omit<Condition, 'type'>, now: string): void {
+function setAll(
+  conditions: ObjectCondition[],
+  types: readonly string[],
+  rest: Omit<ObjectCondition, 'type'>,
+  now: string,
+): void {
   for (const type of types) setCondition(conditions, { type, ...rest }, now);
 }

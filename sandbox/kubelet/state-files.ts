@@ -144,9 +144,9 @@ export function checkpointChecksum(policyName: string, defaultCpuSet: string, en
 }
 
 /** A map in Go's dump: its keys in order. */
-function dump<V>(map: Readonly<Record<string, V>>, value: (one: V) => string): string {
+function dump<V>(map: Readonly<Record<string, V>>, value: (entry: V) => string): string {
   const sorted = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `map[${sorted.map(([key, one]) => `(string)${key}:${value(one)}`).join(' ')}]`;
+  return `map[${sorted.map(([key, entry]) => `(string)${key}:${value(entry)}`).join(' ')}]`;
 }
 
 function fnv32a(text: string): number {

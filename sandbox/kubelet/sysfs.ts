@@ -50,11 +50,12 @@ function* cpuFiles(host: Host, cpu: HostCpu): Iterable<[string, string]> {
   yield ['cache/index3/shared_cpu_map', words.map((word) => word.toString(16).padStart(8, '0')).join(',')];
 }
 
+const sameSocket = (host: Host, { socket }: HostCpu) =>
+  host.cpus.filter((cpu) => cpu.socket === socket).map(({ id }) => id);
+
+const lowest = (core: CpuSet) => CpuSet.of([core.first ?? 0]);
+
 function coreNumber(host: Host, cpu: HostCpu): number {
   const inSocket = unionOf(host.cores.filter((core) => core.intersects(CpuSet.of(sameSocket(host, cpu)))).map(lowest));
   return [...inSocket].indexOf(cpu.core);
 }
-
-const lowest = (core: CpuSet) => CpuSet.of([core.first ?? 0]);
-const sameSocket = (host: Host, { socket }: HostCpu) =>
-  host.cpus.filter((cpu) => cpu.socket === socket).map(({ id }) => id);

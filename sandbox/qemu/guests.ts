@@ -6,7 +6,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { containerIdOf } from '../kubelet/pod-worker.ts';
-import type { Pod } from '../objects.ts';
+import type { KubePod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
 interface GuestsDeps {
@@ -30,7 +30,7 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
   const running = new Map<string, ChildProcess>();
   const podDirectory = (uid: string) => join(cgroupRoot, 'kubepods/burstable', `pod${uid}`);
 
-  const vcpusFor = ({ metadata: { namespace, ownerReferences = [] } }: Pod): number => {
+  const vcpusFor = ({ metadata: { namespace, ownerReferences = [] } }: KubePod): number => {
     const owner = ownerReferences.find(({ kind }) => kind === VIRTUAL_MACHINE_INSTANCES.kind);
     const vmi = owner && client.get(VIRTUAL_MACHINE_INSTANCES, namespace, owner.name);
     return vmi === undefined ? 0 : vcpusOf(vmi);
@@ -54,7 +54,7 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
       await writeFile(join(cgroupRoot, 'cgroup.controllers'), 'cpuset\n');
     },
 
-    async start(pod: Pod) {
+    async start(pod: KubePod) {
       const { uid = '' } = pod.metadata;
       const vcpus = vcpusFor(pod);
       if (program === undefined || vcpus === 0 || running.has(uid)) return;

@@ -46,7 +46,7 @@ const configuration = z.object({
   extenders: z
     .array(
       extender.refine(
-        (given) => !given.prioritizeVerb || (given.weight ?? 0) > 0,
+        (settings) => !settings.prioritizeVerb || (settings.weight ?? 0) > 0,
         'a prioritizeVerb needs a positive weight',
       ),
     )

@@ -1,5 +1,5 @@
 import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../model/launcher/node-selection.ts';
-import type { Node, Pod } from '../objects.ts';
+import type { KubeNode, KubePod } from '../objects.ts';
 import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
 
@@ -22,9 +22,9 @@ const NOT_READY = 'node.kubernetes.io/not-ready';
  * @returns undefined if the node fits
  */
 export function filterNode(
-  pod: Pod,
-  wanted: Amounts,
-  node: Node,
+  pod: KubePod,
+  requests: Amounts,
+  node: KubeNode,
   load: Load,
   ignored: ReadonlySet<string>,
 ): Misfit | undefined {
@@ -40,19 +40,19 @@ export function filterNode(
   if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
     return { reasons: ["node(s) didn't match Pod's node affinity/selector"], unresolvable: true };
   }
-  return resourceMisfit(wanted, node, load, ignored);
+  return resourceMisfit(requests, node, load, ignored);
 }
 
 /** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
-function taintsOf({ spec, status }: Node) {
+function taintsOf({ spec, status }: KubeNode) {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   const taints = spec?.taints ?? [];
   return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
 }
 
 function resourceMisfit(
-  wanted: Amounts,
-  { status }: Node,
+  requests: Amounts,
+  { status }: KubeNode,
   { requested, pods }: Load,
   ignored: ReadonlySet<string>,
 ): Misfit | undefined {
@@ -61,7 +61,7 @@ function resourceMisfit(
   let unresolvable = false;
   const places = allocatable.get('pods');
   if (places !== undefined && BigInt(pods + 1) * 1_000_000_000n > places) reasons.push('Too many pods');
-  for (const [name, amount] of wanted) {
+  for (const [name, amount] of requests) {
     if (amount === 0n || ignored.has(name)) continue;
     const total = allocatable.get(name) ?? 0n;
     if (amount <= total - (requested.get(name) ?? 0n)) continue;
@@ -72,14 +72,14 @@ function resourceMisfit(
 }
 
 /** NodeResourcesFit's LeastAllocated over cpu and memory: 0 (full) to 100 (idle), rounded down. */
-function leastAllocated(wanted: Amounts, { status }: Node, { requested }: Load): number {
+function leastAllocated(requests: Amounts, { status }: KubeNode, { requested }: Load): number {
   const allocatable = amountsOf(status?.allocatable);
   let sum = 0;
   let counted = 0;
   for (const name of ['cpu', 'memory']) {
     const total = allocatable.get(name) ?? 0n;
     if (total === 0n) continue;
-    const used = (requested.get(name) ?? 0n) + (wanted.get(name) ?? 0n);
+    const used = (requested.get(name) ?? 0n) + (requests.get(name) ?? 0n);
     sum += used > total ? 0 : Number(((total - used) * 100n) / total);
     counted++;
   }
@@ -94,17 +94,17 @@ type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<stri
  * @param ignored resources that extenders account for instead of the scheduler, or that do not count
  * @throws ExtenderError if an extender that is not ignorable fails
  */
-export async function decide(
-  pod: Pod,
-  nodes: readonly Node[],
+export async function chooseNode(
+  pod: KubePod,
+  nodes: readonly KubeNode[],
   loadOf: (nodeName: string) => Load,
   extenders: readonly Extender[],
   ignored: ReadonlySet<string>,
 ): Promise<Decision> {
-  const wanted = podRequests(pod);
+  const requests = podRequests(pod);
   const misfits = new Map<string, Misfit>();
   let feasible = nodes.filter((node) => {
-    const misfit = filterNode(pod, wanted, node, loadOf(node.metadata.name), ignored);
+    const misfit = filterNode(pod, requests, node, loadOf(node.metadata.name), ignored);
     if (misfit) misfits.set(node.metadata.name, misfit);
     return misfit === undefined;
   });
@@ -118,20 +118,25 @@ export async function decide(
   if (feasible.length === 1) return { node: only.metadata.name };
 
   const scores = new Map(
-    feasible.map((node) => [node.metadata.name, leastAllocated(wanted, node, loadOf(node.metadata.name))]),
+    feasible.map((node) => [node.metadata.name, leastAllocated(requests, node, loadOf(node.metadata.name))]),
   );
   await Promise.all(interested.map((extender) => addScores(extender, pod, feasible, scores)));
   const [best] = [...scores].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   return { node: best![0] };
 }
 
-async function filterBy(extender: Extender, pod: Pod, nodes: Node[], misfits: Map<string, Misfit>): Promise<Node[]> {
+async function filterBy(
+  extender: Extender,
+  pod: KubePod,
+  nodes: KubeNode[],
+  misfits: Map<string, Misfit>,
+): Promise<KubeNode[]> {
   try {
     const { names, failed, unresolvable } = await extender.filter(pod, nodes);
     for (const [name, reason] of failed) misfits.set(name, { reasons: [reason], unresolvable: false });
     for (const [name, reason] of unresolvable) misfits.set(name, { reasons: [reason], unresolvable: true });
-    const kept = new Set(names);
-    return nodes.filter(({ metadata }) => kept.has(metadata.name));
+    const passed = new Set(names);
+    return nodes.filter(({ metadata }) => passed.has(metadata.name));
   } catch (error) {
     // If an ignorable extender fails, all nodes pass.
     if (extender.ignorable) return nodes;
@@ -142,12 +147,12 @@ async function filterBy(extender: Extender, pod: Pod, nodes: Node[], misfits: Ma
 /** Adds the extenders' scores. A failed prioritize call only loses its scores. */
 async function addScores(
   extender: Extender,
-  pod: Pod,
-  nodes: readonly Node[],
+  pod: KubePod,
+  nodes: readonly KubeNode[],
   scores: Map<string, number>,
 ): Promise<void> {
-  const given = await extender.prioritize(pod, nodes).catch(() => new Map<string, number>());
-  for (const [name, score] of given) {
+  const extenderScores = await extender.prioritize(pod, nodes).catch(() => new Map<string, number>());
+  for (const [name, score] of extenderScores) {
     const sum = scores.get(name);
     if (sum !== undefined) scores.set(name, sum + score);
   }

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
-import type { Json, Node, Pod } from '../objects.ts';
+import type { JsonValue, KubeNode, KubePod } from '../objects.ts';
 import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
 
@@ -71,7 +71,7 @@ const SCORE_SCALE = 10;
 export function createExtender(config: ExtenderConfiguration) {
   const name = config.urlPrefix;
   const managed = new Set(config.managedResources.map((resource) => resource.name));
-  const offer = (pod: Pod, nodes: readonly Node[]): Json => ({
+  const offer = (pod: KubePod, nodes: readonly KubeNode[]): JsonValue => ({
     Pod: pod,
     Nodes: null,
     NodeNames: nodes.map(({ metadata }) => metadata.name),
@@ -81,14 +81,14 @@ export function createExtender(config: ExtenderConfiguration) {
     ignorable: config.ignorable,
     filters: Boolean(config.filterVerb),
     /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
-    isInterested: (pod: Pod) => managed.size === 0 || asksForAny(pod, managed),
+    isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),
     /** The nodes that pass, and why others do not. @throws ExtenderError */
-    async filter(pod: Pod, nodes: readonly Node[]) {
+    async filter(pod: KubePod, nodes: readonly KubeNode[]) {
       const reply = await post(config, config.filterVerb ?? '', offer(pod, nodes));
       return readFilterReply(name, reply, new Set(nodes.map(({ metadata }) => metadata.name)));
     },
     /** Scores, multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
-    async prioritize(pod: Pod, nodes: readonly Node[]) {
+    async prioritize(pod: KubePod, nodes: readonly KubeNode[]) {
       if (!config.prioritizeVerb) return new Map();
       const scores = readPrioritizeReply(name, await post(config, config.prioritizeVerb, offer(pod, nodes)));
       return new Map([...scores].map(([host, score]) => [host, score * (config.weight ?? 1) * SCORE_SCALE]));
@@ -96,7 +96,11 @@ export function createExtender(config: ExtenderConfiguration) {
   };
 }
 
-async function post({ urlPrefix, httpTimeout }: ExtenderConfiguration, verb: string, body: Json): Promise<unknown> {
+async function post(
+  { urlPrefix, httpTimeout }: ExtenderConfiguration,
+  verb: string,
+  body: JsonValue,
+): Promise<unknown> {
   const url = `${urlPrefix.replace(/\/+$/, '')}/${verb}`;
   const fail = (message: string, cause?: unknown) => new ExtenderError(urlPrefix, message, { cause });
   let text: string;

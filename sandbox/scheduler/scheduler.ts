@@ -4,10 +4,10 @@ import { NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { RenewedLease, type RenewedLeaseOptions } from '../clients/renewed-lease.ts';
-import { conditionsOf, type Node, type Pod, setCondition } from '../objects.ts';
+import { conditionsOf, type KubeNode, type KubePod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
-import { decide, fitErrorMessage } from './decision.ts';
+import { chooseNode, fitErrorMessage } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
@@ -21,12 +21,12 @@ const COMPONENT = 'default-scheduler';
  */
 async function reportFailure(
   client: LocalClient,
-  pod: Pod,
+  pod: KubePod,
   reason: 'Unschedulable' | 'SchedulerError',
   message: string,
   now: number,
 ): Promise<void> {
-  const change = (draft: Pod) => {
+  const change = (draft: KubePod) => {
     const condition = { type: 'PodScheduled', status: 'False', reason, message };
     setCondition(conditionsOf(draft), condition, timestamp(now));
   };
@@ -49,6 +49,9 @@ interface SchedulerOptions {
 
 export type Scheduler = ReturnType<typeof createScheduler>;
 
+/** As in the real scheduler's informer, a pod that has ended counts as deleted. */
+const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+
 /**
  * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
  * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
@@ -64,12 +67,12 @@ export function createScheduler(options: SchedulerOptions) {
     maxBackoffSeconds: configuration.podMaxBackoffSeconds,
     flushSeconds: options.flushSeconds ?? 300,
   });
-  const nodes = new Map<string, Node>();
+  const nodes = new Map<string, KubeNode>();
   /** The pods that have not ended. */
-  const pods = new Map<string, Pod>();
+  const pods = new Map<string, KubePod>();
   /** The chosen nodes of pods, until the API server reports them there. */
   const assumed = new Map<string, string>();
-  const nodeOf = (pod: Pod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
+  const nodeOf = (pod: KubePod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
   const loadOf = (nodeName: string) => {
     const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
     return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
@@ -81,13 +84,13 @@ export function createScheduler(options: SchedulerOptions) {
   let loop: Promise<void> | undefined;
   let running = false;
 
-  const failed = async (pod: Pod, error: unknown) => {
+  const failed = async (pod: KubePod, error: unknown) => {
     onFault(error);
     queue.failed(pod.metadata.uid ?? '');
     await reportFailure(client, pod, 'SchedulerError', (error as Error).message, now());
   };
 
-  const bind = async (pod: Pod, nodeName: string) => {
+  const bind = async (pod: KubePod, nodeName: string) => {
     try {
       await client.bind(pod, nodeName);
       const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
@@ -102,7 +105,7 @@ export function createScheduler(options: SchedulerOptions) {
     const pod = pods.get(uid);
     if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
     try {
-      const decision = await decide(pod, [...nodes.values()], loadOf, extenders, ignored);
+      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders, ignored);
       if ('node' in decision) {
         assumed.set(uid, decision.node);
         const binding = bind(pod, decision.node).finally(() => {
@@ -124,7 +127,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
 
   /** Runs the loop until the queue is empty, and again when a pod is due. */
-  const pump = () => {
+  function pump() {
     clearTimeout(timer);
     if (!running || loop !== undefined) return;
     loop = run()
@@ -134,9 +137,9 @@ export function createScheduler(options: SchedulerOptions) {
         const due = queue.nextDue();
         if (running && due !== undefined) timer = setTimeout(pump, due);
       });
-  };
+  }
 
-  const onPod = ({ type, object: pod, previous }: LocalChange<Pod>) => {
+  const onPod = ({ type, object: pod, previous }: LocalChange<KubePod>) => {
     const uid = pod.metadata.uid ?? '';
     if (type === 'DELETED' || hasEnded(pod)) {
       pods.delete(uid);
@@ -153,7 +156,7 @@ export function createScheduler(options: SchedulerOptions) {
     pump();
   };
 
-  const onNode = ({ type, object: node, previous }: LocalChange<Node>) => {
+  const onNode = ({ type, object: node, previous }: LocalChange<KubeNode>) => {
     if (type === 'DELETED') nodes.delete(node.metadata.name);
     else nodes.set(node.metadata.name, node);
     if (type !== 'DELETED' && nodeWakes(node, previous)) queue.wake();
@@ -205,10 +208,7 @@ function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<st
   return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
 }
 
-/** As in the real scheduler's informer, a pod that has ended counts as deleted. */
-const hasEnded = ({ status }: Pod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
-
-function isWaiting({ spec, metadata }: Pod, names: ReadonlySet<string>): boolean {
+function isWaiting({ spec, metadata }: KubePod, names: ReadonlySet<string>): boolean {
   return (
     !spec.nodeName &&
     metadata.deletionTimestamp === undefined &&

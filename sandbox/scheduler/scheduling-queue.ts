@@ -1,4 +1,4 @@
-import { type Json, type Node, type Pod, sameJson } from '../objects.ts';
+import { type JsonValue, type KubeNode, type KubePod, sameJson } from '../objects.ts';
 
 interface SchedulingQueueOptions {
   /** A monotonic clock in ms. */
@@ -97,11 +97,11 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
  * allocatable amounts, or the status of a condition. A heartbeat does not.
  * @param previous undefined for a new Node
  */
-export function nodeWakes(node: Node, previous: Node | undefined): boolean {
+export function nodeWakes(node: KubeNode, previous: KubeNode | undefined): boolean {
   return previous === undefined || !sameJson(facts(node), facts(previous));
 }
 
-function facts({ metadata, spec, status }: Node): Json {
+function facts({ metadata, spec, status }: KubeNode): JsonValue {
   return {
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
@@ -113,13 +113,13 @@ function facts({ metadata, spec, status }: Node): Json {
 }
 
 /** Whether a pod's change makes kube-scheduler retry rejected pods: every add, update and delete of a pod on a node. */
-export function podWakes(pod: Pod, previous: Pod | undefined): boolean {
+export function podWakes(pod: KubePod, previous: KubePod | undefined): boolean {
   return Boolean(pod.spec.nodeName || previous?.spec.nodeName);
 }
 
 /** Whether a waiting pod changed in a field that affects its scheduling: anything but its status and bookkeeping. */
-export function podChangedItself(pod: Pod, previous: Pod): boolean {
-  const own = ({ metadata, spec }: Pod): Json => ({
+export function podChangedItself(pod: KubePod, previous: KubePod): boolean {
+  const own = ({ metadata, spec }: KubePod): JsonValue => ({
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
     spec,

@@ -2,11 +2,11 @@ import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import {
   at,
   type Container,
-  isObject,
-  type Json,
-  type JsonObject,
-  type Pod,
-  type VirtualMachineInstance,
+  isRecord,
+  type JsonRecord,
+  type JsonValue,
+  type KubePod,
+  type KubeVmi,
 } from '../objects.ts';
 
 /**
@@ -20,7 +20,9 @@ const NOT_COPIED = [
   'kubevirt.io/latest-observed-api-version',
 ];
 
-export function launcherPod(vmi: VirtualMachineInstance): Pod {
+const text = (value: JsonValue | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+export function renderLauncherPod(vmi: KubeVmi): KubePod {
   const { name, namespace = 'default', uid = '' } = vmi.metadata;
   const hostname = text(at(vmi, 'spec', 'hostname')) ?? name;
   const networks = multusNetworks(vmi);
@@ -62,19 +64,21 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   };
 }
 
-function copiedAnnotations({ metadata }: VirtualMachineInstance): Record<string, string> {
+function copiedAnnotations({ metadata }: KubeVmi): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {});
   return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
 }
+
+const isDedicated = (vmi: KubeVmi) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
 
 /**
  * Node labels for the machine type and for features.
  * Source: pkg/virt-controller/services/nodeselectorrenderer.go
  */
-function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
+function nodeSelector(vmi: KubeVmi): Record<string, string> {
   const machine = text(at(vmi, 'spec', 'domain', 'machine', 'type')) ?? 'q35';
   const features = launchSecurity(vmi);
-  if (isObject(at(vmi, 'spec', 'domain', 'cpu', 'realtime'))) features.push('realtime');
+  if (isRecord(at(vmi, 'spec', 'domain', 'cpu', 'realtime'))) features.push('realtime');
   return {
     'kubernetes.io/arch': 'amd64',
     'kubevirt.io/schedulable': 'true',
@@ -85,12 +89,14 @@ function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
   };
 }
 
+const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
+
 /**
  * Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete, in addition to the VMI's
  * own terms.
  */
-function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
-  const own = at(vmi, 'spec', 'affinity') as Pod['spec']['affinity'];
+function affinity(vmi: KubeVmi): Pick<KubePod['spec'], 'affinity'> {
+  const own = at(vmi, 'spec', 'affinity') as KubePod['spec']['affinity'];
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
   if (model !== 'host-model') return own === undefined ? {} : { affinity: own };
   const terms = own?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}];
@@ -102,16 +108,16 @@ function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
   return { affinity: { ...own, nodeAffinity: { ...own?.nodeAffinity, ...required } } };
 }
 
-const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
-
 /** The networks that multus attaches, each with a unique interface name; the pod network is not among them. */
-function multusNetworks(vmi: VirtualMachineInstance): JsonObject[] {
+function multusNetworks(vmi: KubeVmi): JsonRecord[] {
   const networks = at(vmi, 'spec', 'networks');
   const home = vmi.metadata.namespace ?? 'default';
   return (Array.isArray(networks) ? networks : []).flatMap((network) => {
-    const wanted = text(at(network, 'multus', 'networkName'));
-    if (wanted === undefined) return [];
-    const [namespace, name] = wanted.includes('/') ? (wanted.split('/', 2) as [string, string]) : [home, wanted];
+    const networkName = text(at(network, 'multus', 'networkName'));
+    if (networkName === undefined) return [];
+    const [namespace, name] = networkName.includes('/')
+      ? (networkName.split('/', 2) as [string, string])
+      : [home, networkName];
     return [{ name, namespace, interface: interfaceName(String(at(network, 'name'))) }];
   });
 }
@@ -132,9 +138,19 @@ const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-function containersOf(vmi: VirtualMachineInstance): Container[] {
+const list = (value: JsonValue | undefined): readonly (JsonValue | JsonRecord)[] => (Array.isArray(value) ? value : []);
+
+const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
+
+const side = (name: string, cpu: string, memory: string): Container => ({
+  name,
+  image: IMAGE,
+  resources: both({ cpu, memory }),
+});
+
+function containersOf(vmi: KubeVmi): Container[] {
   const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
-    .filter((one) => isObject(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
+    .filter((one) => isRecord(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
     .map((one) => side(`virtiofs-${at(one, 'name')}`, '100m', '80M'));
   return [
     { name: 'compute', image: IMAGE, resources: computeResources(vmi) },
@@ -143,20 +159,14 @@ function containersOf(vmi: VirtualMachineInstance): Container[] {
   ];
 }
 
-function initContainersOf(vmi: VirtualMachineInstance): Container[] {
+function initContainersOf(vmi: KubeVmi): Container[] {
   const isLogged = at(vmi, 'spec', 'domain', 'devices', 'logSerialConsole') !== false;
-  const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isObject(at(one, 'containerDisk')));
+  const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isRecord(at(one, 'containerDisk')));
   return [
     ...(isLogged ? [{ ...consoleLog(isDedicated(vmi)), restartPolicy: 'Always' }] : []),
     ...disks.map((one) => side(`volume${at(one, 'name')}`, '10m', '40M')),
   ];
 }
-
-const side = (name: string, cpu: string, memory: string): Container => ({
-  name,
-  image: IMAGE,
-  resources: both({ cpu, memory }),
-});
 
 /** It requests less than its limit if the pod need not be Guaranteed. */
 function consoleLog(guaranteed: boolean): Container {
@@ -164,15 +174,15 @@ function consoleLog(guaranteed: boolean): Container {
   return guaranteed ? log : { ...log, resources: { ...log.resources, requests: { cpu: '5m', memory: '35M' } } };
 }
 
-function hookSidecars({ metadata, spec }: VirtualMachineInstance): readonly Json[] {
-  const asked = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
-  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isObject(at(one, 'binding')));
-  return [...list(asked), ...bindings];
+function hookSidecars({ metadata, spec }: KubeVmi): readonly JsonValue[] {
+  const annotated = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as JsonValue;
+  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isRecord(at(one, 'binding')));
+  return [...list(annotated), ...bindings];
 }
 
 /** Whether a volume is a directory of the launcher itself, which needs no container. */
-function isContainerPath(vmi: VirtualMachineInstance, name: Json | undefined): boolean {
-  return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isObject(at(one, 'containerPath')));
+function isContainerPath(vmi: KubeVmi, name: JsonValue | undefined): boolean {
+  return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isRecord(at(one, 'containerPath')));
 }
 
 /**
@@ -180,7 +190,7 @@ function isContainerPath(vmi: VirtualMachineInstance, name: Json | undefined): b
  * cores, sockets and threads, or the limits or requests; S is the number of supplemental IO threads; E is one for the
  * emulator thread.
  */
-function computeResources(vmi: VirtualMachineInstance) {
+function computeResources(vmi: KubeVmi) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
   const own = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
   const hostDevices = list(at(vmi, 'spec', 'domain', 'devices', 'hostDevices'));
@@ -191,42 +201,36 @@ function computeResources(vmi: VirtualMachineInstance) {
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
-const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
-
 /** `sev`, `tdx`: the device and the node's label. */
-function launchSecurity(vmi: VirtualMachineInstance): string[] {
-  return ['sev', 'tdx'].filter((kind) => isObject(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
+function launchSecurity(vmi: KubeVmi): string[] {
+  return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
 
-export function dedicatedCpus(vmi: VirtualMachineInstance): number {
+const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
+
+export function dedicatedCpus(vmi: KubeVmi): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
-  const asked = vcpusOf(vmi) + supplemental;
-  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return asked;
+  const cpus = vcpusOf(vmi) + supplemental;
+  if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return cpus;
   // With KubeVirt's even parity the emulator thread gets two CPUs if one would result in an odd number. In that sum
   // KubeVirt counts a supplemental pool twice.
-  const isOdd = (asked + supplemental + 1) % 2 === 1;
-  return asked + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
+  const isOdd = (cpus + supplemental + 1) % 2 === 1;
+  return cpus + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
 }
 
-export function vcpusOf(vmi: VirtualMachineInstance): number {
-  const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
-  const set = given.filter((value) => value > 0);
+export function vcpusOf(vmi: KubeVmi): number {
+  const topology = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
+  const set = topology.filter((value) => value > 0);
   if (set.length > 0) return set.reduce((product, value) => product * value, 1);
   const resources = at(vmi, 'spec', 'domain', 'resources');
   const amount = text(at(resources, 'limits', 'cpu')) ?? text(at(resources, 'requests', 'cpu')) ?? '1';
   return wholeValue(parseQuantity(amount));
 }
 
-function guestMemoryMib(vmi: VirtualMachineInstance): number {
+function guestMemoryMib(vmi: KubeVmi): number {
   const amount =
     text(at(vmi, 'spec', 'domain', 'memory', 'guest')) ??
     text(at(vmi, 'spec', 'domain', 'resources', 'requests', 'memory')) ??
     '1Gi';
   return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
 }
-
-const isDedicated = (vmi: VirtualMachineInstance) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
-
-const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
-const count = (value: Json | undefined) => (typeof value === 'number' ? value : 0);
-const list = (value: Json | undefined): readonly (Json | JsonObject)[] => (Array.isArray(value) ? value : []);

@@ -3,12 +3,12 @@ import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import {
   at,
-  isObject,
-  type JsonObject,
+  isRecord,
+  type JsonRecord,
   type KubeObject,
-  type Pod,
+  type KubePod,
+  type KubeVmi,
   setCondition,
-  type VirtualMachineInstance,
 } from '../objects.ts';
 import type { Turns } from './virt-controller.ts';
 
@@ -49,6 +49,9 @@ const strategyOf = (machine: KubeObject) =>
 
 const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].includes(strategyOf(machine));
 
+export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
+  phase === 'Failed' || phase === 'Succeeded';
+
 /** Whether a machine whose instance has ended gets another one. */
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = strategyOf(machine);
@@ -77,33 +80,26 @@ export interface StartFailure {
   readonly retryAfterTimestamp: string;
 }
 
+const hasRun = ({ status }: KubeVmi) =>
+  ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
+
 /** @param now milliseconds since 1970 */
-function startFailureOf(
-  machine: KubeObject,
-  vmi: VirtualMachineInstance | undefined,
-  now: number,
-): StartFailure | undefined {
-  const known = at(machine, 'status', 'startFailure') as StartFailure | undefined;
+function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined, now: number): StartFailure | undefined {
+  const recorded = at(machine, 'status', 'startFailure') as StartFailure | undefined;
   if (!isWanted(machine)) return undefined;
-  if (vmi === undefined) return known;
+  if (vmi === undefined) return recorded;
   if (hasRun(vmi)) return undefined;
   const { uid = '' } = vmi.metadata;
-  if (!isFinal(vmi.status?.phase) || known?.lastFailedVMIUID === uid) return known;
-  const consecutiveFailCount = (known?.consecutiveFailCount ?? 0) + 1;
+  if (!isFinal(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
+  const consecutiveFailCount = (recorded?.consecutiveFailCount ?? 0) + 1;
   const retryAt = now + startPause(consecutiveFailCount, Math.random()) * 1000;
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
 
-export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
-  phase === 'Failed' || phase === 'Succeeded';
-
-const hasRun = ({ status }: VirtualMachineInstance) =>
-  ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
-
 /**
  * The instance of a machine: its template with the template's labels and annotations, and none of the machine's own.
  */
-export function instanceOf(machine: KubeObject): VirtualMachineInstance {
+export function instanceOf(machine: KubeObject): KubeVmi {
   const template = at(machine, 'spec', 'template');
   const spec = at(template, 'spec');
   const { name, namespace = 'default', uid = '' } = machine.metadata;
@@ -120,12 +116,12 @@ export function instanceOf(machine: KubeObject): VirtualMachineInstance {
         { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name, uid, controller: true, blockOwnerDeletion: true },
       ],
     },
-    spec: isObject(spec) ? structuredClone(spec) : {},
+    spec: isRecord(spec) ? structuredClone(spec) : {},
   };
 }
 
 /** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
-export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): string {
+export function phaseOf(vmi: KubeVmi, pod: KubePod | undefined): string {
   const before = vmi.status?.phase;
   if (isFinal(before)) return before;
   const phase = pod?.status?.phase;
@@ -139,12 +135,12 @@ const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message
 /**
  * The status that virt-controller and virt-handler write. An instance that starts paused is paused from its first run.
  */
-export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod: Pod | undefined, time: string) {
-  const status: NonNullable<VirtualMachineInstance['status']> = { ...vmi.status, phase };
+export function instanceStatusOf(vmi: KubeVmi, phase: string, pod: KubePod | undefined, time: string) {
+  const status: NonNullable<KubeVmi['status']> = { ...vmi.status, phase };
   const { nodeName } = pod?.spec ?? {};
   if (nodeName && phase === 'Running') status.nodeName = nodeName;
   if (phase !== vmi.status?.phase) {
-    const before = (vmi.status?.['phaseTransitionTimestamps'] ?? []) as JsonObject[];
+    const before = (vmi.status?.['phaseTransitionTimestamps'] ?? []) as JsonRecord[];
     status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
   }
   if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
@@ -159,7 +155,7 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
 }
 
 /** The status of a machine for a phase of its instance; undefined: there is no instance. */
-function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
+function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonRecord {
   let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
   if (phase === undefined) printableStatus = 'Stopped';
   if (startFailure !== undefined && (phase === undefined || isFinal(phase))) printableStatus = 'CrashLoopBackOff';
@@ -173,7 +169,7 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
 
 /** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
 export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater'], now: () => number) {
-  const end = async (machine: KubeObject, vmi: VirtualMachineInstance | undefined) => {
+  const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
@@ -182,7 +178,7 @@ export function createMachineSync(client: LocalClient, takeLater: Turns['takeLat
     if (pause > 0) takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
-  const sync = async (namespace: string, name: string): Promise<void> => {
+  async function sync(namespace: string, name: string): Promise<void> {
     const machine = client.get(VIRTUAL_MACHINES, namespace, name);
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (!machine) return;
@@ -199,6 +195,6 @@ export function createMachineSync(client: LocalClient, takeLater: Turns['takeLat
     await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
     const isToGo = !isWanted(machine) || isStartedAgain(machine, vmi?.status?.phase);
     if (vmi && !vmi.metadata.deletionTimestamp && isToGo) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-  };
+  }
   return sync;
 }

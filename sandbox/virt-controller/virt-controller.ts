@@ -4,8 +4,8 @@ import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { undefinedNetwork } from '../clients/networks.ts';
-import { conditionsOf, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
-import { launcherPod } from './launcher-pod.ts';
+import { conditionsOf, type KubeObject, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
+import { renderLauncherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 
 /**
@@ -56,14 +56,14 @@ export function createTurns(onFault: (error: unknown) => void) {
       });
     running.add(done);
   };
-  const takeLater = (key: string, seconds: number, work: Work) => {
+  function takeLater(key: string, seconds: number, work: Work) {
     if (stopped) return;
     const timer = setTimeout(() => {
       timers.delete(timer);
       take(key, work);
     }, seconds * 1000);
     timers.add(timer);
-  };
+  }
   return {
     take,
     takeLater,
@@ -97,12 +97,12 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   const turns = createTurns(onFault);
   const launched = new Set<string>();
 
-  const podOf = (vmi: VirtualMachineInstance) =>
+  const podOf = (vmi: KubeVmi) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
   const syncMachine = createMachineSync(client, turns.takeLater, now);
 
-  const end = async (vmi: VirtualMachineInstance) => {
+  const end = async (vmi: KubeVmi) => {
     const pod = podOf(vmi);
     if (!pod) await release(client, VIRTUAL_MACHINE_INSTANCES, vmi);
     else if (!pod.metadata.deletionTimestamp) await client.delete(PODS, pod);
@@ -133,8 +133,16 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     return isDue && !pod ? 'refused' : undefined;
   };
 
-  const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
-    const pod = launcherPod(vmi);
+  const markFailed = (vmi: KubeVmi, message: string) =>
+    client.edit<KubeVmi>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+      const conditions = [...(draft.status?.conditions ?? [])];
+      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
+      setCondition(conditions, failed, timestamp(now()));
+      draft.status = { ...draft.status, conditions };
+    });
+
+  async function createPod(vmi: KubeVmi): Promise<KubePod | undefined> {
+    const pod = renderLauncherPod(vmi);
     const missing = undefinedNetwork(client, pod);
     if (missing !== undefined) {
       // Source: KubeVirt, pkg/network/multus/nad.go
@@ -151,24 +159,16 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
       await markFailed(vmi, message);
       return undefined;
     }
-  };
+  }
 
-  const markFailed = (vmi: VirtualMachineInstance, message: string) =>
-    client.edit<VirtualMachineInstance>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-      const conditions = [...(draft.status?.conditions ?? [])];
-      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
-      setCondition(conditions, failed, timestamp(now()));
-      draft.status = { ...draft.status, conditions };
-    });
-
-  const unpause = async (pod: Pod) => {
+  async function unpause(pod: KubePod) {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
     if (open) return;
-    const change = (draft: Pod) => {
+    const change = (draft: KubePod) => {
       setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
     };
     await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
-  };
+  }
 
   const onMachine = ({ object: { metadata } }: { object: KubeObject }) => {
     const { namespace = 'default', name } = metadata;
@@ -180,7 +180,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };
-  const onPod = ({ object: pod }: { object: Pod }) => {
+  const onPod = ({ object: pod }: { object: KubePod }) => {
     const owner = pod.metadata.ownerReferences?.find(({ kind }) => kind === VIRTUAL_MACHINE_INSTANCES.kind);
     const { namespace = 'default' } = pod.metadata;
     if (owner) turns.take(`vmi/${namespace}/${owner.name}`, () => syncInstance(namespace, owner.name));

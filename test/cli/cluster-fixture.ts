@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
-import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { KubeObject, KubePod } from '../../sandbox/objects.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
@@ -14,7 +14,7 @@ export interface FixtureCluster {
   /** The administrator's kubeconfig. */
   readonly kubeconfig: string;
   node(name: string, options?: NodeOptions): Promise<void>;
-  pod(name: string, options?: PodOptions): Promise<Pod>;
+  pod(name: string, options?: PodOptions): Promise<KubePod>;
   stop(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
   };
 }
 
-function podObject(name: string, options: PodOptions): Pod {
+function podObject(name: string, options: PodOptions): KubePod {
   const { cpus = 2, node, labels = {}, annotations = {}, resources, spec, ownerReferences } = options;
   const amounts = { cpu: String(cpus), memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
   return {
@@ -135,5 +135,5 @@ function podObject(name: string, options: PodOptions): Pod {
       ...(node !== undefined && { nodeName: node }),
       ...(spec as object),
     },
-  } as Pod;
+  } as KubePod;
 }

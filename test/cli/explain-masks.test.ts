@@ -6,7 +6,7 @@ import {
   NODE_TOPOLOGIES,
   VIRTUAL_MACHINE_INSTANCES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import type { Pod } from '../../sandbox/objects.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster, type PodOptions } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
@@ -132,7 +132,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
     const start = async (
       name: string,
       { record = `paused ${SINCE}`, paused = SINCE as string | null, mask = '1:2' as string | null } = {},
-    ): Promise<Pod> => {
+    ): Promise<KubePod> => {
       const { client } = cluster.sandbox;
       const annotations = { ...(mask !== null && { [MASK]: mask }), ...(record !== '' && { [RECORD]: record }) };
       const made = await client.create(VIRTUAL_MACHINE_INSTANCES, {
@@ -163,7 +163,11 @@ describe('plumbline explain for VMs with CPU masks', function () {
       const pod = masked(mask ?? 'all', { ...options, ownerReferences: [owner] });
       return cluster.pod(`virt-launcher-${name}`, pod);
     };
-    const report = async (pod: Pod, state: string, more: { reason?: string; message?: string } = {}): Promise<void> => {
+    const report = async (
+      pod: KubePod,
+      state: string,
+      more: { reason?: string; message?: string } = {},
+    ): Promise<void> => {
       const { client } = cluster.sandbox;
       const numa1 = client.list(NODE_TOPOLOGIES).find(({ metadata }) => metadata.name === 'numa1');
       const entry = {

@@ -7,7 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import type { JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -18,7 +18,7 @@ interface VmOptions {
   readonly mask?: string;
   readonly fix?: string;
   readonly cores?: number;
-  readonly spec?: JsonObject;
+  readonly spec?: JsonRecord;
 }
 
 async function until(holds: () => boolean): Promise<void> {
@@ -47,7 +47,7 @@ describe('plumbline verify', function () {
     }
   });
 
-  const templateOf = ({ mask, fix, cores = 2, spec = {} }: VmOptions): JsonObject => ({
+  const templateOf = ({ mask, fix, cores = 2, spec = {} }: VmOptions): JsonRecord => ({
     metadata: { annotations: { ...(mask !== undefined && { [MASK]: mask }), ...(fix && { [FIX]: fix }) } },
     spec: { domain: { cpu: { cores } }, ...spec },
   });
@@ -147,7 +147,7 @@ describe('plumbline verify', function () {
   it('includes VMIs without a VM, and the agent’s result for a running one', async () => {
     const { client } = cluster.sandbox;
     await cluster.node('runs', { labels: { size: 'runs' }, report: four });
-    const { metadata, spec } = templateOf({ mask: '1' }) as { metadata: JsonObject; spec: JsonObject };
+    const { metadata, spec } = templateOf({ mask: '1' }) as { metadata: JsonRecord; spec: JsonRecord };
     await client.create(VIRTUAL_MACHINE_INSTANCES, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstance',
@@ -157,13 +157,13 @@ describe('plumbline verify', function () {
     await until(() => client.list(PODS).length === 1);
     const [launcher] = client.list(PODS);
     await client.bind(launcher!, 'runs');
-    const runs = (draft: Pod) => Object.assign(draft, { status: { ...draft.status, phase: 'Running' } });
+    const runs = (draft: KubePod) => Object.assign(draft, { status: { ...draft.status, phase: 'Running' } });
     await client.edit(PODS, client.list(PODS)[0]!, runs, 'status');
     await until(() => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'lone')?.status?.phase === 'Running');
     const refusal = { namespace: 'default', podName: 'lone', vcpus: 1, reason: 'Threads', message: 'expected 2' };
     const pinning = [{ podUID: launcher!.metadata.uid!, state: 'refused', ...refusal }];
     const report = client.get(NODE_TOPOLOGIES, undefined, 'runs')!;
-    const says = (draft: KubeObject) => Object.assign(draft, { status: { ...(draft.status as JsonObject), pinning } });
+    const says = (draft: KubeObject) => Object.assign(draft, { status: { ...(draft.status as JsonRecord), pinning } });
     await client.edit(NODE_TOPOLOGIES, report, says, 'status');
     const { status, of } = await verify();
     assert.equal(status, 0);

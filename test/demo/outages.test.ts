@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { PODS } from '../../sandbox/api-server/built-in-types.ts';
-import type { Pod } from '../../sandbox/objects.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import { needs } from '../support/parts.ts';
 import { testOutages } from './outages/run.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
@@ -38,7 +38,7 @@ describe('the demo’s cluster', function () {
   it('a pod with plumbline.dev/align gets whole cores', async () => {
     const annotations = { 'plumbline.dev/align': 'whole-cores' };
     const resources = { limits: { cpu: '3', memory: '1Gi' } };
-    const pod: Pod = {
+    const pod: KubePod = {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name: 'aligned', namespace: 'demo', annotations },

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { at, type KubeObject, type Pod } from '../../sandbox/objects.ts';
+import { at, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
 import { createRandom, type Random } from '../lab/random.ts';
 import { GROUPS, type Group } from './world/nodes.ts';
 import { NAMESPACE, type World } from './world/world.ts';
@@ -138,9 +138,9 @@ export function startLoad({ world, seed, vms, life = LIFE }: LoadOptions): Load 
 
 /** The launchers of VMs by name, from the API. */
 function watchPods({ cluster: { client } }: World) {
-  const pods = new Map<string, Pod>();
+  const pods = new Map<string, KubePod>();
   const listeners = new Set<() => void>();
-  const vmOf = ({ metadata }: Pod) => metadata.labels?.['vm.kubevirt.io/name'] ?? '';
+  const vmOf = ({ metadata }: KubePod) => metadata.labels?.['vm.kubevirt.io/name'] ?? '';
   const stop = client.follow(PODS, ({ type, object }) => {
     if (object.metadata.namespace !== NAMESPACE) return;
     const name = vmOf(object);

@@ -1,7 +1,7 @@
 import { until } from '../../cli/demo/until.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
-import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeObject, KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import type { RealCluster } from '../real/demo/real-cluster.ts';
 import { PATIENCE } from './patience.ts';
 
@@ -11,12 +11,12 @@ export interface Machines {
   /** Creates any KubeVirt object, in the namespace of the VMs unless it names another. */
   create(object: KubeObject): Promise<KubeObject>;
   /** The launchers of a VMI by name, the oldest first. */
-  launchers(vmi: string, namespace?: string): Pod[];
+  launchers(vmi: string, namespace?: string): KubePod[];
   /** The only launcher that has not ended. @throws StepFailed */
-  launcher(vmi: string, namespace?: string): Promise<Pod>;
-  vmi(name: string, namespace?: string): VirtualMachineInstance | undefined;
+  launcher(vmi: string, namespace?: string): Promise<KubePod>;
+  vmi(name: string, namespace?: string): KubeVmi | undefined;
   /** @throws StepFailed */
-  untilPhase(name: string, phase: string, seconds?: number): Promise<VirtualMachineInstance>;
+  untilPhase(name: string, phase: string, seconds?: number): Promise<KubeVmi>;
   /** Messages of Events about objects with that name. */
   events(name: string): { readonly reason: string; readonly message: string; readonly kind: string }[];
   /** Deletes an object and its dependents, and waits until it is gone. */
@@ -45,7 +45,7 @@ export function pathOf({ apiVersion, kind, metadata }: KubeObject, name = ''): s
 }
 
 export function machinesOn({ client: watched, plane: { client } }: RealCluster): Machines {
-  const created = ({ metadata }: Pod) => String(metadata.creationTimestamp ?? '');
+  const created = ({ metadata }: KubePod) => String(metadata.creationTimestamp ?? '');
   const machines: Machines = {
     client,
     create: async (object) => (await client.create(pathOf(object), object)) as KubeObject,
@@ -96,11 +96,11 @@ function gone(error: unknown): void {
 export interface MachineOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly cpu?: JsonObject;
+  readonly cpu?: JsonRecord;
   /** Fields of the template's spec. */
-  readonly spec?: JsonObject;
+  readonly spec?: JsonRecord;
   /** Fields of the VM's spec. */
-  readonly machine?: JsonObject;
+  readonly machine?: JsonRecord;
 }
 
 export const WHOLE_CORES = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -113,13 +113,13 @@ export function templateOf({
   labels = {},
   cpu = NINE,
   spec = {},
-}: MachineOptions): JsonObject {
+}: MachineOptions): JsonRecord {
   return {
     metadata: { annotations, labels },
     spec: {
       terminationGracePeriodSeconds: 0,
       ...spec,
-      domain: { cpu, memory: { guest: '1Gi' }, devices: {}, ...(spec['domain'] as JsonObject | undefined) },
+      domain: { cpu, memory: { guest: '1Gi' }, devices: {}, ...(spec['domain'] as JsonRecord | undefined) },
     },
   };
 }
@@ -134,6 +134,6 @@ export function machine(name: string, options: MachineOptions = {}): KubeObject 
 }
 
 /** The CPU limit of `compute`. */
-export function cpusOf({ spec }: Pod): string | undefined {
+export function cpusOf({ spec }: KubePod): string | undefined {
   return spec.containers.find(({ name }) => name === 'compute')?.resources?.limits?.['cpu'];
 }

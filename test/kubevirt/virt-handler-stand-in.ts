@@ -6,13 +6,7 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
-import {
-  at,
-  type Condition,
-  type JsonObject,
-  setCondition,
-  type VirtualMachineInstance,
-} from '../../sandbox/objects.ts';
+import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
@@ -20,7 +14,12 @@ import { KUBEVIRT } from './install-strategy.ts';
 
 /** The name that virt-api requires from virt-handler. */
 const SERVER = 'kubevirt.io:system:node:virt-handler';
-const PAUSED: Condition = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
+const PAUSED: ObjectCondition = {
+  type: 'Paused',
+  status: 'True',
+  reason: 'PausedByUser',
+  message: 'VMI was paused by user',
+};
 
 /**
  * Stands in for virt-handler on every node: guests run as soon as KubeVirt assigns their VMI to the node, stop when it
@@ -55,7 +54,7 @@ export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHand
   const server = await serve(authority, async (verb, namespace, name) => {
     calls.push(`${verb} ${namespace}/${name}`);
     const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
-    const vmi = (await plane.client.get(path)) as VirtualMachineInstance;
+    const vmi = (await plane.client.get(path)) as KubeVmi;
     await nodes.get(vmi.status?.nodeName ?? '')?.edit(vmi, (draft) => {
       const others = (draft.status?.conditions ?? []).filter(({ type }) => type !== 'Paused');
       draft.status = { ...draft.status, conditions: verb === 'pause' ? [...others, paused()] : others };
@@ -81,7 +80,7 @@ export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHand
 }
 
 interface HandledNode {
-  edit(vmi: VirtualMachineInstance, change: (draft: VirtualMachineInstance) => void): Promise<void>;
+  edit(vmi: KubeVmi, change: (draft: KubeVmi) => void): Promise<void>;
   /** For every VMI on the node. */
   look(): void;
   stop(): Promise<void>;
@@ -109,8 +108,8 @@ async function createNode(
       .catch((error: unknown) => {
         if (!(error instanceof ApiError && error.http === 404)) onFault(error);
       });
-  const next = (vmi: VirtualMachineInstance) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
-  const onVmi = (vmi: VirtualMachineInstance) => {
+  const next = (vmi: KubeVmi) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
+  const onVmi = (vmi: KubeVmi) => {
     // The state at the time of the write decides.
     if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
     // virt-launcher ends when its guest has left.
@@ -135,18 +134,15 @@ async function createNode(
  * virt-controller patches conditions only if they equal, null for null, those that it has read: Go writes a time that
  * is not set.
  */
-function asGoWrites(condition: Condition): Condition {
+function asGoWrites(condition: ObjectCondition): ObjectCondition {
   return Object.assign({ lastProbeTime: null }, condition);
 }
 
 const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
-const paused = (): Condition => ({ ...PAUSED, lastTransitionTime: seconds() });
+const paused = (): ObjectCondition => ({ ...PAUSED, lastTransitionTime: seconds() });
 
 /** virt-handler's next state for a VMI on a node; undefined: unchanged. */
-function nextState(
-  vmi: VirtualMachineInstance,
-  starts: boolean,
-): ((draft: VirtualMachineInstance) => void) | undefined {
+function nextState(vmi: KubeVmi, starts: boolean): ((draft: KubeVmi) => void) | undefined {
   const { status = {}, metadata } = vmi;
   if (metadata.deletionTimestamp) {
     return status.phase === 'Scheduled' || status.phase === 'Running'
@@ -160,12 +156,12 @@ function nextState(
   return undefined;
 }
 
-function begin(draft: VirtualMachineInstance): void {
+function begin(draft: KubeVmi): void {
   const conditions = [...(draft.status?.conditions ?? [])];
   for (const type of ['LiveMigratable', 'StorageLiveMigratable'])
     setCondition(conditions, { type, status: 'True' }, seconds());
   if (at(draft, 'spec', 'startStrategy') === 'Paused') conditions.push(paused());
-  const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonObject;
+  const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonRecord;
   draft.status = {
     ...draft.status,
     phase: 'Running',
@@ -177,14 +173,14 @@ function begin(draft: VirtualMachineInstance): void {
 }
 
 /** A migration whose target is ready for the guest. */
-function isArriving({ status }: VirtualMachineInstance): boolean {
-  const migration = at(status, 'migrationState') as JsonObject | undefined;
+function isArriving({ status }: KubeVmi): boolean {
+  const migration = at(status, 'migrationState') as JsonRecord | undefined;
   return migration?.['targetNode'] !== undefined && migration['targetNode'] !== '' && migration['completed'] !== true;
 }
 
 /** The name of the launcher on this node that a guest has left by migration. */
-function launcherLeft({ status }: VirtualMachineInstance, node: string): string | undefined {
-  const { sourceNode, sourcePod, completed } = (at(status, 'migrationState') ?? {}) as JsonObject;
+function launcherLeft({ status }: KubeVmi, node: string): string | undefined {
+  const { sourceNode, sourcePod, completed } = (at(status, 'migrationState') ?? {}) as JsonRecord;
   return completed === true && sourceNode === node ? String(sourcePod) : undefined;
 }
 
@@ -192,8 +188,8 @@ function launcherLeft({ status }: VirtualMachineInstance, node: string): string 
  * One step of a migration: the target publishes its address, the guest leaves, has arrived, and its vCPUs are plugged
  * in.
  */
-function arrive(draft: VirtualMachineInstance): void {
-  const migration = { ...(at(draft.status, 'migrationState') as JsonObject) };
+function arrive(draft: KubeVmi): void {
+  const migration = { ...(at(draft.status, 'migrationState') as JsonRecord) };
   if (migration['targetNodeAddress'] === undefined) migration['targetNodeAddress'] = '127.0.0.1';
   else if (migration['startTimestamp'] === undefined) migration['startTimestamp'] = seconds();
   else if (migration['endTimestamp'] === undefined) {
@@ -205,7 +201,7 @@ function arrive(draft: VirtualMachineInstance): void {
     draft.status = { ...draft.status, nodeName: node };
   } else {
     migration['completed'] = true;
-    const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonObject;
+    const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonRecord;
     const conditions = (draft.status?.conditions ?? []).filter(({ type }) => type !== 'HotVCPUChange');
     draft.status = { ...draft.status, conditions, currentCPUTopology: { cores, sockets, threads } };
   }

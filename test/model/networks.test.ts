@@ -560,7 +560,11 @@ describe('resolved networks of a VM', () => {
   it('a network that the user requires is requested even if no node reports it, with a note that the pod waits', () => {
     const wishes = { a: 'required', b: 'required' };
     const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay', wishes });
-    const { resources, held, findings } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
+    const {
+      resources,
+      requiredNetworks: held,
+      findings,
+    } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
     assert.deepEqual(resources, ['physnet.plumbline.dev/physnet0', 'plumbline.dev/tunnel']);
     assert.equal(held.length, 2);
     assert.deepEqual(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { boundedWarnings } from '../../sandbox/api-server/requests.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import type { JsonObject } from '../../sandbox/objects.ts';
+import type { JsonRecord } from '../../sandbox/objects.ts';
 import { type Listener, listen, podOf, useApiServer } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -10,7 +10,7 @@ const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const VALIDATING = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
 interface Review {
-  request: JsonObject & { uid: string; object: { metadata: { labels?: Record<string, string>; uid?: string } } | null };
+  request: JsonRecord & { uid: string; object: { metadata: { labels?: Record<string, string>; uid?: string } } | null };
 }
 type Answer = (review: Review) => unknown;
 
@@ -49,7 +49,7 @@ function useWebhook() {
     listener = await listen((request, response) => void handle(request, response), { authority, names });
   });
   after(() => listener.close());
-  const webhook = (name: string, extra: JsonObject = {}): JsonObject => ({
+  const webhook = (name: string, extra: JsonRecord = {}): JsonRecord => ({
     name: `${name}.example.dev`,
     clientConfig: {
       service: { namespace: 'system', name: 'hook', path: `/${name}` },
@@ -61,7 +61,7 @@ function useWebhook() {
     timeoutSeconds: 1,
     ...extra,
   });
-  const configure = async (webhooks: JsonObject[], name = 'hooks', path = CONFIGURATIONS) => {
+  const configure = async (webhooks: JsonRecord[], name = 'hooks', path = CONFIGURATIONS) => {
     await suite.call('DELETE', `${path}/${name}`);
     return suite.call('POST', path, { metadata: { name }, webhooks });
   };
@@ -117,7 +117,7 @@ describe('sandbox admission: requests to a webhook', () => {
   const rules = (operations: string[], resources: string[], extra = {}) => [
     { operations, apiGroups: ['*'], apiVersions: ['*'], resources, ...extra },
   ];
-  const matches: [string, JsonObject, boolean][] = [
+  const matches: [string, JsonRecord, boolean][] = [
     ['another operation', { rules: rules(['UPDATE'], ['pods']) }, false],
     ['another resource', { rules: rules(['CREATE'], ['nodes']) }, false],
     ['every resource', { rules: rules(['*'], ['*']) }, true],
@@ -373,7 +373,7 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     ],
   ] as const) {
     it(`a configuration with ${what}: 422`, async () => {
-      const { status, body } = await hooks.configure([hooks.webhook('a', extra as JsonObject)]);
+      const { status, body } = await hooks.configure([hooks.webhook('a', extra as JsonRecord)]);
       assert.equal(status, 422);
       assert.match(String(body.message), field);
     });

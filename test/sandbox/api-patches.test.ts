@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { strategicMerge } from '../../sandbox/api-server/patch.ts';
-import type { JsonObject } from '../../sandbox/objects.ts';
+import type { JsonRecord } from '../../sandbox/objects.ts';
 import { podOf, useApiServer } from './support.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -76,7 +76,7 @@ describe('sandbox API server: patches', () => {
       { status: { conditions: [{ type: 'A', status: 'False' }] } },
       `${pods}/p/status`,
     );
-    assert.deepEqual((body.status as JsonObject).conditions, [
+    assert.deepEqual((body.status as JsonRecord).conditions, [
       { type: 'A', status: 'False' },
       { type: 'B', status: 'True' },
     ]);
@@ -96,7 +96,7 @@ describe('sandbox API server: patches', () => {
 });
 
 describe('strategic merge patch', () => {
-  const cases: [what: string, target: JsonObject, patch: JsonObject, merged: JsonObject][] = [
+  const cases: [what: string, target: JsonRecord, patch: JsonRecord, merged: JsonRecord][] = [
     ['merges maps', { a: { x: 1, y: 2 } }, { a: { y: 3 } }, { a: { x: 1, y: 3 } }],
     ['removes with null', { a: 1, b: 2 }, { a: null }, { b: 2 }],
     ['replaces lists without a key', { args: ['a'] }, { args: ['b'] }, { args: ['b'] }],
@@ -132,6 +132,6 @@ describe('strategic merge patch', () => {
     ['an unknown directive', { $patch: 'explode' }, /unknown patch directive: explode/],
     ['an item without its key', { env: [{ value: 'x' }] }, /does not contain declared merge key: name/],
   ] as const) {
-    it(`refuses ${what}`, () => assert.throws(() => strategicMerge({}, patch as JsonObject), message));
+    it(`refuses ${what}`, () => assert.throws(() => strategicMerge({}, patch as JsonRecord), message));
   }
 });

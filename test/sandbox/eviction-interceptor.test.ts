@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { interceptEviction } from '../../sandbox/api-server/subresources.ts';
-import type { Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
+import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 
 const META = { namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 
-function launcher(more: { phase?: string; node?: string; labels?: Record<string, string> } = {}): Pod {
+function launcher(more: { phase?: string; node?: string; labels?: Record<string, string> } = {}): KubePod {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -17,24 +17,24 @@ function launcher(more: { phase?: string; node?: string; labels?: Record<string,
     },
     spec: { nodeName: more.node ?? 'n1', containers: [] },
     status: { phase: more.phase ?? 'Running' },
-  } as unknown as Pod;
+  } as unknown as KubePod;
 }
 
-function vmi(evictionStrategy: string, migratable: boolean): VirtualMachineInstance {
+function vmi(evictionStrategy: string, migratable: boolean): KubeVmi {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
     metadata: { ...META, name: 'vm' },
     spec: { evictionStrategy },
     status: { nodeName: 'n1', conditions: migratable ? [{ type: 'LiveMigratable', status: 'True' }] : [] },
-  } as unknown as VirtualMachineInstance;
+  } as unknown as KubeVmi;
 }
 
 /** KubeVirt, pod-eviction-admitter.go: by strategy, whether the guest can migrate, and the owner of the launcher. */
 const CASES: readonly {
   readonly name: string;
-  readonly pod?: Pod;
-  readonly vmi?: VirtualMachineInstance;
+  readonly pod?: KubePod;
+  readonly vmi?: KubeVmi;
   readonly denied?: RegExp;
 }[] = [
   { name: 'LiveMigrate, never started', vmi: vmi('LiveMigrate', false), denied: /not live-migratable/ },

@@ -10,8 +10,8 @@ import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.
 import { EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
-import type { KubeletSettings } from '../../sandbox/kubelet/managers.ts';
-import type { JsonObject, Pod } from '../../sandbox/objects.ts';
+import type { EmulatedKubelet } from '../../sandbox/kubelet/managers.ts';
+import type { JsonRecord, KubePod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
 import { podOf, temporaryDirectory, useApiServer } from './support.ts';
@@ -26,7 +26,7 @@ const HOST = createHost({
   cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
 });
 
-function useKubelet(settings: Partial<KubeletSettings> = {}, probes: { isReady?: (pod: Pod) => boolean } = {}) {
+function useKubelet(settings: Partial<EmulatedKubelet> = {}, probes: { isReady?: (pod: KubePod) => boolean } = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
@@ -78,8 +78,8 @@ function useKubelet(settings: Partial<KubeletSettings> = {}, probes: { isReady?:
       return directory.path;
     },
     get,
-    async run(name: string, limits: JsonObject, extra: JsonObject = {}) {
-      const pod = await client.create(PODS, podOf(name, { limits: { memory: '1Gi', ...limits } }, extra) as Pod);
+    async run(name: string, limits: JsonRecord, extra: JsonRecord = {}) {
+      const pod = await client.create(PODS, podOf(name, { limits: { memory: '1Gi', ...limits } }, extra) as KubePod);
       await client.bind(pod, 'n1');
       return pod;
     },
@@ -153,7 +153,7 @@ describe('kubelet stand-in: nodes and admission', () => {
     await at.client.delete(PODS, at.get('done')!);
   });
 
-  const rejections: [string, JsonObject, string, string][] = [
+  const rejections: [string, JsonRecord, string, string][] = [
     [
       '3 CPUs',
       { cpu: '3' },
@@ -184,7 +184,7 @@ describe('kubelet stand-in: nodes and admission', () => {
     });
   }
   it('runs a Burstable pod on the shared pool', async () => {
-    const pod = podOf('b', { requests: { cpu: '3' }, limits: { cpu: '4', memory: '1Gi' } }) as Pod;
+    const pod = podOf('b', { requests: { cpu: '3' }, limits: { cpu: '4', memory: '1Gi' } }) as KubePod;
     await at.client.bind(await at.client.create(PODS, pod), 'n1');
     await at.phase('b', 'Running');
     assert.equal((await at.state()).entries, undefined);
@@ -194,7 +194,7 @@ describe('kubelet stand-in: nodes and admission', () => {
     await at.phase('g', 'Running');
     const ready = () => at.get('g')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
     assert.equal(ready(), 'False');
-    const open = (pod: Pod) => void pod.status?.conditions?.push({ type: 'x.dev/open', status: 'True' });
+    const open = (pod: KubePod) => void pod.status?.conditions?.push({ type: 'x.dev/open', status: 'True' });
     await at.client.edit(PODS, at.get('g')!, open, 'status');
     await until('it is Ready', () => ready() === 'True');
   });
@@ -211,7 +211,7 @@ describe('kubelet stand-in: networks and probes', () => {
 
   it('does not start a pod on an undefined network, and starts it when the network is defined', async () => {
     const annotations = { 'k8s.v1.cni.cncf.io/networks': 'default/blue' };
-    const template = podOf('a', { limits: { memory: '1Gi' } }) as Pod;
+    const template = podOf('a', { limits: { memory: '1Gi' } }) as KubePod;
     const pod = await at.client.create(PODS, { ...template, metadata: { ...template.metadata, annotations } });
     await at.client.bind(pod, 'n1');
     const event = await until('an Event', () => at.events().find((text) => text.startsWith('FailedCreatePodSandBox')));
@@ -304,7 +304,7 @@ describe('kubelet stand-in: device plugins', () => {
     const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });
     const text =
       'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = OVS is still there';
-    const waiting = () => (at.get('a')?.status?.containerStatuses?.[0]?.state as JsonObject | undefined)?.waiting;
+    const waiting = () => (at.get('a')?.status?.containerStatuses?.[0]?.state as JsonRecord | undefined)?.waiting;
     await until('it waits', () => waiting());
     assert.deepEqual(waiting(), { reason: 'CreateContainerConfigError', message: text });
     assert.equal(at.get('a')?.status?.phase, 'Pending');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
+import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { realLaunchers } from '../support/real-launchers.ts';
 import { placedBy } from '../support/rendered-launcher.ts';
 
@@ -8,8 +8,8 @@ import { placedBy } from '../support/rendered-launcher.ts';
 describe('the stand-in of virt-controller renders launchers like the real one', () => {
   for (const { case: name, vmi, launcher } of realLaunchers()) {
     it(name, () => {
-      const rendered = placedBy(launcherPod(vmi as unknown as VirtualMachineInstance));
-      const real = placedBy(launcher as unknown as Pod);
+      const rendered = placedBy(renderLauncherPod(vmi as unknown as KubeVmi));
+      const real = placedBy(launcher as unknown as KubePod);
       // The network of a binding plugin is in KubeVirt's CR, which the stand-in does not have.
       assert.deepEqual(rendered, name.startsWith('binding') ? { ...real, networks: [] } : real);
     });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
 import { PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { KubeObject, KubePod } from '../../sandbox/objects.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { until } from '../support/until.ts';
@@ -41,8 +41,8 @@ describe('sandbox: a client of any API server', () => {
     await kube.close();
   });
 
-  const create = async (name: string): Promise<Pod> => {
-    const pod = (await kube.create('/api/v1/namespaces/default/pods', podOf(name))) as Pod;
+  const create = async (name: string): Promise<KubePod> => {
+    const pod = (await kube.create('/api/v1/namespaces/default/pods', podOf(name))) as KubePod;
     await until('the client to see the pod', () => client.get(PODS, 'default', name));
     return pod;
   };

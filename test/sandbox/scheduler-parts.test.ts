@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { filterNode, fitErrorMessage } from '../../sandbox/scheduler/decision.ts';
 import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
 import { createSchedulingQueue, nodeWakes, podWakes } from '../../sandbox/scheduler/scheduling-queue.ts';
 
-const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): Node =>
+const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): KubeNode =>
   ({
     apiVersion: 'v1',
     kind: 'Node',
@@ -18,9 +18,14 @@ const node = (extra: { metadata?: object; spec?: object; status?: object } = {})
       conditions: [{ type: 'Ready', status: 'True' }],
       ...extra.status,
     },
-  }) as Node;
-const pod = (spec: object = {}): Pod =>
-  ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'c' }], ...spec } }) as Pod;
+  }) as KubeNode;
+const pod = (spec: object = {}): KubePod =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'p' },
+    spec: { containers: [{ name: 'c' }], ...spec },
+  }) as KubePod;
 const asking = (requests: Record<string, string>) => ({ name: 'c', resources: { requests } });
 
 describe('scheduler: built-in filters', () => {
@@ -35,7 +40,7 @@ describe('scheduler: built-in filters', () => {
   });
   const taint = { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } };
   const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
-  const cases: [what: string, pod: Pod, node: Node, reason: string | undefined][] = [
+  const cases: [what: string, pod: KubePod, node: KubeNode, reason: string | undefined][] = [
     ['no requirements', pod(), node(), undefined],
     ['cordoned', pod(), node({ spec: { unschedulable: true } }), 'node(s) were unschedulable'],
     [
@@ -167,7 +172,7 @@ describe('scheduler: configuration', () => {
     assert.equal(extender.httpTimeout, 5000);
   });
   const extender = { urlPrefix: 'http://127.0.0.1:1/x', nodeCacheCapable: true };
-  const wrong: [string, JsonObject, RegExp][] = [
+  const wrong: [string, JsonRecord, RegExp][] = [
     ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
     ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
     ['a missing address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
@@ -184,7 +189,7 @@ describe('scheduler: events that wake a rejected pod', () => {
   const ready = (status: string, lastHeartbeatTime = '1') => ({
     status: { conditions: [{ type: 'Ready', status, lastHeartbeatTime }] },
   });
-  const cases: [string, Node, Node | undefined, boolean][] = [
+  const cases: [string, KubeNode, KubeNode | undefined, boolean][] = [
     ['a new node', node(), undefined, true],
     ['a label', node({ metadata: { labels: { a: 'b' } } }), node(), true],
     ['an annotation', node({ metadata: { annotations: { 'plumbline.dev/recheck': '1' } } }), node(), true],

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../../sandbox/scheduler/scheduler.ts';
 import { until } from '../support/until.ts';
 import { type Listener, listen, pause, podOf, useApiServer } from './support.ts';
 
 const DEVICE = 'devices.kubevirt.io/kvm';
-type Args = { Pod: Pod; Nodes: null | { items: Node[] }; NodeNames: null | string[] };
+type Args = { Pod: KubePod; Nodes: null | { items: KubeNode[] }; NodeNames: null | string[] };
 interface Heard {
   readonly path: string;
   readonly args: Args;
@@ -53,7 +53,7 @@ function useScheduler() {
     say(next: typeof answer) {
       answer = next;
     },
-    start(extender?: JsonObject, flushSeconds = 300) {
+    start(extender?: JsonRecord, flushSeconds = 300) {
       const extenders = extender && [
         {
           urlPrefix: `http://127.0.0.1:${listener.port}`,
@@ -82,7 +82,7 @@ function useScheduler() {
         status: { allocatable: { cpu, pods: '10', [DEVICE]: '10' }, conditions: [{ type: 'Ready', status: 'True' }] },
       }),
     pod: (name: string, cpu = '1', device = false) =>
-      client.create(PODS, podOf(name, { limits: { cpu, ...(device && { [DEVICE]: '1' }) } }) as Pod),
+      client.create(PODS, podOf(name, { limits: { cpu, ...(device && { [DEVICE]: '1' }) } }) as KubePod),
     nodeOf: (name: string) => client.get(PODS, 'default', name)?.spec.nodeName,
     conditionOf: (name: string) =>
       client.get(PODS, 'default', name)?.status?.conditions?.find(({ type }) => type === 'PodScheduled'),
@@ -120,8 +120,8 @@ describe('scheduler', () => {
   it('ignores gated pods and pods of other schedulers', async () => {
     await at.node('n1');
     at.start();
-    await at.client.create(PODS, podOf('other', {}, { schedulerName: 'mine' }) as Pod);
-    await at.client.create(PODS, podOf('gated', {}, { schedulingGates: [{ name: 'g.dev/x' }] }) as Pod);
+    await at.client.create(PODS, podOf('other', {}, { schedulerName: 'mine' }) as KubePod);
+    await at.client.create(PODS, podOf('gated', {}, { schedulingGates: [{ name: 'g.dev/x' }] }) as KubePod);
     await at.pod('a');
     await until('one is placed', () => at.nodeOf('a'));
     assert.deepEqual([at.nodeOf('other'), at.nodeOf('gated')], [undefined, undefined]);
@@ -236,10 +236,10 @@ describe('scheduler: a pod that an extender refused', () => {
     at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : []));
     at.heard.length = 0;
   };
-  const editNode = (change: (node: Node) => void, subresource?: 'status') =>
+  const editNode = (change: (node: KubeNode) => void, subresource?: 'status') =>
     at.client.edit(NODES, at.client.get(NODES, undefined, 'n1')!, change, subresource);
 
-  const heartbeat = (node: Node) => {
+  const heartbeat = (node: KubeNode) => {
     for (const condition of node.status?.conditions ?? []) condition.lastHeartbeatTime = new Date().toISOString();
   };
   it('is not retried for Leases, custom resources and heartbeats', async () => {

@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
-import type { JsonObject, KubeObject } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
 
 export const TOKEN = 'admin-token';
 
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly body: JsonObject & { message?: string; reason?: string; metadata: JsonObject };
+  readonly body: JsonRecord & { message?: string; reason?: string; metadata: JsonRecord };
 }
 
 export type Client = (
@@ -147,7 +147,7 @@ export async function temporaryDirectory(): Promise<{ path: string; remove: () =
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
-export const podOf = (name: string, resources: JsonObject = {}, extra: JsonObject = {}): KubeObject => ({
+export const podOf = (name: string, resources: JsonRecord = {}, extra: JsonRecord = {}): KubeObject => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { name, namespace: 'default' },

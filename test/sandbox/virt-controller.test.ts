@@ -9,8 +9,8 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import { at, type JsonObject, type KubeObject, type Pod, type VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { at, type JsonRecord, type KubeObject, type KubePod, type KubeVmi } from '../../sandbox/objects.ts';
+import { dedicatedCpus, renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { type StartFailure, startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 import { createTurns, createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until } from '../support/until.ts';
@@ -19,7 +19,7 @@ import { useApiServer } from './support.ts';
 type VirtController = ReturnType<typeof createVirtController>;
 
 const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
-const vmi = (domain: JsonObject, spec: JsonObject = {}): VirtualMachineInstance => ({
+const vmi = (domain: JsonRecord, spec: JsonRecord = {}): KubeVmi => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'VirtualMachineInstance',
   metadata: { name: 'vm', namespace: 'default', uid: 'u' },
@@ -27,8 +27,8 @@ const vmi = (domain: JsonObject, spec: JsonObject = {}): VirtualMachineInstance 
 });
 
 describe('virt-controller: the launcher pod', () => {
-  const rendered = launcherPod(vector('vmi.json'));
-  const real = vector('virt-launcher-pod.admission.json') as Pod;
+  const rendered = renderLauncherPod(vector('vmi.json'));
+  const real = vector('virt-launcher-pod.admission.json') as KubePod;
 
   it('has the owner, labels and annotations of a real one', () => {
     assert.deepEqual(rendered.metadata.ownerReferences, real.metadata.ownerReferences);
@@ -58,14 +58,14 @@ describe('virt-controller: the launcher pod', () => {
     assert.deepEqual(rendered.spec.readinessGates, real.spec.readinessGates);
   });
   it('names its secondary networks', () => {
-    const networks = (pod: Pod) =>
-      JSON.parse(pod.metadata.annotations?.['k8s.v1.cni.cncf.io/networks'] ?? '[]') as JsonObject[];
-    const keys = ({ name, namespace }: JsonObject) => ({ name, namespace });
+    const networks = (pod: KubePod) =>
+      JSON.parse(pod.metadata.annotations?.['k8s.v1.cni.cncf.io/networks'] ?? '[]') as JsonRecord[];
+    const keys = ({ name, namespace }: JsonRecord) => ({ name, namespace });
     assert.deepEqual(networks(rendered).map(keys), networks(real).map(keys));
     assert.match(String(networks(rendered)[0]?.interface), /^pod[0-9a-f]{11}$/);
   });
 
-  const cpus: [string, JsonObject, number][] = [
+  const cpus: [string, JsonRecord, number][] = [
     ['cores', { cpu: { cores: 4 } }, 4],
     ['cores, sockets and threads', { cpu: { cores: 4, sockets: 2, threads: 2 } }, 16],
     ['the isolated emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
@@ -78,7 +78,7 @@ describe('virt-controller: the launcher pod', () => {
     it(`CPUs from ${what}: ${count}`, () => assert.equal(dedicatedCpus(vmi(domain)), count));
   }
   it('without dedicated CPUs is Burstable', () => {
-    const [compute] = launcherPod(vmi({ cpu: { cores: 4 } })).spec.containers;
+    const [compute] = renderLauncherPod(vmi({ cpu: { cores: 4 } })).spec.containers;
     assert.deepEqual([compute?.resources?.requests?.cpu, compute?.resources?.limits?.cpu], ['400m', undefined]);
   });
 });
@@ -102,7 +102,7 @@ describe('virt-controller: VMs, instances and pods', () => {
     assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0);
     await controller.stop();
   });
-  const machine = (spec: JsonObject): KubeObject => ({
+  const machine = (spec: JsonRecord): KubeObject => ({
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
     metadata: { name: 'vm', namespace: 'default', annotations: { 'on.the/machine': '1' } },
@@ -117,7 +117,7 @@ describe('virt-controller: VMs, instances and pods', () => {
   const phase = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.phase;
   const startFailure = () =>
     at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as StartFailure | undefined;
-  const setPod = (change: (pod: Pod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
+  const setPod = (change: (pod: KubePod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
 
   for (const [what, spec] of [
     ['runStrategy Always', { runStrategy: 'Always' }],
@@ -135,7 +135,7 @@ describe('virt-controller: VMs, instances and pods', () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Halted' }));
     await until(
       'its status says so',
-      () => (client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status as JsonObject)?.printableStatus === 'Stopped',
+      () => (client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status as JsonRecord)?.printableStatus === 'Stopped',
     );
     assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0);
   });
@@ -261,7 +261,7 @@ describe('virt-controller: VMs, instances and pods', () => {
     assert.deepEqual(vm?.metadata.finalizers, ['kubevirt.io/virtualMachineControllerFinalize']);
     assert.deepEqual(instance?.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
     assert.ok(vm?.metadata.deletionTimestamp && instance?.metadata.deletionTimestamp);
-    const created: Pod[] = [];
+    const created: KubePod[] = [];
     const stop = client.follow(PODS, ({ type, object }) => {
       if (type === 'ADDED' && object.metadata.uid !== pod!.metadata.uid) created.push(object);
     });

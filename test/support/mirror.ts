@@ -4,7 +4,7 @@ import { createReflector, objectKey } from '../../kube/reflector.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { apiVersionOf, type ResourceType } from '../../sandbox/api-server/built-in-types.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import { deepFreeze, type Json, type KubeObject } from '../../sandbox/objects.ts';
+import { deepFreeze, type JsonValue, type KubeObject } from '../../sandbox/objects.ts';
 
 /**
  * The watched copy of one type's objects. It includes the owner's own writes from the time of their response: after a
@@ -59,7 +59,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
       before = undefined;
     }
     if (before && versionOf(given) <= versionOf(before)) return;
-    const object = deepFreeze(given as Json) as KubeObject;
+    const object = deepFreeze(given as JsonValue) as KubeObject;
     items.set(key, object);
     tell({ type: before ? 'MODIFIED' : 'ADDED', object, previous: before });
   };

@@ -1,7 +1,7 @@
-import type { Container, Pod } from '../../sandbox/objects.ts';
+import type { Container, KubePod } from '../../sandbox/objects.ts';
 
 /** The parts of a launcher that decide its place and its CPUs, equal for all programs that render launchers. */
-export function placedBy({ metadata, spec }: Pod): object {
+export function placedBy({ metadata, spec }: KubePod): object {
   const { nodeSelector, affinity = {}, containers, initContainers = [], readinessGates } = spec;
   return {
     generateName: metadata.generateName?.slice(0, MAX_PREFIX_CHARACTERS),

@@ -4,7 +4,7 @@ import { fingerprint, resourceTopologyOf } from '../../../bench/outcome/resource
 import { xxhash64 } from '../../../bench/outcome/xxhash64.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { type KubeletSettings, rulesOf } from '../../../sandbox/kubelet/managers.ts';
+import { type EmulatedKubelet, rulesOf } from '../../../sandbox/kubelet/managers.ts';
 
 describe('XXH64', () => {
   // Source: the vectors of the specification and of its ports.
@@ -40,7 +40,7 @@ describe('NodeResourceTopology objects of the outcome bench', () => {
 
   it('count CPUs and VFs by NUMA node: reserved CPUs are not allocatable, those in use not available', () => {
     const fleet = FLEETS.find(({ name }) => name === '8-smt-2-single-numa-node')!;
-    const settings: KubeletSettings = {
+    const settings: EmulatedKubelet = {
       version: 'v1.36.2',
       host: createHost(hostOf(fleet)),
       reserved: CpuSet.parse(reservedOf(fleet)),

@@ -3,7 +3,7 @@ import { allocatable, cellOf, FLEETS, hostOf, PHYSNETS, VF_RESOURCE, vfCellOf } 
 import { machineOf } from '../../../bench/outcome/machine.ts';
 import { createStream, needOf, type Stream } from '../../../bench/outcome/stream.ts';
 import { createHost } from '../../../model/host.ts';
-import { launcherPod } from '../../../sandbox/virt-controller/launcher-pod.ts';
+import { renderLauncherPod } from '../../../sandbox/virt-controller/launcher-pod.ts';
 import { instanceOf } from '../../../sandbox/virt-controller/lifecycle.ts';
 
 const fleetOf = (name: string) => FLEETS.find((fleet) => fleet.name === name)!;
@@ -97,7 +97,7 @@ describe('the stream of the outcome bench', () => {
   it('renders launchers with the requests of the stream', () => {
     for (const vm of createStream({ seed: 3, fleet: FLEET }).vms) {
       const vmi = instanceOf(machineOf(vm, {}));
-      const [compute] = launcherPod(vmi).spec.containers;
+      const [compute] = renderLauncherPod(vmi).spec.containers;
       assert.equal(compute?.resources?.limits?.['cpu'], String(needOf(vm)), vm.name);
       assert.equal(compute?.resources?.limits?.[VF_RESOURCE], vm.vf ? '1' : undefined, vm.name);
     }

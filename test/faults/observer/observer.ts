@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NODE_TOPOLOGIES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import type { LocalClient } from '../../../sandbox/clients/local-client.ts';
-import { at, type KubeObject, type Pod } from '../../../sandbox/objects.ts';
+import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
 import { type Violation, violationsIn } from './checks.ts';
 import { cpusOf, type NodeView, type Ownership, type PodView } from './snapshot.ts';
 
@@ -117,7 +117,7 @@ function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-function podView({ metadata, spec, status }: Pod): PodView {
+function podView({ metadata, spec, status }: KubePod): PodView {
   const limits = spec.containers.find(({ name }) => name === 'compute')?.resources?.limits ?? {};
   const networks = String(metadata.annotations?.['k8s.v1.cni.cncf.io/networks'] ?? '');
   const physnet = /"name":"(physnet\d+)"/.exec(networks)?.[1];

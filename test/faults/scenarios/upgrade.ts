@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
-import type { Pod } from '../../../sandbox/objects.ts';
+import type { KubePod } from '../../../sandbox/objects.ts';
 import { createRandom } from '../../lab/random.ts';
 import { dist } from '../../support/bundles.ts';
 import { previousRelease } from '../../support/previous.ts';
@@ -99,7 +99,7 @@ async function startStaying(world: World): Promise<void> {
     throw new Error(`the VM next to Open vSwitch has none of the CPUs ${here}`);
 }
 
-function stayingLaunchers(world: World): Pod[] {
+function stayingLaunchers(world: World): KubePod[] {
   const names: readonly string[] = STAYING.map(({ name }) => name);
   return launchers(world).filter(
     (pod) => names.includes(pod.metadata.labels?.['vm.kubevirt.io/name'] ?? '') && isRunning(pod),
@@ -109,6 +109,6 @@ function stayingLaunchers(world: World): Pod[] {
 const launchers = ({ cluster: { client } }: World) =>
   client.list(PODS).filter(({ metadata }) => metadata.namespace === NAMESPACE);
 
-function isRunning({ metadata, status }: Pod, uid = metadata.uid): boolean {
+function isRunning({ metadata, status }: KubePod, uid = metadata.uid): boolean {
   return metadata.uid === uid && status?.phase === 'Running' && metadata.deletionTimestamp === undefined;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Container, JsonObject, KubeObject, Pod } from '../../../sandbox/objects.ts';
+import type { Container, JsonRecord, KubeObject, KubePod } from '../../../sandbox/objects.ts';
 import { inParallel } from '../../real/scheduler/stage.ts';
 import { skipFor } from '../../support/parts.ts';
 import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
@@ -20,7 +20,7 @@ const PATCHES = vector<Readonly<Record<string, readonly Operation[]>>>('launcher
 /** The VMIs of the recorded launchers, and Plumbline's changes to the launchers that KubeVirt renders now. */
 export const launcherCases: Cases = (stage) => {
   describe('launchers of 42 different VMs', () => {
-    const rendered = new Map<string, Pod>();
+    const rendered = new Map<string, KubePod>();
     let minor = 0;
 
     before(async () => {
@@ -52,8 +52,8 @@ export const launcherCases: Cases = (stage) => {
         const pod = rendered.get(one.case);
         assert.ok(pod !== undefined, 'it has no launcher');
         const cpus = PATCHES[one.case]?.find(({ path }) => path.endsWith('/limits/cpu'))?.value;
-        assert.equal(cpusOf(pod), cpus ?? cpusOf(one.launcher as unknown as Pod));
-        assert.deepEqual(comparable(pod), asRenderedBy(minor, comparable(one.launcher as unknown as Pod)));
+        assert.equal(cpusOf(pod), cpus ?? cpusOf(one.launcher as unknown as KubePod));
+        assert.deepEqual(comparable(pod), asRenderedBy(minor, comparable(one.launcher as unknown as KubePod)));
       });
     }
   });
@@ -103,7 +103,7 @@ function instanceOf({ vmi }: RealLauncher): KubeObject {
     namespace,
     annotations,
     labels,
-  } = vmi.metadata as { name?: string; namespace: string } & JsonObject;
+  } = vmi.metadata as { name?: string; namespace: string } & JsonRecord;
   const own = Object.entries((annotations ?? {}) as Record<string, string>).filter(([key]) => !KUBEVIRTS.has(key));
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -114,7 +114,7 @@ function instanceOf({ vmi }: RealLauncher): KubeObject {
       annotations: Object.fromEntries(own),
       labels: (labels ?? {}) as Record<string, string>,
     },
-    spec: vmi.spec as JsonObject,
+    spec: vmi.spec as JsonRecord,
   };
 }
 
@@ -128,7 +128,7 @@ const KUBEVIRTS = new Set([
 /**
  * The parts that do not depend on the time and the VMI, without Plumbline's changes: its CPUs are compared separately.
  */
-function comparable(pod: Pod): object {
+function comparable(pod: KubePod): object {
   const { metadata, spec } = pod;
   const keys = (map: Readonly<Record<string, string>> = {}) =>
     Object.keys(map)

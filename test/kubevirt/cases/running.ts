@@ -3,7 +3,7 @@ import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
-import type { Pod } from '../../../sandbox/objects.ts';
+import type { KubePod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
@@ -65,7 +65,7 @@ export const runningCases: Cases = (stage) => {
       );
       // As the extender does: it retries with the new state of the pod if that has changed in the meantime.
       const outcome = await until('the extender to remove it', PATIENCE, async () => {
-        const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as Pod;
+        const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as KubePod;
         const version = String(now.metadata.resourceVersion);
         const view = { name, namespace, uid, version, launcher: true, pending: true };
         const removal = await removeUnstarted(extender, view as unknown as PodView);

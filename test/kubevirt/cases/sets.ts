@@ -4,7 +4,7 @@ import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, PODS } from '../../../sandbox/api-server/built-in-types.ts';
-import type { KubeObject, Pod } from '../../../sandbox/objects.ts';
+import type { KubeObject, KubePod } from '../../../sandbox/objects.ts';
 import { startPlugin } from '../../sandbox/plugin-fixture.ts';
 import { cpusOf, machine, pathOf, templateOf, WHOLE_CORES } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
@@ -54,7 +54,7 @@ export const setCases: Cases = (stage) => {
         metadata: { name: 'gpus', namespace: 'vms' },
         spec: { replicas: 1, selector: { matchLabels: { set: 'gpus' } }, template },
       };
-      const isExcluded = ({ status }: Pod) =>
+      const isExcluded = ({ status }: KubePod) =>
         status?.conditions?.some(({ message }) =>
           message?.includes('its kubelet refused a pod of this shape: UnexpectedAdmissionError'),
         );

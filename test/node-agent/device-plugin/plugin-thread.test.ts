@@ -12,7 +12,7 @@ import {
 import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
-import type { Node, Pod } from '../../../sandbox/objects.ts';
+import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
@@ -269,8 +269,8 @@ describe('an agent with a blocked main thread', function () {
   });
 
   const offered = () =>
-    (sandbox.client.get(NODES, undefined, NODE) as Node | undefined)?.status?.allocatable?.[PHYSNET];
-  const podOf = (name: string) => sandbox.client.get(PODS, 'default', name) as Pod | undefined;
+    (sandbox.client.get(NODES, undefined, NODE) as KubeNode | undefined)?.status?.allocatable?.[PHYSNET];
+  const podOf = (name: string) => sandbox.client.get(PODS, 'default', name) as KubePod | undefined;
   const runs = async (name: string, limits: Record<string, string>): Promise<void> => {
     await sandbox.client.create(PODS, {
       apiVersion: 'v1',

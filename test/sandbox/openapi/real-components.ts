@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbox/api-server/built-in-types.ts';
 import { referenceOf } from '../../../sandbox/api-server/schema-check.ts';
-import { isObject, type Json, type JsonObject } from '../../../sandbox/objects.ts';
+import { isRecord, type JsonRecord, type JsonValue } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';
 import { objectsOf } from '../../real/install/rendered.ts';
@@ -62,12 +62,12 @@ const KEPT = new Set([
  * The schemas of the sandbox's types and of all types that they refer to, from a real API server with KubeVirt's
  * definitions.
  */
-export async function realComponents(): Promise<Record<string, JsonObject>> {
+export async function realComponents(): Promise<Record<string, JsonRecord>> {
   const plane = await startControlPlane();
   try {
     const ours = objectsOf(readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'));
     await plane.create(...ours, NETWORK_ATTACHMENT_DEFINITIONS, ...(await kubeVirtDefinitions(plane)));
-    const found: Record<string, JsonObject> = {};
+    const found: Record<string, JsonRecord> = {};
     const groups = new Set(BUILT_IN_TYPES.map(pathOfDocument));
     for (const path of [...groups].sort()) {
       const types = BUILT_IN_TYPES.filter((type) => pathOfDocument(type) === path);
@@ -96,7 +96,7 @@ const pathOfDocument = (type: ResourceType) => `${type.group === '' ? 'api' : 'a
 async function documentOf(plane: ControlPlane, path: string, types: readonly ResourceType[]) {
   try {
     const document = (await plane.client.get(`/openapi/v3/${path}`)) as {
-      components: { schemas: Record<string, JsonObject> };
+      components: { schemas: Record<string, JsonRecord> };
     };
     const { schemas } = document.components;
     return types.every((type) => Object.values(schemas).some((schema) => isOf(schema, type))) ? schemas : undefined;
@@ -115,48 +115,48 @@ async function kubeVirtDefinitions({ client, adminKubeconfig, create }: ControlP
   );
 }
 
-function isOf(schema: JsonObject | undefined, { group, version, kind }: ResourceType): boolean {
+function isOf(schema: JsonRecord | undefined, { group, version, kind }: ResourceType): boolean {
   const own = schema?.['x-kubernetes-group-version-kind'];
   return (
     Array.isArray(own) &&
-    own.some((one) => isObject(one) && one.group === group && one.version === version && one.kind === kind)
+    own.some((one) => isRecord(one) && one.group === group && one.version === version && one.kind === kind)
   );
 }
 
 /** Plumbline's own type, with the descriptions of its own fields. */
-function ownSchema(schema: JsonObject): JsonObject {
+function ownSchema(schema: JsonRecord): JsonRecord {
   const { properties } = schema;
-  const status = isObject(properties) ? properties.status : undefined;
-  if (!isObject(properties) || !isObject(status)) throw new Error('the definition of NodeTopology has no status');
+  const status = isRecord(properties) ? properties.status : undefined;
+  if (!isRecord(properties) || !isRecord(status)) throw new Error('the definition of NodeTopology has no status');
   const reduced = reducedSchema(schema);
-  return { ...reduced, properties: { ...(reduced.properties as JsonObject), status: reducedSchema(status, true) } };
+  return { ...reduced, properties: { ...(reduced.properties as JsonRecord), status: reducedSchema(status, true) } };
 }
 
 /** Without properties that no client here reads. @param texts whether descriptions are kept */
-function reducedSchema(schema: JsonObject, texts = false): JsonObject {
-  const reduced: JsonObject = {};
+function reducedSchema(schema: JsonRecord, texts = false): JsonRecord {
+  const reduced: JsonRecord = {};
   for (const [key, value] of Object.entries(schema)) {
     if (key === 'description' && texts) reduced.description = value;
-    else if (key === 'properties' && isObject(value)) {
+    else if (key === 'properties' && isRecord(value)) {
       reduced.properties = Object.fromEntries(
-        Object.entries(value).map(([name, one]) => [name, isObject(one) ? reducedSchema(one, texts) : one]),
+        Object.entries(value).map(([name, one]) => [name, isRecord(one) ? reducedSchema(one, texts) : one]),
       );
     } else if (KEPT.has(key)) reduced[key] = reducedValue(value, texts);
   }
   return reduced;
 }
 
-function reducedValue(value: Json | undefined, texts: boolean): Json | undefined {
+function reducedValue(value: JsonValue | undefined, texts: boolean): JsonValue | undefined {
   if (Array.isArray(value))
-    return value.map((one) => (isObject(one) && isSchema(one) ? reducedSchema(one, texts) : one));
-  return isObject(value) ? reducedSchema(value, texts) : value;
+    return value.map((one) => (isRecord(one) && isSchema(one) ? reducedSchema(one, texts) : one));
+  return isRecord(value) ? reducedSchema(value, texts) : value;
 }
 
-const isSchema = (value: JsonObject) => ['type', '$ref', 'properties', 'allOf'].some((key) => key in value);
+const isSchema = (value: JsonRecord) => ['type', '$ref', 'properties', 'allOf'].some((key) => key in value);
 
-function references(schema: JsonObject): string[] {
+function references(schema: JsonRecord): string[] {
   const inside = Object.values(schema).flatMap((value) =>
-    (Array.isArray(value) ? value : [value]).filter((one) => isObject(one)).flatMap(references),
+    (Array.isArray(value) ? value : [value]).filter((one) => isRecord(one)).flatMap(references),
   );
   const own = referenceOf(schema);
   return own === undefined ? inside : [own, ...inside];
