@@ -120,7 +120,6 @@ function lowerNames(directory: string, entries: readonly string[]): string[] {
 
 const nodeOf = (device: string) => parseNode(read(join(device, 'numa_node')) ?? '');
 
-
 function placeOfDevice(device: string, root: string, name: string): NicPlace {
   const node = nodeAbove(device, root) ?? nodeOf(join(device, 'physfn'));
   if (node === undefined) return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };

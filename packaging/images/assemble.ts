@@ -37,7 +37,6 @@ const koffiPackages = (architecture: Architecture): readonly string[] => [
   `@koromix/koffi-linux-${architecture}`,
 ];
 
-
 /**
  * The npm packages that an image contains, in ascending order of their paths: those with a file in one of its bundles,
  * as listed in `dist/inputs.json`, and koffi, which is not bundled.

@@ -3,7 +3,7 @@ import { name, qualifiedName } from '../../kube/bounds.ts';
 import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/recognize.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
