@@ -45,6 +45,8 @@ export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
 /** On a Node: a change makes kube-scheduler retry the pods that it rejected. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 
+/** In the extender's Events about a pod that its kubelet would refuse now: the command recognizes them by it. */
+export const PLACE_LOST = 'can no longer give the pod its reserved CPUs';
 /** Reason of an Event on a pod: its kubelet did not do as predicted. */
 export const PREDICTION_DIFFERS = 'PredictionDiffers';
 

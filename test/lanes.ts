@@ -16,6 +16,7 @@ export const LANES: readonly (readonly string[])[] = [
     'cli',
     'console',
     'demo',
+    'diagnosis',
     'docs',
     'faults',
     'fuzz',

@@ -1,6 +1,6 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
 import { type OvsStatus, ovsStatus } from '../../model/agent-status.ts';
-import { groupBy } from '../support/lists.ts';
+import { groupBy } from '../../model/lists.ts';
 import { type AskAgent, readPage } from './ask.ts';
 
 /** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */

@@ -1,10 +1,10 @@
 import * as z from 'zod';
+import { explainedNode, explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readFindings } from '../doctor/run.ts';
-import { explainedNode, explainedVm, occurrence } from '../explain/objects.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';

@@ -1,4 +1,4 @@
-import type { Reason } from '../../model/vm-state/reasons.ts';
+import type { Reason } from '../../diagnosis/reasons.ts';
 import type { Area, Cause, Finding } from './checks/finding.ts';
 
 /** The most severe area first: what stops every VM, then what stops the VMs of a node, then the rest. */
@@ -21,6 +21,7 @@ const FOLLOWS: Partial<Readonly<Record<Cause, Cause>>> = { 'webhook-away': 'cert
 /** The states of VMs that follow from a cause. */
 const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
   SchedulerAway: 'scheduler-away',
+  ExtenderAway: 'extender-away',
   ExtenderNotAsked: 'not-routed',
   DPUNotReady: 'dpu-dead',
   AgentSilent: 'agent-away',

@@ -1,8 +1,8 @@
+import { remedyText } from '../../diagnosis/remedy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText } from '../../model/amounts.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
-import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';

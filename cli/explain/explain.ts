@@ -1,20 +1,26 @@
+import { asksOf } from '../../diagnosis/asks.ts';
+import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
+import { type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
+import { vmState } from '../../diagnosis/state.ts';
+import {
+  eventFacts,
+  instanceFacts,
+  isVerified,
+  kindOf,
+  machineFacts,
+  nodeFacts,
+  rejectionFacts,
+} from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
-import { vmState } from '../../model/vm-state/state.ts';
 import { readScheduler } from '../extender/election.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { readHost } from '../support/hosts.ts';
-import { readAgentLeases, readOne, undefinedIfForbidden } from '../support/lists.ts';
-import { asksOf } from './asks.ts';
-import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
-import type { ExtenderChoice } from './opinions.ts';
-import { searchNodes } from './search.ts';
+import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
+import { type ExtenderChoice, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
-import { eventFacts, instanceFacts, isVerified, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
 
 /** Limits for Events: older ones and repetitions say nothing about the current state. */
 const EVENTS = 4;
@@ -37,7 +43,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const search = isWaiting ? await searchNodes(cluster, pod, choice, now) : undefined;
   const at = pod?.spec.nodeName ?? '';
   const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
-  const state = vmState({ ...own, search, node });
+  const state = vmState({ ...own, scheduler: { ...scheduler, extenderAway: search?.extenderAway }, search, node });
   const asks = pod && asksOf(pod);
   const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
   const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');

@@ -1,11 +1,12 @@
+import type { Asks } from '../../diagnosis/asks.ts';
+import { freeCpus, networksOn } from '../../diagnosis/hosts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText, cpusText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
-import { freeCpus, networksOn, readHost } from '../support/hosts.ts';
+import { readHost } from '../support/lists.ts';
 import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
-import type { Asks } from './asks.ts';
 import type { Explanation } from './explain.ts';
 
 /** The node with the smallest shortage of CPUs or cores, in its current state. */

@@ -1,12 +1,12 @@
-import type { Stage, Verdict } from '../../model/vm-state/reasons.ts';
-import { remedyText } from '../../model/vm-state/remedy.ts';
+import type { Stage, Verdict } from '../../diagnosis/reasons.ts';
+import { remedyText } from '../../diagnosis/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cut, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
 import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
-import type { ExtenderChoice } from './opinions.ts';
 import { parseReference } from './reference.ts';
+import type { ExtenderChoice } from './search.ts';
 import { readSubject } from './subject.ts';
 
 export interface ExplainFlags extends ClusterFlags, ExtenderChoice {

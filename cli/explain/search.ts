@@ -1,25 +1,24 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { nodeTopology } from '../../kube/node-topology.ts';
-import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
-import { tryChanges } from '../../model/placement/tried-changes.ts';
-import { FOR_ROOM, refuse, tooLargeFor } from '../../model/placement/verdict.ts';
-import type { NodeGroup } from '../../model/vm-state/facts.ts';
-import type { ClusterAccess } from '../support/cluster.ts';
-import { type Hosts, hostsOf, type ReportedHost } from '../support/hosts.ts';
-import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
+import { type Hosts, hostsOf } from '../../diagnosis/hosts.ts';
+import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from '../../diagnosis/objects.ts';
 import {
-  askExtender,
-  type ExtenderChoice,
+  extenderOpinions,
   groupNodes,
   type NodeOpinion,
-  notPredicted,
   type Opinions,
-  type RefusedOpinion,
-} from './opinions.ts';
-import { predictOpinions } from './predict.ts';
-import { schedulerRefusal, shortOf } from './scheduler-view.ts';
+  predictedOrNot,
+  withSizes,
+  withTried,
+} from '../../diagnosis/opinions.ts';
+import { predictOpinions } from '../../diagnosis/predict.ts';
+import { schedulerRefusal, shortOf, together } from '../../diagnosis/scheduler-view.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
+import { refuse } from '../../model/placement/verdict.ts';
+import { askAddress, askInCluster } from '../extender/ask.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
+import { CliError, EXIT } from '../support/exit-status.ts';
+import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
 /**
  * Number of nodes for which the requests of their pods are summed, of those that nothing else excludes: one list call
@@ -37,6 +36,7 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   ]);
   const { opinions, reported }: OwnOpinions =
     'opinions' in asked ? asked : await ownOpinions(client, pod, nodes, asked.whyNot, now);
+  const extenderAway = 'whyNot' in asked && asked.away ? asked.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
   const reads = isExclusive(needs) && own.some(({ fits }) => !fits);
@@ -45,52 +45,34 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
     : { hosts: [] };
   const all = await withScheduler(client, pod, nodes, withSizes(needs, own, hosts));
   const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
-  return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes };
+  return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes, extenderAway };
 }
 
-/** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
-function predictedOrNot(one: NodeOpinion): NodeOpinion {
-  if (!one.fits || one.cpus !== '') return one;
-  return notPredicted(
-    one.node,
-    one.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
-  );
+export interface ExtenderChoice {
+  /** --extender: its address; undefined: through the API server. */
+  readonly extender?: string | undefined;
 }
 
-/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
-function withSizes(
-  needs: PlacementNeeds,
-  opinions: readonly NodeOpinion[],
-  hosts: readonly ReportedHost[],
-): readonly NodeOpinion[] {
-  if (!opinions.some(isFull)) return opinions;
-  const models = new Map(hosts.map(({ name, empty }) => [name, empty]));
-  const tooLarge = new Map([...new Set(models.values())].map((model) => [model, tooLargeFor(needs, model)]));
-  return opinions.map((one) => {
-    const model = models.get(one.node);
-    const refused = isFull(one) && model !== undefined ? tooLarge.get(model) : undefined;
-    if (refused === undefined) return one;
-    const { kind, detail, missing } = refused;
-    const text = `does not fit even on an empty ${kind === 'no-common-node' ? 'NUMA node' : 'node'}`;
-    return { node: one.node, fits: false, kind: 'too-large', text, detail, missing };
-  });
-}
+/** `away`: no extender answers in the pod of its scheduler. */
+type Asked = { readonly opinions: Opinions } | { readonly whyNot: string; readonly away: boolean };
 
-const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
-
-/** The refusals that other CPUs, another size or other networks could end. */
-const CHANGEABLE: readonly NodeGroup['kind'][] = [
-  ...FOR_ROOM,
-  'network-elsewhere',
-  'misaligned',
-  'too-large',
-  'larger-than-cells',
-];
-
-function withTried(group: NodeGroup, needs: PlacementNeeds, hosts: readonly ReportedHost[]): NodeGroup {
-  if (!CHANGEABLE.includes(group.kind)) return group;
-  const reported = hosts.find(({ name }) => name === group.nodes[0]);
-  return reported === undefined ? group : { ...group, tried: tryChanges(needs, reported.host) };
+/**
+ * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
+ * the user must respond.
+ * @param pod namespace/name
+ * @throws CliError if the given address does not respond; KubeError
+ */
+async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
+  const asked =
+    url === undefined
+      ? await askInCluster(cluster, { pod })
+      : { answer: await askAddress(url, pod, cluster.requestTimeout) };
+  if ('missing' in asked) return { whyNot: asked.why, away: asked.missing === 'silent' };
+  const opinions = extenderOpinions(asked.answer);
+  if (opinions !== undefined) return { opinions };
+  const whyNot = `${url ?? 'the extender'} did not answer as a Plumbline extender`;
+  if (url !== undefined) throw new CliError(EXIT.unreachable, whyNot);
+  return { whyNot, away: true };
 }
 
 interface OwnOpinions {
@@ -151,11 +133,4 @@ async function withScheduler(
   );
   const refused = new Map(short.filter((one) => one !== undefined).map((one) => [one.node, one]));
   return merged.map((one) => refused.get(one.node) ?? one);
-}
-
-/** Uncordoning a node that is also full does not help. */
-function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
-  if (refused.kind !== 'cordoned' || own.fits) return refused;
-  const also = (reason: string) => `cordoned, and ${reason}`;
-  return { ...refused, kind: 'cordoned-and-more', text: also(own.text), detail: also(own.detail) };
 }

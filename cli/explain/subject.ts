@@ -1,8 +1,3 @@
-import { isLauncherOf } from '../../console/server/history.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { REJECTIONS } from '../../model/vm-state/rejected.ts';
-import { CliError, EXIT, notFound } from '../support/exit-status.ts';
-import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import {
   type ExplainedPod,
   type ExplainedVm,
@@ -13,7 +8,12 @@ import {
   type Occurrence,
   occurrence,
   timeOf,
-} from './objects.ts';
+} from '../../diagnosis/objects.ts';
+import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { REJECTIONS } from '../../model/kubelet/provider.ts';
+import { CliError, EXIT, notFound } from '../support/exit-status.ts';
+import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import type { Reference } from './reference.ts';
 
 /** All facts about the VM or pod, without nodes. */

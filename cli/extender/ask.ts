@@ -10,7 +10,15 @@ import type { PodPort } from './port-forward.ts';
 /** The extender's response, or why there is none: text that follows `because`. */
 export type Asked =
   | { readonly answer: unknown }
-  | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
+  | { readonly missing: 'absent' | 'forbidden'; readonly why: string }
+  | SilentExtender;
+
+/** The pod of the leader exists, and no extender answers in it. `failure`: the reason alone. */
+export interface SilentExtender {
+  readonly missing: 'silent';
+  readonly why: string;
+  readonly failure: string;
+}
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
@@ -61,8 +69,9 @@ async function askLeader(cluster: Cluster, place: Place, query: Record<string, s
   if (leader === undefined) return { missing: 'absent', why: `no replica of ${lease} is the leader` };
   const target = place.extenderOf(leader);
   const { getFromPod, forwardFailure } = await import('./port-forward.ts');
-  const silent = (why: string | number) =>
-    ({ missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${why})` }) as const;
+  const silent = (failure: string): SilentExtender => {
+    return { missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${failure})`, failure };
+  };
   try {
     const { status, text } = await getFromPod(
       cluster.config,
@@ -70,7 +79,7 @@ async function askLeader(cluster: Cluster, place: Place, query: Record<string, s
       `/explain?${new URLSearchParams(query)}`,
       cluster,
     );
-    return status === 200 ? { answer: JSON.parse(text) } : silent(text.trim().split('\n')[0] || status);
+    return status === 200 ? { answer: JSON.parse(text) } : silent(text.trim().split('\n')[0] || `${status}`);
   } catch (error) {
     const { status, text } = forwardFailure(error);
     if (status === 403) return denied('pods/portforward', target.namespace);

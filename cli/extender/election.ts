@@ -1,7 +1,7 @@
+import type { SchedulerFacts } from '../../diagnosis/facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
-import type { SchedulerFacts } from '../../model/vm-state/facts.ts';
 import { readOne, undefinedIfForbidden } from '../support/lists.ts';
 
 /** Holders renew every 1 or 2 s; the rest is a margin for different clocks. */

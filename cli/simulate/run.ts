@@ -1,10 +1,10 @@
+import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText, cpusText } from '../../model/amounts.ts';
 import { withoutThreads } from '../../model/launcher/cpus.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
-import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
 import { TOPOLOGY } from './command.ts';

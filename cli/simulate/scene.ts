@@ -1,16 +1,17 @@
+import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../diagnosis/facts.ts';
+import type { Hosts, ReportedHost } from '../../diagnosis/hosts.ts';
+import { deadDpuCondition, type ExplainedNode, explainedNode, explainedPod } from '../../diagnosis/objects.ts';
+import { assumedByNode } from '../../diagnosis/predict.ts';
+import { schedulerRefusal } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
 import { CORDON, type SelectingSpec, toleratesAll } from '../../model/launcher/node-selection.ts';
+import { groupBy } from '../../model/lists.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { DEDICATED_SELECTORS } from '../../model/placement/preferences.ts';
-import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../model/vm-state/facts.ts';
-import { deadDpuCondition, type ExplainedNode, explainedNode, explainedPod } from '../explain/objects.ts';
-import { assumedByNode } from '../explain/predict.ts';
-import { schedulerRefusal } from '../explain/scheduler-view.ts';
-import type { Hosts, ReportedHost } from '../support/hosts.ts';
-import { assertReported, groupBy, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import type { Demand } from './demand.ts';
 import type { Circumstances } from './simulate.ts';
 

@@ -1,9 +1,9 @@
+import { freeCpus, type ReportedHost } from '../../diagnosis/hosts.ts';
+import { NOT_PREDICTED } from '../../diagnosis/opinions.ts';
 import { isReportedResource } from '../../model/kubelet/report.ts';
 import { stateText } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, type PlacementNeeds, withPod } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type Refused, refuse } from '../../model/placement/verdict.ts';
-import { NOT_PREDICTED } from '../explain/opinions.ts';
-import { freeCpus, type ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
 export type Simulation = ReturnType<typeof simulate>;

@@ -1,9 +1,3 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { PREDICTION_DIFFERS } from '../../model/names.ts';
-import type { Stage } from '../../model/vm-state/reasons.ts';
-import { type VmState, vmState } from '../../model/vm-state/state.ts';
-import { launcherStates } from '../doctor/checks/pods.ts';
-import { tolerant } from '../doctor/facts/facts.ts';
 import {
   deadDpuCondition,
   type ExplainedPod,
@@ -13,13 +7,19 @@ import {
   explainedVmi,
   occurrence,
   timeOf,
-} from '../explain/objects.ts';
+} from '../../diagnosis/objects.ts';
+import type { Stage } from '../../diagnosis/reasons.ts';
+import { type VmState, vmState } from '../../diagnosis/state.ts';
+import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { byName, groupBy } from '../../model/lists.ts';
+import { PREDICTION_DIFFERS } from '../../model/names.ts';
+import { launcherStates } from '../doctor/checks/pods.ts';
+import { tolerant } from '../doctor/facts/facts.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
-import { instanceFacts, isVerified, machineFacts } from '../explain/vm-facts.ts';
 import { readElection, SCHEDULER_LEASE } from '../extender/election.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { byName } from '../support/hosts.ts';
-import { groupBy, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
 /** A VM that should run and does not. */
 export interface WaitingVm {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
@@ -52,18 +53,6 @@ export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Ite
   }
 }
 
-/** The items by their key, in order. */
-export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group) group.push(item);
-    else groups.set(key, [item]);
-  }
-  return groups;
-}
-
 /** For `catch` of a request whose result is optional. @throws any other error */
 export function undefinedIfForbidden(error: unknown): undefined {
   if (error instanceof KubeError && error.status === 403) return undefined;
@@ -99,6 +88,12 @@ export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<N
     if (!isNotFound(error)) throw error;
     throw notInstalled(error);
   }
+}
+
+/** The report of one node; undefined if it, or the whole cluster, has no usable report. @throws KubeError */
+export async function readHost(client: Pick<KubeClient, 'get'>, node: string): Promise<ReportedHost | undefined> {
+  const topology = await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
+  return topology && hostsOf([topology]).hosts[0];
 }
 
 export function notInstalled(cause: unknown): CliError {

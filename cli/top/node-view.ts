@@ -1,14 +1,14 @@
+import { freeCpus, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
+import type { VmState } from '../../diagnosis/state.ts';
 import { cpuOwners } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
+import { groupBy } from '../../model/lists.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
-import type { VmState } from '../../model/vm-state/state.ts';
-import { freeCpus, networksOn, type ReportedHost } from '../support/hosts.ts';
-import { groupBy } from '../support/lists.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {

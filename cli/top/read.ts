@@ -1,9 +1,10 @@
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { deadDpuCondition, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
+import { type VmState, vmState } from '../../diagnosis/state.ts';
+import { instanceFacts, kindOf, nodeFacts } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { type VmState, vmState } from '../../model/vm-state/state.ts';
-import { deadDpuCondition, explainedNode, explainedPod, explainedVmi } from '../explain/objects.ts';
-import { instanceFacts, kindOf, nodeFacts } from '../explain/vm-facts.ts';
+import { byName } from '../../model/lists.ts';
 import { notFound } from '../support/exit-status.ts';
-import { byName, hostsOf } from '../support/hosts.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 

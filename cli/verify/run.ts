@@ -1,7 +1,7 @@
 import { countText } from '../../model/amounts.ts';
+import { groupBy } from '../../model/lists.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { groupBy } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { cut, type Line, paint, someNames, wrap } from '../support/terminal.ts';
 import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';

@@ -1,14 +1,14 @@
 import * as z from 'zod';
+import { pauseOf } from '../../diagnosis/facts.ts';
+import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
+import { REASONS } from '../../diagnosis/reasons.ts';
+import { maskedVm, pausedVm } from '../../diagnosis/running.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
-import { pauseOf } from '../../model/vm-state/facts.ts';
-import { REASONS } from '../../model/vm-state/reasons.ts';
-import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
-import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readAgentLeases, readAll, readTopologies } from '../support/lists.ts';
 
 type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;

@@ -1,10 +1,10 @@
+import { REASONS, type Reason } from '../../diagnosis/reasons.ts';
 import { type OneVm, type VmStatus, vmStatus } from '../../model/agent-status.ts';
 import { cpuListText } from '../../model/amounts.ts';
-import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
+import { groupBy } from '../../model/lists.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { groupBy } from '../support/lists.ts';
 import { numbersOf, type OutputFormat, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
 

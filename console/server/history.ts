@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
@@ -119,15 +120,6 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       );
     },
   };
-}
-
-/** The API server cuts the prefix of generated names to this length and adds five characters. */
-const MAX_PREFIX_CHARACTERS = 58;
-
-/** Whether a pod with that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` with a suffix. */
-export function isLauncherOf(vm: string, pod: string): boolean {
-  const prefix = `virt-launcher-${vm}-`.slice(0, MAX_PREFIX_CHARACTERS);
-  return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
 }
 
 function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): History {

@@ -1,18 +1,18 @@
 import * as z from 'zod';
+import { bypassesOf } from '../../diagnosis/bypasses.ts';
+import { type InstanceFacts, pauseOf } from '../../diagnosis/facts.ts';
+import { remedyText } from '../../diagnosis/remedy.ts';
+import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { instanceConditions } from '../../kube/virtual-machines.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { PodShape } from '../../model/shapes.ts';
-import { bypassesOf } from '../../model/vm-state/bypasses.ts';
-import { type InstanceFacts, pauseOf } from '../../model/vm-state/facts.ts';
-import { REJECTIONS } from '../../model/vm-state/rejected.ts';
-import { remedyText } from '../../model/vm-state/remedy.ts';
-import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({

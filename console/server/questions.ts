@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import * as z from 'zod';
+import { extenderVerdict } from '../../diagnosis/opinions.ts';
 import { KubeError } from '../../kube/client.ts';
-import type { RefusalKind } from '../../model/placement/verdict.ts';
 import type { Diagnosis, Explanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
@@ -124,28 +124,6 @@ export function answer(response: ServerResponse, status: number, type: string, b
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
   response.end(body);
 }
-
-/** The extender's verdict about one node, in its response to `GET /explain?pod=`. */
-export const extenderVerdict = z.union([
-  z.object({
-    node: z.string(),
-    fits: z.literal(true),
-    score: z.number().optional(),
-    cpus: z.string(),
-    numaNodes: z.array(z.number()),
-    warnings: z.array(z.string()).default([]),
-  }),
-  z
-    .object({
-      node: z.string(),
-      fits: z.literal(false),
-      kind: z.string().transform((kind) => kind as RefusalKind),
-      text: z.string(),
-      reason: z.string(),
-      missing: z.number().optional(),
-    })
-    .transform(({ reason: detail, ...verdict }) => ({ ...verdict, detail })),
-]);
 
 const extenderAnswer = z.object({
   reservation: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),

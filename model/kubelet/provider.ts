@@ -89,6 +89,13 @@ export type RejectionReason =
   | 'UnexpectedAdmissionError'
   | 'KubeletHangs';
 
+/** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
+export const REJECTIONS: readonly string[] = [
+  'SMTAlignmentError',
+  'TopologyAffinityError',
+  'UnexpectedAdmissionError',
+] satisfies RejectionReason[];
+
 /** A rejection by the kubelet. Thrown only within the prediction. */
 export class Rejection extends Error {
   readonly reason: RejectionReason;

@@ -1,8 +1,7 @@
 import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
-import type { Reason } from '../../model/vm-state/reasons.ts';
-import { placeLostText } from '../../model/vm-state/starting.ts';
+import { PLACE_LOST } from '../../model/names.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuHealth, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
@@ -13,7 +12,7 @@ export type EvictionPolicy = 'evict' | 'hold';
 
 /** Why a pod that has not started cannot start on its node, in the words of the table of states. */
 export interface EvictionReason {
-  readonly reason: Extract<Reason, 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost'>;
+  readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
   readonly text: string;
 }
 
@@ -21,6 +20,9 @@ export interface StuckPod {
   readonly pod: PodView;
   readonly why: EvictionReason;
 }
+
+/** The text of Events about a pod that its kubelet would refuse now. */
+export const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
 
 export interface EvictionsOptions {
   readonly client: KubeClient;

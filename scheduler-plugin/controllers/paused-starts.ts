@@ -8,7 +8,6 @@ import {
 } from '../../model/launcher/paused-start.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { WorkQueue } from './fair-queue.ts';
@@ -114,7 +113,7 @@ export class PausedStarts {
         return this.#wait(key, vmi);
       case 'tell': {
         const message = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${step.reason}): ${step.message}`;
-        return this.#announce(vmi, { type: 'Warning', reason: 'PinningRefused' satisfies Reason, message });
+        return this.#announce(vmi, { type: 'Warning', reason: 'PinningRefused', message });
       }
       case 'nothing':
     }
@@ -143,7 +142,7 @@ export class PausedStarts {
       return;
     }
     const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
-    this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported' satisfies Reason, message });
+    this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   }
 
   #progressOf({ uid }: MaskedInstance): Progress {

@@ -1,10 +1,10 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import { unionOf } from '../../model/cpu-set.ts';
+import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { assignedCpus, isReportedResource } from '../../model/kubelet/report.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { type PlacementHost, unpredictableFor, withAssignments, withPod } from '../../model/placement/needs.ts';
 import type { PredictionBasis, Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
-import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { VERSION } from '../../runtime/config.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';

@@ -22,8 +22,8 @@ import {
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
 import { doctorLines } from '../../cli/doctor/run.ts';
-import { explainedNode, explainedPod, explainedVm, occurrence } from '../../cli/explain/objects.ts';
 import { lineText } from '../../cli/support/terminal.ts';
+import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
@@ -34,6 +34,7 @@ import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fix
 import { buildCli, plumbline } from './run.ts';
 
 const NOW = Date.now();
+const SILENT = 'the extender in pod plumbline-scheduler-1 did not answer (connection refused)';
 const authority = createCertificateAuthority('plumbline-test');
 const other = createCertificateAuthority('somebody-else');
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -283,8 +284,8 @@ const SIDECAR_CASES: readonly Case[] = [
   {
     title: 'the extender in the leader’s pod does not answer',
     check: checkExtender,
-    facts: { extender: { missing: 'silent', why: 'connection refused' } },
-    what: /the extender in pod plumbline-scheduler-1 does not answer: connection refused/,
+    facts: { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
+    what: /the extender in pod plumbline-scheduler-1 does not answer: connection refused$/,
     severity: 'error',
   },
   {
@@ -344,7 +345,7 @@ const LOOPBACK_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   },
   {
     title: 'the extender next to kube-scheduler does not answer',
-    facts: { extender: { missing: 'silent', why: 'connection refused' } },
+    facts: { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
     what: /does not answer: connection refused/,
     severity: 'error',
   },
@@ -374,7 +375,10 @@ const LOOPBACK_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   },
   {
     title: 'a Lease of the first way remains',
-    facts: { schedulerElection: GOOD.schedulerElection, extender: { missing: 'silent', why: 'connection refused' } },
+    facts: {
+      schedulerElection: GOOD.schedulerElection,
+      extender: { missing: 'silent', why: SILENT, failure: 'connection refused' },
+    },
     what: /the leader’s extender does not answer: connection refused/,
     severity: 'error',
   },

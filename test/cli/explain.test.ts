@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { factsOf } from '../../cli/explain/explain.ts';
-import { explainedVm, occurrence } from '../../cli/explain/objects.ts';
-import { vmState } from '../../model/vm-state/state.ts';
+import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
+import { vmState } from '../../diagnosis/state.ts';
 import {
   EVENTS,
   LEASES,
@@ -360,7 +360,9 @@ describe('plumbline explain', function () {
     it('with a webhook that does not answer', async () => {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
-      assert.match((await explained('vm', 'unanswered')).help.join(), /repair the webhook/);
+      const { why, help } = await explained('vm', 'unanswered');
+      assert.match(why, /^the webhook does not answer: KubeVirt cannot create its launcher: failed calling webhook/);
+      assert.match(help.join(), /repair the webhook/);
     });
 
     it('with a launcher that a kubelet rejected, after KubeVirt deleted it and its VMI', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Command, commandText } from '../../model/vm-state/remedy.ts';
+import { type Command, commandText } from '../../diagnosis/remedy.ts';
 import { LEASES, NAMESPACES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { needs } from '../support/parts.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
-import { type Command, commandText } from '../../model/vm-state/remedy.ts';
+import { type Command, commandText } from '../../diagnosis/remedy.ts';
 import { createObjectsApi } from './objects-api.ts';
 import { NOW, STATE_TABLE } from './state-table.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { explain } from '../../cli/explain/explain.ts';
-import { explainedPod } from '../../cli/explain/objects.ts';
 import { prepare } from '../../cli/simulate/run.ts';
 import { readScene } from '../../cli/simulate/scene.ts';
 import { simulate } from '../../cli/simulate/simulate.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
+import { explainedPod } from '../../diagnosis/objects.ts';
 import { REPORT } from './cluster-fixture.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
 

@@ -5,7 +5,7 @@ import { inventNodes } from '../../cli/simulate/invent.ts';
 import type { simulateData } from '../../cli/simulate/run.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
-import { hostsOf } from '../../cli/support/hosts.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { contradictedPrediction } from './contradicted-prediction.ts';

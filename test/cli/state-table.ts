@@ -1,6 +1,6 @@
+import type { Reason, Stage, Verdict } from '../../diagnosis/reasons.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import type { Reason, Stage, Verdict } from '../../model/vm-state/reasons.ts';
-import { placeLostText } from '../../model/vm-state/starting.ts';
+import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { REPORT } from './cluster-fixture.ts';
 import type { ApiObject, Objects } from './objects-api.ts';
 
@@ -20,6 +20,8 @@ export interface StateCase {
   readonly verdict: Verdict;
   readonly reason: Reason;
   readonly remedies: readonly string[];
+  /** No extender answers in the pod of its scheduler; default: there is no such pod. */
+  readonly extenderAway?: boolean;
   /** Outputs that do not check every node for each pod; default: the same. */
   readonly coarse?: Reason;
 }
@@ -347,6 +349,10 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('Plumbline’s scheduler is silent', ['unscheduled', 'broken', 'SchedulerAway'], ['bring-scheduler-back'], {
     schedulerAge: 300,
   }),
+  {
+    ...one('the extender does not answer', ['unscheduled', 'broken', 'ExtenderAway'], ['bring-scheduler-back'], {}),
+    extenderAway: true,
+  },
   one('no scheduler has tried it yet', ['unscheduled', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
   one('the node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
     pod: { status: REFUSED },

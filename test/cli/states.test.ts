@@ -9,17 +9,29 @@ import { readVerifyFacts, verifyMasks } from '../../cli/verify/survey.ts';
 import { maskReason } from '../../cli/vm/run.ts';
 import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
 import { podContent } from '../../console/server/records.ts';
+import { REASONS, type Reason } from '../../diagnosis/reasons.ts';
+import { commandText, type Remedy } from '../../diagnosis/remedy.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
-import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
-import { commandText, type Remedy } from '../../model/vm-state/remedy.ts';
 import { createObjectsApi } from './objects-api.ts';
 import { NOW, STATE_TABLE, type StateCase } from './state-table.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
-/** The command's access to the cluster of a case. Port-forwards do not work there. */
-const accessTo = ({ objects }: StateCase) =>
-  ({ client: createObjectsApi(objects), namespace: 'tenants' }) as unknown as ClusterAccess;
+/**
+ * The command's access to the cluster of a case. A port-forward does not find the pod of the extender, or that pod
+ * refuses the connection.
+ */
+const accessTo = ({ objects, extenderAway }: StateCase) => {
+  const message = extenderAway === true ? 'connection refused' : 'Unexpected server response: 404';
+  const getCurrentCluster = () => {
+    throw new Error(message);
+  };
+  return {
+    client: createObjectsApi(objects),
+    config: { getCurrentCluster },
+    namespace: 'tenants',
+  } as unknown as ClusterAccess;
+};
 
 async function explained(one: StateCase): Promise<Explanation> {
   const access = accessTo(one);
@@ -117,7 +129,11 @@ describe('the states of a VM in every output', () => {
         }
         const record = podContent(shown, refusal);
         // The page reports a missing leader separately, at its top; the list only knows the pod's own state.
-        const byPod: Partial<Record<Reason, Reason>> = { SchedulerAway: 'NotTried', ExtenderNotAsked: 'NoNodeFits' };
+        const byPod: Partial<Record<Reason, Reason>> = {
+          SchedulerAway: 'NotTried',
+          ExtenderAway: 'NotTried',
+          ExtenderNotAsked: 'NoNodeFits',
+        };
         assert.equal(record.reason, byPod[coarse] ?? coarse);
         const { reason, text, state } = await explained(one);
         if (state !== 'unscheduled' && reason === record.reason) assert.equal(record.text, text);

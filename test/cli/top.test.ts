@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { hostsOf } from '../../cli/support/hosts.ts';
 import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
 import { watch } from '../../cli/support/watch.ts';
 import * as lines from '../../cli/top/lines.ts';
 import { viewData, viewOf } from '../../cli/top/node-view.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
 import { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

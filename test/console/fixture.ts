@@ -3,22 +3,17 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
-import { groupNodes } from '../../cli/explain/opinions.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
-import {
-  type AskDiagnosis,
-  type AskExtender,
-  type AskSwitch,
-  extenderVerdict,
-} from '../../console/server/questions.ts';
+import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
+import { remedyText } from '../../diagnosis/remedy.ts';
+import { vmState } from '../../diagnosis/state.ts';
 import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { PodShape } from '../../model/shapes.ts';
-import { remedyText } from '../../model/vm-state/remedy.ts';
-import { vmState } from '../../model/vm-state/state.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../scheduler-plugin/extender-fixture.ts';
 import { silent } from '../support/logger.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { root } from '../support/bundles.ts';
 
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');

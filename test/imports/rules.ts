@@ -25,6 +25,8 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'runtime', may: ['model'] },
   { folder: 'hardware', may: ['model'] },
   { folder: 'kube', may: ['model', 'runtime'], floors: ['kubelet-api', '.'] },
+  // Not for the daemons that decide: the extender and the agent have texts of their own.
+  { folder: 'diagnosis', may: ['model', 'kube'] },
 
   // The daemons never import each other.
   { folder: 'webhook', may: DAEMON },
@@ -56,7 +58,7 @@ export const RULES: readonly ImportRule[] = [
   },
   {
     folder: 'cli',
-    may: ['model', 'runtime', 'kube', 'native', 'hardware', 'sandbox', 'console/server', 'console/data'],
+    may: ['diagnosis', 'model', 'runtime', 'kube', 'native', 'hardware', 'sandbox', 'console/server', 'console/data'],
     floors: [
       'support',
       'extender',
@@ -70,7 +72,7 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'cli/doctor', floors: ['facts', 'checks', '.'] },
   { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
   { folder: 'console/data', may: [] },
-  { folder: 'console/server', may: [...DAEMON, 'console/data'] },
+  { folder: 'console/server', may: ['diagnosis', ...DAEMON, 'console/data'] },
 
   { folder: 'packaging', may: '*' },
   { folder: 'manifests', may: '*' },

@@ -73,7 +73,17 @@ describe('shared names', () => {
     ),
   );
 
-  for (const folder of ['model', 'kube', 'runtime', 'webhook', 'scheduler-plugin', 'node-agent', 'cli', 'console']) {
+  for (const folder of [
+    'model',
+    'diagnosis',
+    'kube',
+    'runtime',
+    'webhook',
+    'scheduler-plugin',
+    'node-agent',
+    'cli',
+    'console',
+  ]) {
     it(`in ${folder}/ come from model/names.ts`, () => {
       const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => /\.tsx?$/.test(file))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { hostsOf } from '../../cli/support/hosts.ts';
 import { createReports } from '../../console/server/reports.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
 import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus, REPORT_FORMAT } from '../../kube/node-topology.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { createKindReader } from '../../webhook/cluster/kind-reader.ts';

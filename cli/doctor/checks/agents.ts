@@ -1,10 +1,10 @@
+import { kubectl } from '../../../diagnosis/remedy.ts';
 import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';
 import { KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
-import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';

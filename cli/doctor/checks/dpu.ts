@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
+import { listOf } from '../../../diagnosis/objects.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { lease as leaseSchema, objectMeta } from '../../../kube/resources.ts';
 import { countText } from '../../../model/amounts.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
-import { listOf } from '../../explain/objects.ts';
 import { readAll } from '../../support/lists.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 

@@ -1,7 +1,7 @@
+import { kubectl } from '../../../diagnosis/remedy.ts';
+import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
-import { kubectl } from '../../../model/vm-state/remedy.ts';
-import { isVerified } from '../../explain/vm-facts.ts';
 import { leaderless } from '../../extender/election.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type Facts, wayOf } from '../facts/facts.ts';
@@ -71,8 +71,10 @@ function checkSidecar(notes: Notebook, facts: Facts): void {
 
 function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender']): void {
   if (extender.missing === 'silent') {
-    const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
-    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')));
+    const what = `the extender in pod ${leader} does not answer: ${extender.failure}`;
+    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
+      cause: 'extender-away',
+    });
   } else if (extender.missing === 'forbidden') {
     notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (extender.value?.active === false) {
@@ -151,7 +153,7 @@ function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: 
     );
   } else notes.seen('an extender is ready next to each kube-scheduler');
   if (extender.missing === 'silent') {
-    notes.error(`the leader’s extender does not answer: ${extender.why}`, UNCHECKED, 'read the log of that pod');
+    notes.error(`the leader’s extender does not answer: ${extender.failure}`, UNCHECKED, 'read the log of that pod');
   } else if (extender.missing === 'forbidden') {
     notes.value(extender, 'the extender’s answer (leases and pods/portforward in kube-system)');
   } else if (extender.missing === undefined) notes.seen('the extender answers');

@@ -1,6 +1,6 @@
+import type { Reason } from '../../../diagnosis/reasons.ts';
+import { type Command, kubectl, type Remedy } from '../../../diagnosis/remedy.ts';
 import { NAMESPACE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import type { Reason } from '../../../model/vm-state/reasons.ts';
-import { type Command, kubectl, type Remedy } from '../../../model/vm-state/remedy.ts';
 import type { Read } from '../facts/facts.ts';
 
 /** The areas, selected by name. `preflight` is for use before an installation, and runs only on request. */
@@ -49,6 +49,7 @@ export type Cause =
   | 'certificate'
   | 'webhook-away'
   | 'scheduler-away'
+  | 'extender-away'
   | 'not-routed'
   | 'bad-report'
   | 'agent-away'

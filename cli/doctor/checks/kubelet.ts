@@ -1,8 +1,8 @@
+import { hostsOf, type ReportedHost } from '../../../diagnosis/hosts.ts';
 import { countText, cpusAre } from '../../../model/amounts.ts';
 import { splitCore, unevenCore } from '../../../model/host.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
-import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook } from './finding.ts';

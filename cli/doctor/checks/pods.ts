@@ -1,17 +1,17 @@
+import { hostsOf } from '../../../diagnosis/hosts.ts';
+import { type ExplainedPod, type Occurrence, timeOf } from '../../../diagnosis/objects.ts';
+import { REASONS, type Reason } from '../../../diagnosis/reasons.ts';
+import { kubectl, plumbline } from '../../../diagnosis/remedy.ts';
+import { type VmState, vmState } from '../../../diagnosis/state.ts';
+import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { ParseError } from '../../../model/errors.ts';
+import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-request.ts';
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
+import { groupBy } from '../../../model/lists.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
-import { REASONS, type Reason } from '../../../model/vm-state/reasons.ts';
-import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
-import { kubectl, plumbline } from '../../../model/vm-state/remedy.ts';
-import { type VmState, vmState } from '../../../model/vm-state/state.ts';
-import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
-import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../explain/vm-facts.ts';
 import { schedulerFacts } from '../../extender/election.ts';
-import { hostsOf } from '../../support/hosts.ts';
-import { groupBy } from '../../support/lists.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
@@ -147,15 +147,19 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
 ];
 export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
-type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'>;
+type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'> &
+  Partial<Pick<Facts, 'extender'>>;
 
-/** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
+/** The state of each launcher, from the same table as `plumbline explain` (diagnosis/). */
 export function launcherStates(facts: StateFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
-  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
+  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender } = facts;
   const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
   const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
-  const scheduler = schedulerElection.missing === 'forbidden' ? {} : schedulerFacts(schedulerElection.value);
+  const scheduler = {
+    ...(schedulerElection.missing !== 'forbidden' && schedulerFacts(schedulerElection.value)),
+    extenderAway: extender?.missing === 'silent' ? extender.why : undefined,
+  };
   const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));
   const states = launchers.map((pod): [ExplainedPod, VmState] => {
     const { namespace = '', name = '', uid, ownerReferences } = pod.metadata;

@@ -1,7 +1,7 @@
+import type { ExplainedPod } from '../../../diagnosis/objects.ts';
+import { plumbline } from '../../../diagnosis/remedy.ts';
 import { countText } from '../../../model/amounts.ts';
 import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
-import { plumbline } from '../../../model/vm-state/remedy.ts';
-import type { ExplainedPod } from '../../explain/objects.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts, Way } from '../facts/facts.ts';
 import { APPLY, fix, type Notebook } from './finding.ts';

@@ -1,7 +1,7 @@
+import { kubectl } from '../../../diagnosis/remedy.ts';
 import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import { kubectl } from '../../../model/vm-state/remedy.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { Facts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';

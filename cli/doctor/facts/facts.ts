@@ -1,9 +1,3 @@
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { nodeTopology } from '../../../kube/node-topology.ts';
-import { networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
-import packageJson from '../../../package.json' with { type: 'json' };
 import {
   explainedNode,
   explainedPod,
@@ -11,8 +5,14 @@ import {
   explainedVmi,
   type Occurrence,
   occurrence,
-} from '../../explain/objects.ts';
-import { askInCluster } from '../../extender/ask.ts';
+} from '../../../diagnosis/objects.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { nodeTopology } from '../../../kube/node-topology.ts';
+import { networkAttachmentDefinition } from '../../../kube/resources.ts';
+import { REJECTIONS } from '../../../model/kubelet/provider.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
+import { askInCluster, type SilentExtender } from '../../extender/ask.ts';
 import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
@@ -114,16 +114,16 @@ export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read
   }
 }
 
-type ExtenderFact =
-  | Read<ExtenderState>
-  | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
+type ExtenderFact = Read<ExtenderState> | (SilentExtender & { readonly value?: undefined });
 
 /** The state that the extender reports, on the same path as for `explain`. */
 async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
   const asked = await askInCluster(cluster, {});
   if ('missing' in asked) return asked;
   const found = extenderState.safeParse(asked.answer);
-  return found.success ? { value: found.data } : { missing: 'silent', why: 'its answer is not that of an extender' };
+  if (found.success) return { value: found.data };
+  const failure = 'its answer is not that of an extender';
+  return { missing: 'silent', why: `the extender did not answer (${failure})`, failure };
 }
 
 /**

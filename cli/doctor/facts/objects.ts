@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { listOf } from '../../../diagnosis/objects.ts';
 import { objectMeta } from '../../../kube/resources.ts';
-import { listOf } from '../../explain/objects.ts';
 
 /** The parts of objects that only the doctor reads. */
 

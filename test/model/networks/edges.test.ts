@@ -163,10 +163,14 @@ describe('the resources of networks', () => {
   it('are one for each required network that some node reports', () => {
     assert.deepEqual(requiredResources(some, EVERY_NETWORK, true), {
       resources: [EAST, 'plumbline.dev/tunnel'],
-      held: some.slice(0, 3),
+      requiredNetworks: some.slice(0, 3),
       findings: [],
     });
-    assert.deepEqual(requiredResources(some, EVERY_NETWORK, false), { resources: [], held: [], findings: [] });
+    assert.deepEqual(requiredResources(some, EVERY_NETWORK, false), {
+      resources: [],
+      requiredNetworks: [],
+      findings: [],
+    });
     const none = requiredResources([TUNNEL, network({ explicit: true })], { physnets: new Set(), tunnel: false }, true);
     assert.deepEqual(none.resources, [EAST]);
     assert.deepEqual(

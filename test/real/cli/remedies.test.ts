@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { commandText } from '../../../model/vm-state/remedy.ts';
+import { commandText } from '../../../diagnosis/remedy.ts';
 import { commandsOfTable, shell } from '../../cli/remedy-commands.ts';
 import { NODE } from '../../cli/state-table.ts';
 import { needs } from '../../support/parts.ts';

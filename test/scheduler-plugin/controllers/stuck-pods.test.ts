@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { placeLostText } from '../../../model/vm-state/starting.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import {
   type EvictionReason,
+  placeLostText,
   type StartFacts,
   stuckPodOf,
   whyStuck,

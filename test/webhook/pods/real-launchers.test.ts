@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { explainedPod } from '../../../cli/explain/objects.ts';
+import { explainedPod } from '../../../diagnosis/objects.ts';
+import { vmState } from '../../../diagnosis/state.ts';
 import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
-import { vmState } from '../../../model/vm-state/state.ts';
 import type { PatchOperation } from '../../../webhook/review/admission-review.ts';
 import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
 import { vector } from '../../support/vectors.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { byName } from '../../cli/support/hosts.ts';
+import { byName } from '../../model/lists.ts';
 
-describe('cli: the order of names', () => {
+describe('the order of names', () => {
   it('puts worker-2 before worker-10, as people do', () => {
     const names = ['worker-10', 'worker-2', 'worker-1.rack-12', 'worker-1.rack-2', 'a', 'worker'];
     assert.deepEqual(names.sort(byName((name) => name)), [

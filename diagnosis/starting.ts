@@ -1,4 +1,5 @@
-import type { PodShape } from '../shapes.ts';
+import { PLACE_LOST } from '../model/names.ts';
+import type { PodShape } from '../model/shapes.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } from './remedy.ts';
 
@@ -53,12 +54,7 @@ export function allocationRefused(at: string, why: string): Cause {
   };
 }
 
-const PROMISED = 'can no longer give the pod its reserved CPUs';
-
-/** The extender's text in the Events of a pod that its kubelet would refuse now. */
-export const placeLostText = (node: string): string => `node ${node} ${PROMISED}: its kubelet would refuse the pod`;
-
-const isPlaceLost = (message: string): boolean => message.includes(PROMISED);
+const isPlaceLost = (message: string): boolean => message.includes(PLACE_LOST);
 
 /** Whether its kubelet has not admitted it yet. A pod that was admitted has CPUs, whatever the prediction was. */
 function isUntouched({ node }: VmFacts, { status }: PodShape): boolean {

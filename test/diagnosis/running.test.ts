@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { PlacementHost } from '../../../model/placement/needs.ts';
-import type { NodeStateFacts, VmFacts } from '../../../model/vm-state/facts.ts';
-import { maskedVm, pausedVm, type RunningNeeds, runningPod } from '../../../model/vm-state/running.ts';
-import { needs, node, physnet, TUNNEL } from '../placement/fixture.ts';
+import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
+import { maskedVm, pausedVm, type RunningNeeds, runningPod } from '../../diagnosis/running.ts';
+import type { PlacementHost } from '../../model/placement/needs.ts';
+import { needs, node, physnet, TUNNEL } from '../model/placement/fixture.ts';
 import { shown, VM } from './fixture.ts';
 
 const HOST: PlacementHost = node();

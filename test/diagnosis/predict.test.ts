@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { explainedNode, explainedPod } from '../../cli/explain/objects.ts';
-import { predictOpinions } from '../../cli/explain/predict.ts';
-import { hostsOf } from '../../cli/support/hosts.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { explainedNode, explainedPod } from '../../diagnosis/objects.ts';
+import { predictOpinions } from '../../diagnosis/predict.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { preparedHost, sharesOn } from '../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../model/placement/preferences.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
-import { REPORT } from './cluster-fixture.ts';
+import { REPORT } from '../cli/cluster-fixture.ts';
 
 /** Changes of a report that make another model of node. */
 const models = fc.constantFrom<Partial<NodeTopologyStatus>[]>(

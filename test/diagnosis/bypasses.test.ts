@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { placementNeedsOf } from '../../../model/placement/preferences.ts';
-import type { PodShape } from '../../../model/shapes.ts';
-import { bypassesOf, schedulerOf } from '../../../model/vm-state/bypasses.ts';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
+import { bypassesOf, schedulerOf } from '../../diagnosis/bypasses.ts';
+import type { VmFacts } from '../../diagnosis/facts.ts';
+import { placementNeedsOf } from '../../model/placement/preferences.ts';
+import type { PodShape } from '../../model/shapes.ts';
 import { ANNOTATED, DECIDED, launcher, shown, VM } from './fixture.ts';
 
 const MASKED = { 'plumbline.dev/cpu-mask': '1:2' };

@@ -54,6 +54,7 @@ export const REASONS = {
   // Waiting for a node.
   Gated: row('waiting', 'waiting because of scheduling gates'),
   SchedulerAway: row('broken', 'waiting for plumbline-scheduler, which has no leader'),
+  ExtenderAway: row('broken', 'waiting for the extender, which does not answer'),
   NotTried: row('waiting', 'not tried by the scheduler yet'),
   NoNodeFits: row('waiting', 'waiting for a node that can take it'),
   RetryPending: row('waiting', 'waiting for the next attempt of the scheduler'),

@@ -1,9 +1,9 @@
-import { isPausedAtStart, parsePausedStart } from '../launcher/paused-start.ts';
-import { PAUSED_START_ANNOTATION } from '../names.ts';
-import type { PlacementHost } from '../placement/needs.ts';
-import type { TriedChanges } from '../placement/tried-changes.ts';
-import type { RefusalKind } from '../placement/verdict.ts';
-import type { ConditionShape, MetaShape, PodShape } from '../shapes.ts';
+import { isPausedAtStart, parsePausedStart } from '../model/launcher/paused-start.ts';
+import { PAUSED_START_ANNOTATION } from '../model/names.ts';
+import type { PlacementHost } from '../model/placement/needs.ts';
+import type { TriedChanges } from '../model/placement/tried-changes.ts';
+import type { RefusalKind } from '../model/placement/verdict.ts';
+import type { ConditionShape, MetaShape, PodShape } from '../model/shapes.ts';
 import type { Reason } from './reasons.ts';
 import type { Remedy } from './remedy.ts';
 
@@ -63,6 +63,8 @@ export interface SchedulerFacts {
   readonly leads?: boolean | undefined;
   /** Why no replica leads. */
   readonly away?: string | undefined;
+  /** Why the extender of Plumbline's scheduler does not answer; undefined: it answers, or that is unknown. */
+  readonly extenderAway?: string | undefined;
 }
 
 /** The verdict about the pod on every node. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { tooLargeFor } from '../../../model/placement/verdict.ts';
-import type { PodShape } from '../../../model/shapes.ts';
-import { pauseOf, type VmFacts } from '../../../model/vm-state/facts.ts';
-import { type REASONS, worst } from '../../../model/vm-state/reasons.ts';
-import { runningState, vmState } from '../../../model/vm-state/state.ts';
-import { needs, node, physnet } from '../placement/fixture.ts';
+import { pauseOf, type VmFacts } from '../../diagnosis/facts.ts';
+import { type REASONS, worst } from '../../diagnosis/reasons.ts';
+import { runningState, vmState } from '../../diagnosis/state.ts';
+import { tooLargeFor } from '../../model/placement/verdict.ts';
+import type { PodShape } from '../../model/shapes.ts';
+import { needs, node, physnet } from '../model/placement/fixture.ts';
 import { ANNOTATED, launcher, VM } from './fixture.ts';
 
 function state(facts: Partial<VmFacts>) {

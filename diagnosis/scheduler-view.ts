@@ -1,14 +1,14 @@
-import { amountText } from '../../model/amounts.ts';
+import { amountText } from '../model/amounts.ts';
 import {
   CORDON,
   filteringTaints,
   type SelectingSpec,
   selectsNode,
   toleratesAll,
-} from '../../model/launcher/node-selection.ts';
-import { milliValue, parseQuantity } from '../../model/quantity.ts';
+} from '../model/launcher/node-selection.ts';
+import { milliValue, parseQuantity } from '../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { RefusedOpinion } from './opinions.ts';
+import type { NodeOpinion, RefusedOpinion } from './opinions.ts';
 
 /** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
@@ -89,4 +89,11 @@ function milli(text: string): number {
   } catch {
     return 0;
   }
+}
+
+/** Uncordoning a node that is also full does not help. */
+export function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
+  if (refused.kind !== 'cordoned' || own.fits) return refused;
+  const also = (reason: string) => `cordoned, and ${reason}`;
+  return { ...refused, kind: 'cordoned-and-more', text: also(own.text), detail: also(own.detail) };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { node as nodeSchema, nullToUndefined, objectMeta, pod as podSchema, toleration } from '../../kube/resources.ts';
-import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { DPU_READY_CONDITION } from '../../model/names.ts';
+import { node as nodeSchema, nullToUndefined, objectMeta, pod as podSchema, toleration } from '../kube/resources.ts';
+import { virtualMachineInstance } from '../kube/virtual-machines.ts';
+import { DPU_READY_CONDITION } from '../model/names.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 

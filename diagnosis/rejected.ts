@@ -1,10 +1,7 @@
-import { wantsWholeCores } from '../launcher/annotation.ts';
-import type { PodShape } from '../shapes.ts';
+import { wantsWholeCores } from '../model/launcher/annotation.ts';
+import type { PodShape } from '../model/shapes.ts';
 import type { Cause, RejectionFacts, VmFacts } from './facts.ts';
 import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
-
-/** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
-export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 const IF_AGAIN =
   'another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
-import { withoutLauncher } from '../../../model/vm-state/state.ts';
+import type { VmFacts } from '../../diagnosis/facts.ts';
+import { withoutLauncher } from '../../diagnosis/state.ts';
 import { ANNOTATED, shown, VM } from './fixture.ts';
 
 const VIRT_CONTROLLER =
@@ -96,7 +96,7 @@ describe('a VM without a launcher', () => {
       it(`has its launcher refused: ${refusal}`, () =>
         assert.deepEqual(of({ instance: { phase: 'Pending', refusal } }), {
           reason,
-          text: `KubeVirt cannot create its launcher: ${refusal}`,
+          text: `${reason === 'WebhookUnavailable' ? 'the webhook does not answer: ' : ''}KubeVirt cannot create its launcher: ${refusal}`,
           remedies: [help],
         }));
     }

@@ -1,8 +1,8 @@
-import { countText } from '../../model/amounts.ts';
-import { DPU_HOST_LABEL } from '../../model/names.ts';
-import { judgeMask, maskHostOf, maskUnheard } from '../../model/placement/mask-fit.ts';
-import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/preferences.ts';
+import { countText } from '../model/amounts.ts';
+import { DPU_HOST_LABEL } from '../model/names.ts';
+import { judgeMask, maskHostOf, maskUnheard } from '../model/placement/mask-fit.ts';
+import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../model/placement/needs.ts';
+import { isExclusive, placementNeedsOf, readableNeedsOf } from '../model/placement/preferences.ts';
 import {
   judgeFit,
   NO_REPORT,
@@ -11,9 +11,9 @@ import {
   STALE_REPORT,
   UNCHECKED,
   unfitShape,
-} from '../../model/placement/verdict.ts';
-import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../model/vm-state/facts.ts';
-import type { Hosts } from '../support/hosts.ts';
+} from '../model/placement/verdict.ts';
+import { NO_CURRENT_REPORT, STOPPED_REPORT } from './facts.ts';
+import type { Hosts } from './hosts.ts';
 import { deadDpuCondition, type ExplainedNode, type ExplainedPod } from './objects.ts';
 import { type NodeOpinion, notPredicted, type Opinions } from './opinions.ts';
 

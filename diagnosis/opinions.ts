@@ -1,14 +1,12 @@
 import * as z from 'zod';
-import { extenderVerdict } from '../../console/server/questions.ts';
-import { cpuListText } from '../../model/amounts.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
-import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
-import type { NodeGroup, SchedulerRefusal } from '../../model/vm-state/facts.ts';
-import { askAddress, askInCluster } from '../extender/ask.ts';
-import type { ClusterAccess } from '../support/cluster.ts';
-import { CliError, EXIT } from '../support/exit-status.ts';
-import { byName } from '../support/hosts.ts';
-import { groupBy } from '../support/lists.ts';
+import { cpuListText } from '../model/amounts.ts';
+import { CpuSet } from '../model/cpu-set.ts';
+import { byName, groupBy } from '../model/lists.ts';
+import type { PlacementNeeds } from '../model/placement/needs.ts';
+import { tryChanges } from '../model/placement/tried-changes.ts';
+import { FOR_ROOM, type RefusalKind, type Refused, tooLargeFor } from '../model/placement/verdict.ts';
+import type { NodeGroup, SchedulerRefusal } from './facts.ts';
+import type { ReportedHost } from './hosts.ts';
 
 /** The predicted result for the pod on one node. */
 export type NodeOpinion = FitOpinion | RefusedOpinion;
@@ -43,42 +41,36 @@ export interface Opinions {
   readonly notes: readonly string[];
 }
 
-const answer = z.object({ active: z.boolean(), nodes: z.array(extenderVerdict) });
+/** The extender's verdict about one node, in its response to `GET /explain?pod=`. */
+export const extenderVerdict = z.union([
+  z.object({
+    node: z.string(),
+    fits: z.literal(true),
+    score: z.number().optional(),
+    cpus: z.string(),
+    numaNodes: z.array(z.number()),
+    warnings: z.array(z.string()).default([]),
+  }),
+  z
+    .object({
+      node: z.string(),
+      fits: z.literal(false),
+      kind: z.string().transform((kind) => kind as RefusalKind),
+      text: z.string(),
+      reason: z.string(),
+      missing: z.number().optional(),
+    })
+    .transform(({ reason: detail, ...verdict }) => ({ ...verdict, detail })),
+]);
 
-export interface ExtenderChoice {
-  /** --extender: its address; undefined: through the API server. */
-  readonly extender?: string | undefined;
-}
+const extenderOpinion = z.object({ active: z.boolean(), nodes: z.array(extenderVerdict) });
 
-type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
-
-/**
- * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
- * the user must respond.
- * @param pod namespace/name
- * @throws CliError if the given address does not respond; KubeError
- */
-export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
-  if (choice.extender !== undefined) {
-    const document = await askAddress(choice.extender, pod, cluster.requestTimeout);
-    return { opinions: opinionsOf(document, choice.extender) };
-  }
-  const asked = await askInCluster(cluster, { pod });
-  if ('missing' in asked) return { whyNot: asked.why };
-  try {
-    return { opinions: opinionsOf(asked.answer, 'the extender') };
-  } catch (error) {
-    if (error instanceof CliError) return { whyNot: error.message };
-    throw error;
-  }
-}
-
-function opinionsOf(document: unknown, who: string): Opinions {
-  const found = answer.safeParse(document);
-  if (!found.success) throw new CliError(EXIT.unreachable, `${who} did not answer as a Plumbline extender`);
-  const { active, nodes } = found.data;
+/** The response of an extender to `GET /explain?pod=`; undefined if the document is not one. */
+export function extenderOpinions(document: unknown): Opinions | undefined {
+  const { data } = extenderOpinion.safeParse(document);
+  if (data === undefined) return undefined;
   const standby = 'a standby of the extender answered: it does not know the reservations of pods in flight';
-  return { source: 'extender', nodes, notes: active ? [] : [standby] };
+  return { source: 'extender', nodes: data.nodes, notes: data.active ? [] : [standby] };
 }
 
 /**
@@ -156,3 +148,48 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
 }
 
 const missingOf = (one: NodeOpinion) => (one.fits ? 0 : (one.missing ?? Number.MAX_SAFE_INTEGER));
+
+/** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
+export function predictedOrNot(one: NodeOpinion): NodeOpinion {
+  if (!one.fits || one.cpus !== '') return one;
+  return notPredicted(
+    one.node,
+    one.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
+  );
+}
+
+/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
+export function withSizes(
+  needs: PlacementNeeds,
+  opinions: readonly NodeOpinion[],
+  hosts: readonly ReportedHost[],
+): readonly NodeOpinion[] {
+  if (!opinions.some(isFull)) return opinions;
+  const models = new Map(hosts.map(({ name, empty }) => [name, empty]));
+  const tooLarge = new Map([...new Set(models.values())].map((model) => [model, tooLargeFor(needs, model)]));
+  return opinions.map((one) => {
+    const model = models.get(one.node);
+    const refused = isFull(one) && model !== undefined ? tooLarge.get(model) : undefined;
+    if (refused === undefined) return one;
+    const { kind, detail, missing } = refused;
+    const text = `does not fit even on an empty ${kind === 'no-common-node' ? 'NUMA node' : 'node'}`;
+    return { node: one.node, fits: false, kind: 'too-large', text, detail, missing };
+  });
+}
+
+const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
+
+/** The refusals that other CPUs, another size or other networks could end. */
+const CHANGEABLE: readonly NodeGroup['kind'][] = [
+  ...FOR_ROOM,
+  'network-elsewhere',
+  'misaligned',
+  'too-large',
+  'larger-than-cells',
+];
+
+export function withTried(group: NodeGroup, needs: PlacementNeeds, hosts: readonly ReportedHost[]): NodeGroup {
+  if (!CHANGEABLE.includes(group.kind)) return group;
+  const reported = hosts.find(({ name }) => name === group.nodes[0]);
+  return reported === undefined ? group : { ...group, tried: tryChanges(needs, reported.host) };
+}

@@ -1,15 +1,7 @@
 import assert from 'node:assert/strict';
-import type { NodeGroup, VmFacts } from '../../../model/vm-state/facts.ts';
-import { nodeRemedies } from '../../../model/vm-state/node-remedies.ts';
-import {
-  commandText,
-  kubectl,
-  placeAgain,
-  plumbline,
-  remedy,
-  remedyText,
-  virtctl,
-} from '../../../model/vm-state/remedy.ts';
+import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
+import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
+import { commandText, kubectl, placeAgain, plumbline, remedy, remedyText, virtctl } from '../../diagnosis/remedy.ts';
 import { launcher, VM } from './fixture.ts';
 
 const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({

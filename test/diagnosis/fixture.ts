@@ -1,6 +1,6 @@
-import type { PodShape } from '../../../model/shapes.ts';
-import type { Cause, VmFacts } from '../../../model/vm-state/facts.ts';
-import { remedyText } from '../../../model/vm-state/remedy.ts';
+import type { Cause, VmFacts } from '../../diagnosis/facts.ts';
+import { remedyText } from '../../diagnosis/remedy.ts';
+import type { PodShape } from '../../model/shapes.ts';
 
 /** A VM with only a known name. */
 export const VM: VmFacts = { namespace: 'tenants', name: 'fw', kind: 'vm' };

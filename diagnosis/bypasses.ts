@@ -1,13 +1,13 @@
-import { decidedOf } from '../admission/decision-annotation.ts';
-import { DEFAULT_SCHEDULER } from '../admission/scheduling.ts';
-import { cpusText } from '../amounts.ts';
-import { wantsWholeCores } from '../launcher/annotation.ts';
-import { recognizeLauncher } from '../launcher/recognize.ts';
-import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
-import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
-import type { PlacementNeeds } from '../placement/needs.ts';
-import { isExclusive } from '../placement/preferences.ts';
-import type { PodShape } from '../shapes.ts';
+import { decidedOf } from '../model/admission/decision-annotation.ts';
+import { DEFAULT_SCHEDULER } from '../model/admission/scheduling.ts';
+import { cpusText } from '../model/amounts.ts';
+import { wantsWholeCores } from '../model/launcher/annotation.ts';
+import { recognizeLauncher } from '../model/launcher/recognize.ts';
+import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../model/networks/attachments.ts';
+import type { PlacementNeeds } from '../model/placement/needs.ts';
+import { isExclusive } from '../model/placement/preferences.ts';
+import type { PodShape } from '../model/shapes.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 

@@ -1,9 +1,9 @@
-import { countText, cpusText } from '../amounts.ts';
-import { asksForWholeCores, wantsWholeCores } from '../launcher/annotation.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { readableNeedsOf } from '../placement/preferences.ts';
-import type { TriedChanges } from '../placement/tried-changes.ts';
-import type { MetaShape } from '../shapes.ts';
+import { countText, cpusText } from '../model/amounts.ts';
+import { asksForWholeCores, wantsWholeCores } from '../model/launcher/annotation.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../model/names.ts';
+import { readableNeedsOf } from '../model/placement/preferences.ts';
+import type { TriedChanges } from '../model/placement/tried-changes.ts';
+import type { MetaShape } from '../model/shapes.ts';
 import { NO_CURRENT_REPORT, type NodeGroup, STOPPED_REPORT, type VmFacts } from './facts.ts';
 import {
   addAnnotation,

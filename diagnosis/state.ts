@@ -1,4 +1,4 @@
-import { readableNeedsOf } from '../placement/preferences.ts';
+import { readableNeedsOf } from '../model/placement/preferences.ts';
 import { bypassesOf } from './bypasses.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
@@ -97,11 +97,9 @@ export function withoutLauncher(facts: VmFacts): Cause {
   if (rejected !== undefined) return rejected;
   if (instance !== undefined) {
     if (instance.refusal === undefined) return noWord(facts, instance.phase, instance.reason);
-    const text = `KubeVirt cannot create its launcher: ${instance.refusal}`;
-    return { ...denied(facts, instance.refusal), text };
+    return denied(facts, 'KubeVirt cannot create its launcher', instance.refusal);
   }
-  if (machine?.failure)
-    return { ...denied(facts, machine.failure), text: `KubeVirt cannot start it: ${machine.failure}` };
+  if (machine?.failure) return denied(facts, 'KubeVirt cannot start it', machine.failure);
   if (machine?.wanted === false) {
     const { name, namespace } = facts;
     const start = remedy('start', 'switch it on', virtctl('start', name, '-n', namespace));
@@ -148,10 +146,14 @@ const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[
   ],
 ];
 
-function denied(facts: VmFacts, text: string): Omit<Cause, 'text'> {
-  const known = DENIALS.find(([pattern]) => pattern.test(text));
-  if (known === undefined) {
-    return { reason: 'LauncherDenied', remedies: [remedy('correct-vm', 'change what the message says')] };
+/** @param effect what KubeVirt cannot do because of the refusal */
+function denied(facts: VmFacts, effect: string, refusal: string): Cause {
+  const text = `${effect}: ${refusal}`;
+  const denial = DENIALS.find(([pattern]) => pattern.test(refusal));
+  if (denial === undefined) {
+    return { reason: 'LauncherDenied', text, remedies: [remedy('correct-vm', 'change what the message says')] };
   }
-  return { reason: known[1], remedies: [known[2](facts)] };
+  const [, reason, remedyOf] = denial;
+  const isAway = reason === 'WebhookUnavailable';
+  return { reason, text: isAway ? `the webhook does not answer: ${text}` : text, remedies: [remedyOf(facts)] };
 }

@@ -1,4 +1,5 @@
-import { AGENT, SERVICE } from '../../model/names.ts';
+import { REJECTIONS } from '../model/kubelet/provider.ts';
+import { AGENT, SERVICE } from '../model/names.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
@@ -6,9 +7,8 @@ import {
   pauseOf,
   type RejectionFacts,
   type VmFacts,
-} from '../../model/vm-state/facts.ts';
-import { REJECTIONS } from '../../model/vm-state/rejected.ts';
-import type { ReportedHost } from '../support/hosts.ts';
+} from './facts.ts';
+import type { ReportedHost } from './hosts.ts';
 import {
   deadDpuCondition,
   type ExplainedNode,
@@ -19,7 +19,7 @@ import {
   timeOf,
 } from './objects.ts';
 
-/** The facts that determine the state of a VM (model/vm-state), from objects of the API server. */
+/** The facts that determine the state of a VM (diagnosis/), from objects of the API server. */
 
 /** The reason of a kubelet's Event if a CNI plugin failed. */
 const SANDBOX_FAILURE = 'FailedCreatePodSandBox';
@@ -110,4 +110,13 @@ export function isVerified({ source, reason }: Occurrence): boolean {
   const { component } = source ?? {};
   if (component === 'kubelet') return [...REJECTIONS, SANDBOX_FAILURE].includes(reason ?? '');
   return component === SERVICE || component === AGENT;
+}
+
+/** The API server cuts the prefix of generated names to this length and adds five characters. */
+const MAX_PREFIX_CHARACTERS = 58;
+
+/** Whether a pod with that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` with a suffix. */
+export function isLauncherOf(vm: string, pod: string): boolean {
+  const prefix = `virt-launcher-${vm}-`.slice(0, MAX_PREFIX_CHARACTERS);
+  return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
 }

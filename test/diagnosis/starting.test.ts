@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import type { PodShape } from '../../../model/shapes.ts';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
-import { allocationRefused, placeLostText, startingPod } from '../../../model/vm-state/starting.ts';
+import type { VmFacts } from '../../diagnosis/facts.ts';
+import { allocationRefused, startingPod } from '../../diagnosis/starting.ts';
+import type { PodShape } from '../../model/shapes.ts';
+import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
 const waiting = (reason: string, message?: string) => ({ state: { waiting: { reason, message } } });

@@ -1,6 +1,6 @@
-import { countText } from '../amounts.ts';
-import { SCHEDULER } from '../names.ts';
-import type { PodShape } from '../shapes.ts';
+import { countText } from '../model/amounts.ts';
+import { SCHEDULER } from '../model/names.ts';
+import type { PodShape } from '../model/shapes.ts';
 import { schedulerOf } from './bypasses.ts';
 import type { Cause, NodeGroup, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
@@ -18,9 +18,13 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     };
   }
   const scheduler = schedulerOf(pod);
-  const away = scheduler === SCHEDULER ? facts.scheduler?.away : undefined;
+  const { away, extenderAway } = (scheduler === SCHEDULER ? facts.scheduler : undefined) ?? {};
   if (away !== undefined) {
     return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies: [bringSchedulerBack()] };
+  }
+  if (extenderAway !== undefined) {
+    const text = `${extenderAway}, and ${SCHEDULER} places no pod without it`;
+    return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
   }
   const nominated = pod.status?.nominatedNodeName;
   const { search } = facts;

@@ -1,12 +1,12 @@
-import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decision-annotation.ts';
-import { countText, cpusText } from '../../model/amounts.ts';
-import { briefMask } from '../../model/cpu-mask/mask.ts';
-import { podCpus } from '../../model/kubelet/pod-request.ts';
-import { hasAsked } from '../../model/launcher/annotation.ts';
-import { startsRunning } from '../../model/launcher/paused-start.ts';
-import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';
-import { placementNeedsOf } from '../../model/placement/preferences.ts';
+import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../model/admission/decision-annotation.ts';
+import { countText, cpusText } from '../model/amounts.ts';
+import { briefMask } from '../model/cpu-mask/mask.ts';
+import { podCpus } from '../model/kubelet/pod-request.ts';
+import { hasAsked } from '../model/launcher/annotation.ts';
+import { startsRunning } from '../model/launcher/paused-start.ts';
+import { recognizeLauncher } from '../model/launcher/recognize.ts';
+import { CPU_MASK_START_ANNOTATION } from '../model/names.ts';
+import { placementNeedsOf } from '../model/placement/preferences.ts';
 import type { ExplainedPod } from './objects.ts';
 
 /** A pod's requests, and the decision of Plumbline's webhook. */

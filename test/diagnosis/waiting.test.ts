@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { PodShape } from '../../../model/shapes.ts';
-import type { NodeGroup, VmFacts } from '../../../model/vm-state/facts.ts';
-import { waitingPod } from '../../../model/vm-state/waiting.ts';
+import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
+import { waitingPod } from '../../diagnosis/waiting.ts';
+import type { PodShape } from '../../model/shapes.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
 const BRING_BACK =
@@ -46,6 +46,18 @@ describe('a pod that waits for a node', () => {
     });
     assert.equal(waiting(away, REFUSED, { schedulerName: 'other' }).reason, 'NoNodeFits');
     assert.equal(waiting({ scheduler: {} }, REFUSED).reason, 'NoNodeFits');
+  });
+
+  it('has a scheduler whose extender does not answer: that comes before what the nodes could take', () => {
+    const extenderAway = 'the extender in pod a did not answer (connection refused)';
+    const away = { scheduler: { extenderAway }, ...search(1, group('fits')) };
+    assert.deepEqual(waiting(away, REFUSED), {
+      reason: 'ExtenderAway',
+      text: `${extenderAway}, and plumbline-scheduler places no pod without it`,
+      remedies: [BRING_BACK],
+    });
+    assert.equal(waiting(away, REFUSED, { schedulerName: 'other' }).reason, 'RetryPending');
+    assert.equal(waiting({ scheduler: { away: 'no replica leads', extenderAway } }).reason, 'SchedulerAway');
   });
 
   it('is nominated, unless every node was checked', () => {

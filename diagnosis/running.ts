@@ -1,15 +1,15 @@
-import { cpuListText } from '../amounts.ts';
-import { CpuSet, unionOf } from '../cpu-set.ts';
-import { isWholeCores } from '../host.ts';
+import { cpuListText } from '../model/amounts.ts';
+import { CpuSet, unionOf } from '../model/cpu-set.ts';
+import { isWholeCores } from '../model/host.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,
   networkText,
   type PlacementHost,
   type PlacementNeeds,
-} from '../placement/needs.ts';
-import { cellsTouched } from '../placement/networks.ts';
-import { isExclusive } from '../placement/preferences.ts';
+} from '../model/placement/needs.ts';
+import { cellsTouched } from '../model/placement/networks.ts';
+import { isExclusive } from '../model/placement/preferences.ts';
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
 import {
   bringDpuBack,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { PodShape } from '../../../model/shapes.ts';
-import type { VmFacts } from '../../../model/vm-state/facts.ts';
-import { failedPod } from '../../../model/vm-state/rejected.ts';
+import type { VmFacts } from '../../diagnosis/facts.ts';
+import { failedPod } from '../../diagnosis/rejected.ts';
+import type { PodShape } from '../../model/shapes.ts';
 import { ANNOTATED, launcher, shown, VM } from './fixture.ts';
 
 const EVENTS =

@@ -6,7 +6,7 @@ import {
   FULL_PCPUS_ONLY,
   NAMESPACE,
   SCHEDULER,
-} from '../names.ts';
+} from '../model/names.ts';
 import type { VmFacts } from './facts.ts';
 
 /** A command that a user can run unchanged. `virtctl` is KubeVirt's. */

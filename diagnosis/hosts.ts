@@ -1,12 +1,10 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { cpuOwners, type NodeTopology, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
-import { assignmentsOf } from '../../model/kubelet/report.ts';
-import { cpusOf } from '../../model/kubelet/state.ts';
-import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
-import { type PlacementHost, preparedHost, withOwners } from '../../model/placement/needs.ts';
-import { NODE_TOPOLOGIES_PATH, readOne } from './lists.ts';
+import { cpuOwners, type NodeTopology, type NodeTopologyStatus } from '../kube/node-topology.ts';
+import type { CpuSet } from '../model/cpu-set.ts';
+import { PlumblineError } from '../model/errors.ts';
+import { assignmentsOf } from '../model/kubelet/report.ts';
+import { cpusOf } from '../model/kubelet/state.ts';
+import { reportWithoutPods, usageOf } from '../model/kubelet/usage.ts';
+import { type PlacementHost, preparedHost, withOwners } from '../model/placement/needs.ts';
 
 /** A node with a report, prepared for placement. */
 export interface ReportedHost {
@@ -51,12 +49,6 @@ export function hostsOf(topologies: readonly NodeTopology[]) {
   return { hosts, unusable };
 }
 
-/** One node; undefined if it, or the whole cluster, has no usable report. @throws KubeError */
-export async function readHost(client: Pick<KubeClient, 'get'>, node: string): Promise<ReportedHost | undefined> {
-  const topology = await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
-  return topology && hostsOf([topology]).hosts[0];
-}
-
 function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => PlacementHost): ReportedHost {
   let host: PlacementHost | undefined;
   return {
@@ -66,13 +58,6 @@ function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => Placement
       return host;
     },
   };
-}
-
-const { compare } = new Intl.Collator('en', { numeric: true });
-
-/** Compares names of Kubernetes objects as people sort them: worker-2 before worker-10. */
-export function byName<T>(nameOf: (one: T) => string): (a: T, b: T) => number {
-  return (a, b) => compare(nameOf(a), nameOf(b));
 }
 
 /** The CPUs of a node that neither a pod, the system nor a poll mode driver has. */

@@ -1,0 +1,18 @@
+/** The items by their key, in order. */
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+const { compare } = new Intl.Collator('en', { numeric: true });
+
+/** Compares names of Kubernetes objects as people sort them: worker-2 before worker-10. */
+export function byName<T>(nameOf: (item: T) => string): (a: T, b: T) => number {
+  return (a, b) => compare(nameOf(a), nameOf(b));
+}
