@@ -70,7 +70,7 @@ export const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const AGENT_CHECK_SECONDS = 1;
-const CATCH_UP_PAGE = 500;
+const CATCH_UP_PAGE_PODS = 500;
 /** 40,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
@@ -183,7 +183,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     const { client, state, reader } = this.#options;
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
     const slices = createSlices();
-    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE, signal })) {
+    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
       for (const item of items ?? []) {
         await slices.run(() => {
           const pod = observedPod.safeParse(item);

@@ -76,7 +76,7 @@ const READ_TIMEOUT_SECONDS = 5;
  * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
  * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
  */
-export class DpuHealth extends EventEmitter<DpuHealthEvents> {
+export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   readonly #options: DpuHealthOptions;
   readonly #watched = new Map<string, Watched>();
   readonly #released = new Set<string>();

@@ -3,7 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
-import { type DpuHealth, lastRenewalText } from '../cluster/dpu-health.ts';
+import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -182,7 +182,7 @@ export class Retries {
 /** What decides whether a pod can start. */
 export interface StartFacts {
   readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'isDpuHost'>;
+  readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isDpuHost'>;
 }
 
 /** Why a pod that has not started can never start on the node that it is bound to, or undefined. */

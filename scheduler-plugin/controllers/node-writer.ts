@@ -10,7 +10,7 @@ import {
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
-import { type DpuHealth, lastRenewalText } from '../cluster/dpu-health.ts';
+import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
@@ -20,7 +20,7 @@ export interface NodeWriterOptions {
   readonly client: KubeClient;
   readonly fleet: Fleet;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'isReleased'>;
+  readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isReleased'>;
   readonly active: () => boolean;
   /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
   readonly announce: (node: string, isReady: boolean) => void;

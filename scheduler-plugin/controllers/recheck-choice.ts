@@ -33,7 +33,7 @@ const MAX_WAIT_SECONDS = 300;
 /** Maximum kinds of waiting pods to check for one improved node. */
 const MAX_KINDS = 200;
 /** Seconds of checks without a pause. */
-const SECONDS_AT_ONCE = 0.01;
+const MAX_CHECK_SECONDS = 0.01;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -122,7 +122,7 @@ export class RecheckChoice {
   next(): Choice {
     const { now } = this.#options;
     this.#waiting.forgetOld();
-    this.#pauseAt = now() + SECONDS_AT_ONCE;
+    this.#pauseAt = now() + MAX_CHECK_SECONDS;
     const first = this.#nextMissed();
     if (first.chosen || first.unfinished) return first;
     const second = this.#nextImproved();

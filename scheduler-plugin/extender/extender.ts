@@ -14,7 +14,7 @@ import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { DecisionLog } from '../filter/decision-log.ts';
-import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
+import { Filter, type FilterAnswer, type FilterOutcome } from '../filter/filter.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { Decisions } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
@@ -105,7 +105,7 @@ export class Extender {
     // What is cached now is not predicted again, so the next attempt reaches further nodes.
     if (predicted.answers.length === 0 && notChecked > 0)
       throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
-    const isReserved = ({ node }: Answer) => takesCpusOn(fleet.get(node), needs);
+    const isReserved = ({ node }: FilterAnswer) => takesCpusOn(fleet.get(node), needs);
     const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
     if (needs.exclusive) {
       const places = new Map<string, Place>();
@@ -205,7 +205,7 @@ function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string):
 }
 
 /** Of the answers that will be reserved, only the one with the highest score. */
-function withBestOf(outcome: FilterOutcome, isReserved: (answer: Answer) => boolean): FilterOutcome {
+function withBestOf(outcome: FilterOutcome, isReserved: (answer: FilterAnswer) => boolean): FilterOutcome {
   const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
   return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };
 }

@@ -7,7 +7,7 @@ import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts
 import { Refusals } from './refusals.ts';
 import { createSpread } from './spread.ts';
 
-export interface Answer extends Place {
+export interface FilterAnswer extends Place {
   readonly node: string;
 }
 
@@ -15,7 +15,7 @@ export interface FilterOutcome {
   /** Number of names in the call. */
   readonly offered: number;
   /** The nodes in the answer. They are reserved if the pod needs exclusive CPUs. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly FilterAnswer[];
   /** The remaining names were not checked, because enough others passed. */
   readonly refusals: Refusals;
 }
@@ -89,8 +89,8 @@ export class Filter {
   }
 
   /** Predicts the candidates in their order until as many as the limit have passed. */
-  #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): Answer[] {
-    const answers: (Answer & { readonly spreads: boolean })[] = [];
+  #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): FilterAnswer[] {
+    const answers: (FilterAnswer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
     const preferred = prefersNetworks ? ranked.filter(({ lacksPreferred }) => !lacksPreferred) : [];
     const comparable = new Set(preferred.map(({ node }) => node));
@@ -168,7 +168,10 @@ interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
 }
 
 /** The answers with the highest scores, which are near the preferred networks, and those for soft constraints. */
-function highestScores(answers: readonly (Answer & { readonly spreads: boolean })[], limit: number): Answer[] {
+function highestScores(
+  answers: readonly (FilterAnswer & { readonly spreads: boolean })[],
+  limit: number,
+): FilterAnswer[] {
   const byScore = answers.toSorted((a, b) => b.score - a.score);
   return byScore.filter(({ spreads }, position) => spreads || position < limit);
 }

@@ -1,5 +1,5 @@
 import type { LeaseState } from '../../model/lease/observer.ts';
-import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-fit.ts';
+import { MASK_FALLS_BACK, maskNotReported } from '../../model/placement/mask-fit.ts';
 import {
   DPU_REFUSAL,
   judgeByCount,
@@ -13,7 +13,7 @@ import {
   unfitShape,
 } from '../../model/placement/verdict.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
-import type { DpuHealth, DpuVerdict } from '../cluster/dpu-health.ts';
+import type { DpuMonitor, DpuVerdict } from '../cluster/dpu-health.ts';
 import { type ClusterNode, type NodeShape, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
@@ -22,7 +22,7 @@ import { MaskVerdictCache, PredictionCache } from './prediction-cache.ts';
 export interface NodeVerdictsOptions {
   readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
   readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
   readonly unpredictable: UnpredictablePolicy;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -131,7 +131,7 @@ export class NodeVerdicts {
   /** A mask needs a running agent, so no policy accepts a node without one. */
   #maskRefusal({ mask }: PodNeeds, node: ClusterNode): Refused | undefined {
     if (mask === undefined) return undefined;
-    if (plausibleShape(node) === undefined || node.stale) return maskUnheard(notReported(node));
+    if (plausibleShape(node) === undefined || node.stale) return maskNotReported(notReported(node));
     const verdict = this.#masks.verdict(mask, node);
     return verdict.fits ? undefined : verdict;
   }

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { DpuHealth } from '../cluster/dpu-health.ts';
+import { DpuMonitor } from '../cluster/dpu-health.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
@@ -48,7 +48,7 @@ export function createDecider(options: DeciderOptions) {
   const { fleet, faults } = state;
   const active = () => replica.isActive();
 
-  const dpuHealth = new DpuHealth({
+  const dpuHealth = new DpuMonitor({
     client,
     namespace: config.dpuLeaseNamespace,
     whenUnknown: config.dpuUnknown,

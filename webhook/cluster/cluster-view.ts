@@ -12,7 +12,7 @@ import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/
 import type { ReportFault } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { type CacheOptions, createNodeCache, LIST_PAGE } from './node-cache.ts';
+import { type CacheOptions, createNodeCache, LIST_PAGE_OBJECTS } from './node-cache.ts';
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
@@ -24,7 +24,7 @@ export function createVmiCache({ client, log, now }: CacheOptions) {
     client,
     path: `${VMI_PATH}/virtualmachineinstances`,
     schema: virtualMachineInstance,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: vmiView,
     budget: new TenantBudget(MAX_VMI_BYTES),
     optional: true,
@@ -68,7 +68,7 @@ export function createNadCache({ client, log, now }: CacheOptions) {
     client,
     path: `${NAD_PATH}/network-attachment-definitions`,
     schema: networkAttachmentDefinition,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
     budget: new TenantBudget(MAX_DEFINITION_BYTES),
     onChange: ({ key, after }) => {

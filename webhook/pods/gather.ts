@@ -82,7 +82,9 @@ async function gatherOwner(
   try {
     const resources = podResourcesOf(pod);
     const cpus = integralAt(resources, { list: 'containers', index: compute })?.cpus;
-    const lookup = await options.lookUpVmi(namespace, reference, (vmi) => fitsLauncher(pod, cpus, namespace, vmi));
+    const lookup = await options.lookUpVmi(namespace, reference, (candidate) =>
+      fitsLauncher(pod, cpus, namespace, candidate),
+    );
     if (lookup.kind !== 'found') return lookup;
     const { vmi } = lookup;
     const owner = { namespace, pod, vmi, exclusive: resources.exclusive };

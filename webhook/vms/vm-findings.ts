@@ -85,8 +85,8 @@ export async function reviewNetworks(
   const cluster = await gatherCluster(owner, spec, options);
   const { networks, required, findings } = podNetworks(owner, cluster.networks);
   if (current.instancetype) {
-    const warnings = findings.filter(({ code }) => DEFINITION_FINDINGS.has(code)).map(({ message }) => message);
-    return { warnings, refusal: undefined };
+    const about = findings.filter(({ code }) => DEFINITION_FINDINGS.has(code));
+    return { warnings: about.map(({ message }) => message), refusal: undefined };
   }
   const spansCells = spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const guest = { cpus: required.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { renewalsBeyondRestarts } from '../../../model/lease/observer.ts';
-import { DpuHealth, type DpuHealthOptions, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { type DpuHealthOptions, DpuMonitor, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
@@ -12,12 +12,12 @@ const EVERY_HOST = {
 
 describe('the DPU health in the extender', () => {
   let now: number;
-  let health: DpuHealth;
+  let health: DpuMonitor;
   const notified: string[] = [];
   const start = (proof: number) => {
     now = 100;
     notified.length = 0;
-    health = new DpuHealth({
+    health = new DpuMonitor({
       client: { get: () => Promise.reject(new Error('not asked here')) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
@@ -74,7 +74,7 @@ describe('the DPU health in the extender', () => {
 
   it('sets no timer that fires at once for a duration of 2147483647 s', async () => {
     let asked = 0;
-    const busy = new DpuHealth({
+    const busy = new DpuMonitor({
       client: { get: () => Promise.reject(new Error(`${++asked}`)) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
@@ -126,7 +126,7 @@ describe('the DPU health in virtual time', () => {
       if (renewTime === undefined) throw new KubeError(404, 'NotFound', 'no such lease');
       return { metadata: {}, spec: { renewTime, leaseDurationSeconds: DURATION } };
     };
-    const health = new DpuHealth({
+    const health = new DpuMonitor({
       client: { get } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
