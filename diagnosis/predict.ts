@@ -42,7 +42,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const { hosts, unusable } = reported;
   const byName = new Map(hosts.map((one) => [one.name, one]));
   const assumed = assumedByNode(pending, pod.metadata.uid);
-  const known = new Map<string, NodeVerdict>();
+  const sharedVerdicts = new Map<string, NodeVerdict>();
   const unfitModels = new Map<PlacementHost, Refused | undefined>();
 
   /** Why no node of this model can take the pod, whatever runs there. */
@@ -64,8 +64,8 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const refused = unfit(host.empty);
     if (refused !== undefined) return refused;
     if (inFlight.length > 0) return judgeFit(needs, host.host, inFlight);
-    const verdict = known.get(host.alike) ?? judgeFit(needs, host.host, []);
-    known.set(host.alike, verdict);
+    const verdict = sharedVerdicts.get(host.alike) ?? judgeFit(needs, host.host, []);
+    sharedVerdicts.set(host.alike, verdict);
     return verdict;
   };
 

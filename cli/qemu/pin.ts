@@ -2,7 +2,7 @@ import { planPins } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, type CpuMask, checkCount, entryOf, isForWholeVm, maskForHost } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
+import { EVERY_CPU, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 
@@ -39,7 +39,7 @@ const PRELAUNCH = 'prelaunch';
  * vCPU thread that the kernel does not move. Then every thread has its previous CPUs and the guest was not resumed
  * @throws QmpError if the monitor does not respond; then nothing was pinned either
  */
-export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest) {
+export async function pinQemu(qmp: Qmp, affinity: ThreadAffinity, request: PinRequest) {
   const { online, resume } = request;
   const status = await qmp.status();
   const cpus = await qmp.cpus();
@@ -76,8 +76,8 @@ function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
 }
 
 /** The CPUs of each vCPU thread and, with a mask for the whole VM, of each other thread. */
-function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, online }: PinRequest) {
-  const expected = vcpus ?? (asked.entries.length > 1 ? asked.entries.length : cpus.length);
+function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: requested, vcpus, online }: PinRequest) {
+  const expected = vcpus ?? (requested.entries.length > 1 ? requested.entries.length : cpus.length);
   const tids = new Set(cpus.map(({ tid }) => tid));
   if (tids.size !== cpus.length) {
     throw new NotPinned('several vCPUs share a thread: start QEMU with -accel kvm, or -accel tcg,thread=multi');
@@ -88,7 +88,7 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
     expected,
     online,
   );
-  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(asked)}: ${answer.message}`);
+  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(requested)}: ${answer.message}`);
   const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus.toWords(2)]));
   const pins = cpus.map(({ index, tid }): ThreadPin => {
     const words = entryOf(mask, index) === 'all' ? undefined : byIndex.get(index);
@@ -98,7 +98,7 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
 }
 
 /** @throws NotPinned */
-function pin(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
+function pin(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   try {
     return pinThreads(affinity, pins);
   } catch (error) {
@@ -119,16 +119,16 @@ const MAX_ROUNDS = 8;
  * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
  * kernel did not move those in `left`, and `putBack` restores their CPUs.
  */
-function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
+function moveOthers(affinity: ThreadAffinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
   const vcpus = new Set(cpus.map(({ tid }) => tid));
   const before = new Map<number, Uint32Array>();
   const left: number[] = [];
   let threads = 0;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const found = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
-    if (found.length === 0) break;
-    for (const tid of found) before.set(tid, allowedOf(affinity, tid) ?? words);
-    const moved = moveThreads(affinity, found, words);
+    const tids = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
+    if (tids.length === 0) break;
+    for (const tid of tids) before.set(tid, allowedOf(affinity, tid) ?? words);
+    const moved = moveThreads(affinity, tids, words);
     threads += moved.there.length;
     left.push(...moved.left);
   }
@@ -139,7 +139,7 @@ function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words
 }
 
 /** Undefined if the thread has ended. */
-function allowedOf(affinity: Affinity, tid: number): Uint32Array | undefined {
+function allowedOf(affinity: ThreadAffinity, tid: number): Uint32Array | undefined {
   try {
     return affinity.get(tid);
   } catch (error) {

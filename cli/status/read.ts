@@ -33,7 +33,7 @@ export interface WaitingVm {
   readonly age: number | undefined;
 }
 
-export type Status = Awaited<ReturnType<typeof readStatus>>;
+export type ClusterStatus = Awaited<ReturnType<typeof readStatus>>;
 
 const WAITING: readonly Stage[] = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
 /** Older Events say nothing about the current state. */
@@ -134,7 +134,7 @@ function waitingMachines({ machines, instances, launched }: StatusFacts, now: nu
     const { namespace = '', name = '', creationTimestamp } = vm.metadata;
     const key = `${namespace}/${name}`;
     const machine = machineFacts(vm, now);
-    if (!machine.wanted || launched.has(key)) return [];
+    if (!machine.shouldRun || launched.has(key)) return [];
     const vmi = vmis.get(key);
     const state = vmState({ namespace, name, kind: 'vm', machine, instance: vmi && instanceFacts(vmi) });
     return waitingVm(key, state, { created: creationTimestamp, now });

@@ -2,9 +2,9 @@ import { countText } from '../../model/amounts.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cut, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
+import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
-import { readStatus, type Status } from './read.ts';
+import { type ClusterStatus, readStatus } from './read.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly allNamespaces?: true;
@@ -38,17 +38,17 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-const isQuiet = ({ waiting, silentAgents, deadDpus, mispredictions }: Status) =>
+const isQuiet = ({ waiting, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
   waiting.length + silentAgents.length + deadDpus.length + mispredictions.length === 0;
 
-function namesOf({ waiting, silentAgents, deadDpus }: Status): string[] {
+function namesOf({ waiting, silentAgents, deadDpus }: ClusterStatus): string[] {
   const nodes = new Set([...silentAgents, ...deadDpus].map(({ node }) => `node/${node}`));
   return [...waiting.map(({ name }) => `vm/${name}`), ...nodes];
 }
 
 /** The status for people. @param wide without cutting the reasons */
 export function statusLines(
-  { waiting, silentAgents, deadDpus, mispredictions, notes }: Status,
+  { waiting, silentAgents, deadDpus, mispredictions, notes }: ClusterStatus,
   namespace: string | undefined,
   { width }: Terminal,
   wide = false,
@@ -57,7 +57,7 @@ export function statusLines(
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
   const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
     if (rows.length === 0) return [];
-    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cut(`  ${line}`, columns)), ''];
+    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
   };
   const lines = [
     ...section(

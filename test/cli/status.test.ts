@@ -16,7 +16,7 @@ const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejecte
 const BY_EVENT = ['rejected'];
 
 describe('plumbline status', () => {
-  for (const { title, objects, state, reason, coarse, subject } of STATE_TABLE) {
+  for (const { title, objects, state, reason, coarse, subject, extenderAway } of STATE_TABLE) {
     if (subject[0] !== 'vm' || objects['/apis/plumbline.dev/v1alpha1/nodetopologies'] === undefined) continue;
     it(`of a VM: ${title}`, async () => {
       const status = await statusOf(objects, 'tenants');
@@ -26,7 +26,9 @@ describe('plumbline status', () => {
       if (first === undefined)
         return assert.ok(BY_EVENT.includes(state) || objects['/apis/kubevirt.io/v1/virtualmachines']?.length === 0);
       assert.deepEqual([first.namespace, first.name], ['tenants', 'fw']);
-      if (!BY_EVENT.includes(state)) assert.equal(first.reason, coarse ?? reason);
+      // It does not ask the extender.
+      const expected = extenderAway === true ? 'NotTried' : (coarse ?? reason);
+      if (!BY_EVENT.includes(state)) assert.equal(first.reason, expected);
     });
   }
 
