@@ -24,9 +24,8 @@ const DEBOUNCE_SECONDS = 0.1;
  * that a node would now accept one of them, and only then, it changes that node's annotation. In a quiet cluster it
  * writes nothing. It ignores pods that the scheduler does not ask about.
  */
-export class Recheck {
+export class Recheck extends RecheckChoice {
   readonly #options: RecheckOptions;
-  readonly #choice: RecheckChoice;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastWrite = Number.NEGATIVE_INFINITY;
@@ -34,35 +33,18 @@ export class Recheck {
   #stopped = false;
 
   constructor(options: RecheckOptions) {
+    super(options);
     this.#options = options;
-    this.#choice = new RecheckChoice(options);
   }
 
-  /** See RecheckChoice. */
-  waits(pod: PodId, needs: PodNeeds): void {
-    this.#choice.waits(pod, needs);
-  }
-
-  mayWait(pod: PodId, needs: PodNeeds): void {
-    this.#choice.mayWait(pod, needs);
-  }
-
-  settled(uid: string): void {
-    this.#choice.settled(uid);
-  }
-
-  improved(node: string): void {
-    this.#choice.improved(node);
+  override improved(node: string): void {
+    super.improved(node);
     this.#schedule();
   }
 
-  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
-    this.#choice.neverOffered(pod, needs, node, rounds);
+  override neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
+    super.neverOffered(pod, needs, node, rounds);
     this.#schedule();
-  }
-
-  get waiting(): number {
-    return this.#choice.waiting;
   }
 
   stop(): void {
@@ -78,7 +60,7 @@ export class Recheck {
 
   /** Schedules the next check, at least a second after the last write. */
   #schedule(at = this.#options.now()): void {
-    if (this.#stopped || this.#isWriting || !this.#choice.pending) return;
+    if (this.#stopped || this.#isWriting || !this.pending) return;
     const { now } = this.#options;
     const due = Math.max(at, now() + DEBOUNCE_SECONDS, this.#lastWrite + WRITE_INTERVAL_SECONDS);
     if (due < this.#timerAt) this.#setTimer(due, (due - now()) * 1000);
@@ -94,10 +76,10 @@ export class Recheck {
     const { active, touch, now } = this.#options;
     this.#stopTimer();
     if (!active()) {
-      this.#choice.forgetNodes();
+      this.forgetNodes();
       return;
     }
-    const { chosen, askAt, unfinished } = this.#choice.next();
+    const { chosen, askAt, unfinished } = this.next();
     if (unfinished) {
       this.#setTimer(now(), 1);
       return;
@@ -110,8 +92,8 @@ export class Recheck {
     this.#isWriting = true;
     const isWritten = await touch(chosen.node);
     this.#isWriting = false;
-    if (isWritten) this.#choice.touched(chosen);
-    else this.#choice.improved(chosen.node);
+    if (isWritten) this.touched(chosen);
+    else super.improved(chosen.node);
     this.#schedule();
   }
 }
