@@ -231,7 +231,7 @@ describe('the gate’s duties', () => {
     };
     const duties = createGateDuties(parts, { ...none, health: health as never });
     const running = duties.find(({ name }) => name === 'gate-state')?.run(new AbortController().signal);
-    mkdirSync(join(directory, 'gate.state.tmp'));
+    mkdirSync(join(directory, `gate.state.${process.pid}.tmp`));
     look();
     await assert.rejects(running ?? Promise.resolve(), /EISDIR/);
   });
