@@ -1,13 +1,10 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { saveFile } from '../files/bounded-file.ts';
-import { repeat } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { repeat, type Services } from '../lifecycle/duty.ts';
 import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
@@ -19,12 +16,9 @@ const CLOCK_SLACK_SECONDS = 300;
 /** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
-export interface TokenRenewalDeps {
-  readonly client: KubeClient;
+export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   /** The kubeconfig's tokenFile, which the client reads for each request. */
   readonly tokenFile: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
   /** Seconds of a monotonic clock. */

@@ -11,9 +11,7 @@ import {
 import { resultOrNone } from '../../model/json.ts';
 import { readBoundedBytes, saveFile } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { Guard } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { Guard, type Services } from '../lifecycle/duty.ts';
 
 /** Seconds between checks in case an event was lost. */
 const POLL_SECONDS = 5;
@@ -31,11 +29,9 @@ export interface GatePlaces {
   readonly confDir: string;
 }
 
-export interface InstallerDeps extends GatePlaces {
+export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
   /** The shim in the agent's own image. */
   readonly shim: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;
 }

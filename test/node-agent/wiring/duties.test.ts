@@ -29,6 +29,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
   const logged = recordingLogger();
   const parts: AgentParts = {
     config,
+    nodeName: config.nodeName,
     client: {} as KubeClient,
     events: { record: () => undefined, flush: async () => undefined },
     metrics: testMetrics(),
