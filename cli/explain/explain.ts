@@ -1,6 +1,6 @@
 import { asksOf } from '../../diagnosis/asks.ts';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
+import { deadDpu, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import {
   eventFacts,
@@ -16,7 +16,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import { readScheduler } from '../extender/election.ts';
+import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
 import { type ExtenderChoice, searchNodes } from './search.ts';
@@ -104,7 +104,7 @@ async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: 
     readHost(client, at),
     readAgentLeases(client, now),
   ]);
-  return nodeFacts(pod, node, reported, agents?.silent.has(at) === true);
+  return nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true);
 }
 
 function recentEvents({ events }: Subject, now: number) {

@@ -1,5 +1,7 @@
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { launcherStates } from '../../diagnosis/launcher-states.ts';
 import {
-  deadDpuCondition,
+  deadDpu,
   type ExplainedPod,
   explainedNode,
   explainedPod,
@@ -14,10 +16,9 @@ import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-fact
 import type { KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
-import { launcherStates } from '../doctor/checks/pods.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
-import { readElection, SCHEDULER_LEASE } from '../extender/election.ts';
+import { electionFacts, readElection, SCHEDULER_LEASE } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
@@ -57,10 +58,8 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     /** Nodes whose agents have stopped, with the seconds since their last renewal. */
     silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
-      const dead = deadDpuCondition(node);
-      return dead === undefined
-        ? []
-        : [{ node: node.metadata.name ?? '', text: dead.message ?? 'its lease has expired' }];
+      const text = deadDpu(node);
+      return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
     }),
     /** Events of the last hour: a kubelet did not do as predicted. */
     mispredictions: (differences ?? [])
@@ -115,8 +114,16 @@ function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
     const pod = theOneThatMatters(pods);
     return pod === undefined ? [] : [{ vm, pod }];
   });
+  const { topologies, nodes, agents, instances, schedulerElection, cannotEvict } = facts;
   const states = launcherStates(
-    { ...facts, nodes: facts.nodes ?? [], topologies: { value: facts.topologies } },
+    {
+      nodes: nodes ?? [],
+      hosts: hostsOf(topologies).hosts,
+      silent: agents.value?.silent,
+      instances: instances.value ?? [],
+      scheduler: schedulerElection.missing === 'forbidden' ? {} : electionFacts(schedulerElection.value),
+      events: cannotEvict.value ?? [],
+    },
     relevant.map(({ pod }) => pod),
   );
   return relevant.flatMap(({ vm, pod }) => {

@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
@@ -118,3 +120,6 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
     },
   };
 }
+
+/** The directory of the command's bundle and of other files from the build. */
+export const bundleDirectory = (): string => dirname(realpathSync(process.argv[1] ?? '.'));

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { countText } from '../data/amounts.ts';
+import { countText } from '../data/shape.ts';
 import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 

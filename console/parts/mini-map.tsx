@@ -1,8 +1,7 @@
 import { useMemo } from 'preact/hooks';
-import { countText } from '../data/amounts.ts';
 import { type NodeItem, Paint } from '../data/node.ts';
-import type { Shape } from '../data/shape.ts';
-import { paintName } from './owners.ts';
+import { countText, type Shape } from '../data/shape.ts';
+import { paintName } from './cpu-map.tsx';
 
 /** A thread is a unit square minus the gap. */
 const SIDE = 0.84;

@@ -1,11 +1,12 @@
 import * as z from 'zod';
+import { isDpuHost } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
+import { DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -22,7 +23,7 @@ export type Cluster = ReturnType<typeof createCluster>;
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  /** Told about every change. */
+  /** Gets every change. */
   readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
@@ -197,7 +198,7 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
   return {
     ...factsOfNode({ metadata, status }),
-    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    dpuHost: isDpuHost({ metadata }),
     /** Whether KubeVirt starts VMs there, so that it needs an agent. */
     acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */

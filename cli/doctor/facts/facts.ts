@@ -12,8 +12,7 @@ import { networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
-import { askInCluster, type SilentExtender } from '../../extender/ask.ts';
-import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
+import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
