@@ -92,12 +92,10 @@ export interface CommandEntry {
   readonly load: () => Promise<Command>;
 }
 
-/** @param file its `command.ts` */
 const entry = (name: string, summary: string, file: () => Promise<{ createCommand(): Command }>): CommandEntry => {
   return { name, summary, load: async () => (await file()).createCommand() };
 };
 
-/** In the order of `plumbline --help`. */
 export const COMMANDS: readonly CommandEntry[] = [
   entry(
     'explain',

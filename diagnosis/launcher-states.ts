@@ -23,7 +23,6 @@ export interface LauncherObjects {
   readonly events?: readonly Occurrence[];
 }
 
-/** The instance of a launcher. */
 export const vmiOwner = ({ metadata }: Pick<ExplainedPod, 'metadata'>) =>
   metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === 'VirtualMachineInstance');
 

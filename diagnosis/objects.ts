@@ -6,7 +6,6 @@ import type { ConditionShape } from '../model/shapes.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
-/** A list that may be missing. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z
     .array(item)
@@ -14,7 +13,6 @@ export function listOf<Item extends z.ZodType>(item: Item) {
     .transform((list): readonly z.infer<Item>[] => list ?? []);
 }
 
-/** A text, or undefined. */
 const text = z.string().nullish().transform(nullToUndefined);
 const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
 const meta = objectMeta.extend({ creationTimestamp: text });
@@ -78,7 +76,6 @@ interface FlaggedNode {
   readonly status?: { readonly conditions: readonly ConditionShape[] } | undefined;
 }
 
-/** Whether the network of the node runs on a DPU. */
 export const isDpuHost = ({ metadata }: Pick<FlaggedNode, 'metadata'>): boolean =>
   metadata.labels?.[DPU_HOST_LABEL] !== undefined;
 

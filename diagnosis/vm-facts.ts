@@ -60,7 +60,6 @@ export function rejectionFacts(rejections: readonly Occurrence[], now: number): 
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
-/** The report of a node about its pods. */
 interface PodReports {
   readonly assignments: readonly { readonly podUID: string; readonly cpus: string }[];
   readonly pinning?: readonly PinningState[] | undefined;

@@ -30,7 +30,6 @@ const systemPod = z.object({
 });
 const named = z.object({ metadata: objectMeta });
 
-/** The archive's files, and what is missing from it and why. */
 export interface Collected {
   readonly files: readonly ArchiveFile[];
   readonly missing: readonly string[];

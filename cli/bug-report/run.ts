@@ -44,7 +44,6 @@ export async function run(flags: BugReportFlags): Promise<void> {
 
 const exists = (path: string) => usageError(`${path} exists and is not overwritten; choose another name with -f`);
 
-/** A file of the archive. */
 export interface ArchiveFile {
   readonly name: string;
   readonly content: string;

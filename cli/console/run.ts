@@ -69,7 +69,6 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
   return answering((pod: string) => askAddress(url, pod, cluster.requestTimeout));
 }
 
-/** The answer of `plumbline explain` for the page. */
 const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
   answering(async (kind: 'vm' | 'pod', reference: string) => {
     const [namespace = '', name = ''] = reference.split('/');
@@ -124,7 +123,6 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
   }
 }
 
-/** Warnings of the page's server as lines for a terminal. */
 export function createTerminalLog() {
   return pino(
     { level: 'warn', base: null, timestamp: false },

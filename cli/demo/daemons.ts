@@ -55,7 +55,6 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     logFile,
     log,
     isAlive,
-    /** Undefined until the daemon reports them. */
     servedPorts,
     /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
     ports,
@@ -111,7 +110,6 @@ const PORTS: Readonly<Record<string, Readonly<Record<number, 'port' | 'probePort
 export class DaemonPods implements PodProcesses {
   readonly #daemons = new Map<string, DaemonProcess>();
 
-  /** @param node for an agent */
   add(daemon: DaemonProcess, name: string, node?: string): void {
     this.#daemons.set(keyOf(name, node), daemon);
   }

@@ -17,12 +17,9 @@ import { until } from './until.ts';
 import { createVm, DEMO_NAMESPACE, eventsOf, untilRunning } from './vms.ts';
 
 export interface DemoOptions {
-  /** Directory of the bundled daemons. */
   readonly dist: string;
-  /** The directory that contains manifests/. */
   readonly packageRoot: string;
   readonly printer: Printer;
-  /** Leave everything running until a signal. */
   readonly keep: boolean;
   /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
@@ -146,7 +143,6 @@ function seconds(since: number): number {
   return Math.round(performance.now() - since) / 1000;
 }
 
-/** `plumbline console` as a separate process. */
 export interface ConsoleProcess {
   readonly url: string;
   stop(): Promise<void>;

@@ -20,7 +20,6 @@ export interface InstallOptions {
   readonly ovsNode: string;
   readonly directory: string;
   readonly dist: string;
-  /** Gets the daemons as the containers of their pods. */
   readonly pods?: DaemonPods;
 }
 
@@ -129,17 +128,14 @@ function dpuTiming(): string[] {
   return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
 }
 
-/** Input of the steps. */
 export interface DemoContext {
   readonly cluster: DemoCluster;
   readonly ovs: SwitchProcesses;
   readonly directory: string;
   readonly printer: Printer;
-  /** Starts the three daemons, once. */
   install(): Promise<Installed>;
   /** @throws Error before install() */
   installed(): Installed;
 }
 
-/** The node with an Open vSwitch. */
 export const OVS_NODE = 'numa1';

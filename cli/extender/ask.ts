@@ -142,10 +142,8 @@ export function explainUrl(extender: string): URL {
 /** Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
 const OVERDUE_SECONDS = 60;
 
-/** The Lease of Plumbline's own kube-schedulers. */
 export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as const;
 
-/** The leader, from a Lease. */
 export interface Election {
   /** Host name of the leader, which is the name of its pod or node; undefined: the Lease is released. */
   readonly leader: string | undefined;

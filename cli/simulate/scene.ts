@@ -26,7 +26,6 @@ export interface Scene {
   readonly nodes: readonly ExplainedNode[] | undefined;
   /** Nodes with an expired agent Lease: their reports are old. */
   readonly silent: ReadonlySet<string>;
-  /** Pods in flight, by node. */
   readonly inFlight: ReadonlyMap<string, readonly PlacementNeeds[]>;
   readonly notes: readonly string[];
 }
@@ -120,7 +119,6 @@ const launcherSpec = ({ spec }: Demand, marks: readonly string[]) => ({
   nodeSelector: { ...spec.nodeSelector, ...Object.fromEntries(marks.map((label) => [label, 'true'])) },
 });
 
-/** Hypothetical nodes, from the command line. */
 export interface Invention {
   readonly nodes: number;
   /** `2x16x2`: NUMA nodes, cores of each, threads of each core. */

@@ -18,11 +18,10 @@ import { byName, groupBy } from '../../model/lists.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
-import { electionFacts, readElection, SCHEDULER_LEASE } from '../extender/ask.ts';
+import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
-/** A VM that should run and does not. */
 export interface WaitingVm {
   readonly namespace: string;
   readonly name: string;
@@ -93,8 +92,8 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
     (await Promise.all(['CannotEvict', 'CannotStartHere', 'EvictedBeforeStart'].map(events))).flatMap(
       (list) => list ?? [],
     );
-  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, schedulerElection] =
-    await Promise.all([
+  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, scheduler] = await Promise.all(
+    [
       readTopologies(client),
       readIfAllowed(client, '/api/v1/nodes', explainedNode),
       tolerant(readAgentLeases(client, now)),
@@ -103,10 +102,11 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
       tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
       tolerant(launcherEvents()),
       events(PREDICTION_DIFFERS),
-      tolerant(readElection(client, SCHEDULER_LEASE, now)),
-    ]);
+      readScheduler(client, now),
+    ],
+  );
   const launched = groupBy(pods, vmOf);
-  return { topologies, nodes, agents, machines, instances, cannotEvict, differences, schedulerElection, launched };
+  return { topologies, nodes, agents, machines, instances, cannotEvict, differences, scheduler, launched };
 }
 
 function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
@@ -114,14 +114,14 @@ function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
     const pod = theOneThatMatters(pods);
     return pod === undefined ? [] : [{ vm, pod }];
   });
-  const { topologies, nodes, agents, instances, schedulerElection, cannotEvict } = facts;
+  const { topologies, nodes, agents, instances, scheduler, cannotEvict } = facts;
   const states = launcherStates(
     {
       nodes: nodes ?? [],
       hosts: hostsOf(topologies).hosts,
       silent: agents.value?.silent,
       instances: instances.value ?? [],
-      scheduler: schedulerElection.missing === 'forbidden' ? {} : electionFacts(schedulerElection.value),
+      scheduler,
       events: cannotEvict.value ?? [],
     },
     relevant.map(({ pod }) => pod),
@@ -134,7 +134,6 @@ function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
   });
 }
 
-/** VMs that should run and have no launcher. */
 function waitingMachines({ machines, instances, launched }: StatusFacts, now: number): WaitingVm[] {
   const vmis = new Map((instances.value ?? []).map((vmi) => [`${vmi.metadata.namespace}/${vmi.metadata.name}`, vmi]));
   return (machines ?? []).flatMap((vm) => {

@@ -114,7 +114,6 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
       const plain = `${String(Math.floor(share * 100)).padStart(3)} %  ${lineText(text)}\n`;
       out.write(isBar ? `\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}` : plain);
     },
-    /** Removes the bar. Plain lines stay. */
     end() {
       if (drawn && isBar) out.write('\r\x1b[K');
     },

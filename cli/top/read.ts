@@ -79,14 +79,12 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
 const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
   isTrue ? [{ reason, text }] : [];
 
-/** An owner of CPUs of a node. */
 interface Owner {
   /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
   readonly name: string;
   readonly cpus: CpuSet;
   /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
   readonly padding: CpuSet;
-  /** The state of a VM, as in `plumbline explain`. */
   readonly state?: VmState | undefined;
 }
 
@@ -96,10 +94,8 @@ export interface Remark {
   readonly text: string;
 }
 
-/** A node for drawing. */
 export type NodeMap = ReturnType<typeof viewOf>;
 
-/** The owner of a launcher. */
 export interface Launched {
   readonly vmi: VmiShape | undefined;
   /** `namespace/name` of the VM. */
@@ -127,7 +123,6 @@ export function viewOf(
     owners,
     /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
     free,
-    /** Number of cores with only free threads. */
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
     kubelet: [

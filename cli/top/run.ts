@@ -159,7 +159,6 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
   ];
 }
 
-/** Devices and memory, by NUMA node. */
 function resourceRows({ resources }: NodeMap, width: number): string[] {
   const [, ...rows] = tableLines(['resource', 'free'], resources);
   return rows.map((row) => cutLine(`  ${row}`, width));

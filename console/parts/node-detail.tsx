@@ -91,7 +91,6 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   );
 }
 
-/** The map's legend, and its content as text. */
 function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shape }) {
   return (
     <div class="table-frame">

@@ -17,13 +17,11 @@ import type { ConsoleLogger } from './log-messages.ts';
 import { pausedInstance, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 
-/** The cluster according to the watches. */
 export type Cluster = ReturnType<typeof createCluster>;
 
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  /** Gets every change. */
   readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
@@ -193,7 +191,6 @@ function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number)
   };
 }
 
-/** The parts of a Node that the page shows. */
 function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
   return {
@@ -239,7 +236,6 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
   };
 }
 
-/** The stored part of a Lease. */
 type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
 
 /** The pod with the leading one of Plumbline's kube-schedulers, from their Lease. */

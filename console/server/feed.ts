@@ -7,7 +7,6 @@ import { nodeContent, podContent, runningEntry } from './records.ts';
 /** Keys of records: the kind, and the name or uid. */
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
-/** The record of a thing that has no other any more. */
 export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
 /** The content of the page. The cluster's watches report changes to it, and `update` writes the records. */

@@ -16,7 +16,6 @@ import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
-/** The parts of the cluster that a node's record depends on. */
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused' | 'renewTime'>;
 
 /**

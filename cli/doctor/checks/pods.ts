@@ -114,7 +114,6 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   );
 }
 
-/** Prefix of launchers' names in KubeVirt. */
 const LAUNCHER = '/virt-launcher-';
 
 /** VMs that ran for a moment before their mask was set, as their users chose. */

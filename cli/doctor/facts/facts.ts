@@ -34,7 +34,6 @@ export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
-/** All facts for the checks, read once. */
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
@@ -56,7 +55,6 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     agents: tolerant(readAgentLeases(client, now)),
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
     validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
-    /** It enables the webhooks. */
     webhookRequired: object(
       `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
       roleBinding,

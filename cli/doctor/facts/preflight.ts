@@ -7,7 +7,6 @@ import { readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
 
-/** Facts about a cluster without Plumbline. */
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 
 const node = z.object({ metadata: objectMeta });
