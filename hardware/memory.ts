@@ -16,7 +16,6 @@ export interface HostMemory {
 /**
  * Reads the memory of all NUMA nodes, because the kubelet's memory manager also assigns that of nodes without CPUs.
  * @param cellIds the nodes with CPUs
- *
  * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
  */
 export async function readMemory(root: string, cellIds: readonly number[]): Promise<HostMemory> {
@@ -67,8 +66,8 @@ function binaryQuantity(kibibytes: number): string {
 }
 
 /** Parses a row of distances. It has a column for each online node, with or without CPUs. */
-function parseDistances(text: string, ids: readonly number[], wanted: readonly number[]): number[] | undefined {
+function parseDistances(text: string, ids: readonly number[], cellIds: readonly number[]): number[] | undefined {
   const columns = text.trim().split(/\s+/).map(Number);
-  const row = wanted.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));
-  return row.length === wanted.length ? (row as number[]) : undefined;
+  const row = cellIds.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));
+  return row.length === cellIds.length ? (row as number[]) : undefined;
 }

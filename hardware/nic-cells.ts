@@ -27,7 +27,6 @@ const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
  * devices, and from a device up to the first one with a `numa_node` (the device of a virtio NIC has none, its PCI
  * function one level up has). A virtual function without a NUMA node has that of its physical function. -1 means
  * unknown and is not a NUMA node.
- *
  * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel.
  * @param root the mount point of sysfs, usually `/sys`
  */

@@ -6,7 +6,6 @@ import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
 
 /**
  * Reads what the kernel reports about CPUs and NUMA nodes.
- *
  * Source: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node of the kernel.
  * @throws SysfsError if the CPU directory is missing
  * @throws ParseError if a CPU list in it is malformed
@@ -149,20 +148,19 @@ export interface Cache {
 /**
  * The caches of the online CPUs, each once, by level, then by their first CPU. Empty if the kernel reports none, as on
  * many virtual machines.
- *
  * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
  * @throws ParseError if a CPU list is malformed
  */
 export async function readCaches(root: string, online: CpuSet): Promise<Cache[]> {
-  const found = new Map<string, Cache>();
+  const caches = new Map<string, Cache>();
   for (const cpu of online) {
     const directory = join(root, `devices/system/cpu/cpu${cpu}/cache`);
     for (const index of await entries(directory, /^index\d+$/)) {
       const cache = await readCache(join(directory, index), online);
-      if (cache) found.set(`${cache.level} ${cache.type} ${cache.cpus}`, cache);
+      if (cache) caches.set(`${cache.level} ${cache.type} ${cache.cpus}`, cache);
     }
   }
-  return [...found.values()].sort((a, b) => a.level - b.level || (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
+  return [...caches.values()].sort((a, b) => a.level - b.level || (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
 
 async function readCache(directory: string, online: CpuSet): Promise<Cache | undefined> {

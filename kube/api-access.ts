@@ -7,11 +7,11 @@ export interface ApiAccess {
   /** `https://10.96.0.1:443`, without a slash at its end. */
   readonly server: string;
   /** Called for each request, because tokens are replaced while a process runs. */
-  readonly requestOptions: () => ConnectionOptions | Promise<ConnectionOptions>;
+  readonly requestOptions: () => ApiConnectionOptions | Promise<ApiConnectionOptions>;
 }
 
 /** Options of Node's `https.request`. Without `ca` the system's certificate authorities apply. */
-export interface ConnectionOptions
+export interface ApiConnectionOptions
   extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'auth' | 'agent'> {
   readonly headers?: Readonly<Record<string, string>>;
 }

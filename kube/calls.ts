@@ -1,7 +1,7 @@
 import { KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
-const LARGEST_ANSWER = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Characters of a server's reason that an error contains. */
 const MAX_REASON_CHARACTERS = 64;
 const MAX_TEXT_CHARACTERS = 512;
@@ -53,7 +53,7 @@ export function unreachable(method: string, path: string, error: unknown): KubeE
 }
 
 /** Reads a response as text. @param largest in bytes @throws KubeError `TooLarge`; it does not read the rest */
-export async function readText(body: AsyncIterable<Uint8Array>, largest = LARGEST_ANSWER): Promise<string> {
+export async function readText(body: AsyncIterable<Uint8Array>, largest = MAX_ANSWER_BYTES): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {

@@ -33,17 +33,17 @@ export interface KubeClient {
 }
 
 /** Seconds for one exchange. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /** Default limit of connections. Each watch uses one. */
-const CONNECTIONS = 32;
+const MAX_CONNECTIONS = 32;
 /** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
-const PROBE_AFTER = 30;
+const KEEPALIVE_SECONDS = 30;
 
 /**
  * Milliseconds that a complete exchange waits for its connection to return to the pool. It does so at once, unless the
  * server has responded before it read the whole request.
  */
-const RELEASE = 50;
+const RELEASE_MILLISECONDS = 50;
 
 interface Content {
   /** The media type. */
@@ -64,10 +64,10 @@ interface Answered {
  * (ADR 0001).
  * @param connections limit of open connections; each watch uses one
  */
-export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
+export function createKubeClient(access: ApiAccess, userAgent: string, connections = MAX_CONNECTIONS): KubeClient {
   const { server } = access;
   // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
-  const pool = { keepAlive: true, keepAliveMsecs: PROBE_AFTER * 1000, maxSockets: connections };
+  const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
   // The agent opens the connections: it alone decides whether they use TLS.
   const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 
@@ -94,7 +94,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
           ...(options.signal !== undefined && { signal: options.signal }),
         });
         // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
-        request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
+        request.on('socket', (socket) => socket.setKeepAlive(true, KEEPALIVE_SECONDS * 1000));
         // A response to a request has a status; IncomingMessage also stands for requests, which have none.
         request.on('response', (response) =>
           resolve({ response, status: response.statusCode as number, repeatedAfter }),
@@ -113,7 +113,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
 
   const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
     try {
-      return await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
+      return await underSignals([options.signal], options.timeout ?? TIMEOUT_SECONDS, async (signal) => {
         const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
         const text = await readText(response, options.largest);
         await released(response);
@@ -171,7 +171,7 @@ function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): 
     });
     // Even a cleared timer wakes the process, and most connections return before the next turn of the event loop.
     setImmediate(() => {
-      if (!req.closed) timer = setTimeout(resolve, RELEASE);
+      if (!req.closed) timer = setTimeout(resolve, RELEASE_MILLISECONDS);
     });
   });
 }

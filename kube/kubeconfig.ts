@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
-import type { ApiAccess, ConnectionOptions, DaemonAccess } from './api-access.ts';
+import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access.ts';
 
 /**
  * The only reader of kubeconfigs: KubeConfig of @kubernetes/client-node. What is our own here works around defects of its
@@ -70,7 +70,7 @@ export function loadKubeconfig(paths: readonly string[], contextName?: string): 
   });
   const name = config.currentContext;
   const refusal = (why: string) => new ConfigError(`${paths.join(', ')}: ${why}`);
-  const names = config.contexts.map((context) => context.name).join(', ') || 'none';
+  const names = config.contexts.map((entry) => entry.name).join(', ') || 'none';
   if (!name) throw refusal(`no current context; choose one with --context (${names})`);
   const context = config.getContextObject(name);
   if (context === null) throw refusal(`there is no context ${name}; choose one of ${names}`);
@@ -98,9 +98,9 @@ function loadFile(path: string): KubeConfig {
   let document: unknown;
   try {
     document = loadYaml(readInput(path, MAX_KUBECONFIG_BYTES).toString());
-  } catch (error) {
+  } catch (cause) {
     // The other lines of a YAML error quote the file, which may contain a token.
-    throw new ConfigError(`cannot read the kubeconfig ${path}: ${(error as Error).message.split('\n')[0]}`);
+    throw new ConfigError(`cannot read the kubeconfig ${path}: ${(cause as Error).message.split('\n')[0]}`);
   }
   const { success, data, error } = kubeconfigFile.safeParse(document ?? {});
   if (!success) {
@@ -181,7 +181,7 @@ export function accessOf(config: KubeConfig): ApiAccess {
       }
       // Only this agent knows the proxy. Without a proxy the client's own agent keeps connections open.
       const { agent, ...rest } = options;
-      return { ...rest, ...(proxyUrl && { agent }) } as ConnectionOptions;
+      return { ...rest, ...(proxyUrl && { agent }) } as ApiConnectionOptions;
     },
   };
 }

@@ -3,7 +3,7 @@ import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a page that is decoded at once. A page of one object may have LARGEST bytes. */
 const PAGE_BYTES = 2 * 1024 * 1024;
-const LARGEST = 16 * 1024 * 1024;
+const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 /**
  * Factor by which the page size shrinks when a page is too large, and the number of pages after which it may grow
  * again: doubled each time, or every fourth page of a list of large objects would be read in vain.
@@ -45,7 +45,9 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
   for (;;) {
     try {
       const request = { query: { ...query, limit, continue: token }, signal, ...deadline };
-      const list = listPage.parse(await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES }));
+      const list = listPage.parse(
+        await client.get(path, { ...request, largest: limit === 1 ? MAX_PAGE_BYTES : PAGE_BYTES }),
+      );
       yield list;
       token = list.metadata.continue === '' ? undefined : list.metadata.continue;
       if (token === undefined) return;

@@ -12,9 +12,10 @@ import { createWatchPace, lines } from './watch-pace.ts';
  * longer has that version (410), it lists again.
  *
  * Invariants: the copy never shows an older state of an object after a newer one of the same list. A failed list or
- * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects and calls the
- * listener. An object that does not match the schema, or on which `project` or the listener fails, is logged and counts
- * as absent: one bad object never hides the others. The same applies to one that exceeds the budget of its namespace.
+ * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects
+ * and calls the listener. An object that does not match the schema, or on which `project` or the listener fails, is
+ * logged and counts as absent: one bad object never hides the others. The same applies to one that exceeds the budget
+ * of its namespace.
  *
  * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
  * are processed in slices, so that their number never delays other work.
@@ -156,7 +157,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       }
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
-      pace.heard();
+      pace.received();
       if (decoder.mustListAgain()) {
         version = undefined;
         return;
@@ -166,7 +167,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 
   const heardAll = (): void => {
     lastHeard = now();
-    pace.heard();
+    pace.received();
     backoff.reset();
     if (synced) return;
     synced = true;

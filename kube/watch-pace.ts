@@ -15,7 +15,7 @@ const OVERTIME_SECONDS = 30;
 const PROOF_SECONDS = 10;
 
 /** A watch that ends within so many seconds without an event ended at once. */
-const SHORT_WATCH = 1;
+const SHORT_WATCH_SECONDS = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
 const FREE_ENDS = 2;
 
@@ -39,7 +39,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
   let fruitless = 0;
 
   const pauseAfter = async (begun: number, signal: AbortSignal): Promise<void> => {
-    if (hasEvents || now() - begun >= SHORT_WATCH) {
+    if (hasEvents || now() - begun >= SHORT_WATCH_SECONDS) {
       fruitless = 0;
       backoff.reset();
       return;
@@ -76,7 +76,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
 
   return {
     /** The watch had an event, or a list arrived. */
-    heard() {
+    received() {
       hasEvents = true;
       isSilent = false;
       heardAt = now();
@@ -137,7 +137,6 @@ const NEWLINE = 0x0a;
 /**
  * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
  * line. It reads each byte once, even if a line is split over many chunks.
- *
  * @param longest bytes of a line
  * @throws KubeError `TooLarge`
  */

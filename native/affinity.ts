@@ -34,7 +34,7 @@ export class SyscallError extends Error {
  * The CPU affinity of single threads. CPU sets are 32-bit words, lowest CPU ids first, of any length: the layout of
  * cpu_set_t on little-endian machines.
  */
-export interface Affinity {
+export interface ThreadAffinity {
   /**
    * The CPUs that a thread may run on, as far as they are active, without trailing empty words.
    * @throws SyscallError ESRCH if the thread has ended
@@ -69,7 +69,7 @@ type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
  * Binds sched_setaffinity(2) and sched_getaffinity(2) of the C library of this process, whichever that is.
  * @throws Error if the platform has no such calls
  */
-export function createAffinity(): Affinity {
+export function createAffinity(): ThreadAffinity {
   if (process.platform !== 'linux') throw new Error(`thread affinity needs Linux, this is ${process.platform}`);
   // On a big-endian machine, a long contains its two words in reverse order; koffi has no build for one.
   if (endianness() !== 'LE') throw new Error('thread affinity is built for little-endian machines only');

@@ -28,7 +28,7 @@ export function peerOf(socket: Socket): number | undefined {
 }
 
 /** The current threads of a process, the main thread first; empty if it has ended. */
-export function threadsOf(pid: number): number[] {
+export function threadsOfProcess(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {

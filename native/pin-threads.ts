@@ -1,4 +1,4 @@
-import { type Affinity, EVERY_CPU, SyscallError } from './affinity.ts';
+import { EVERY_CPU, SyscallError, type ThreadAffinity } from './affinity.ts';
 
 /** The CPUs for one thread: 32-bit words as in `Affinity`. */
 export interface ThreadPin {
@@ -30,7 +30,7 @@ export class PinError extends Error {
  * @returns a function that restores the previous CPUs
  * @throws SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
  */
-export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
+export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   const before: Uint32Array[] = [];
   const undo = () => {
     before.forEach((words, i) => {
@@ -43,8 +43,8 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
     });
   };
   try {
-    for (const { tid, words, before: known } of pins) {
-      before.push(known ?? affinity.get(tid));
+    for (const { tid, words, before: mask } of pins) {
+      before.push(mask ?? affinity.get(tid));
       affinity.set(tid, words);
     }
     for (const { tid, words, loose } of pins) {
@@ -63,7 +63,7 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
  * workers), and others end in the meantime: none of them prevents the others from being moved.
  * @returns the ids of threads that are on the CPUs now, and of those that the kernel left elsewhere
  */
-export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array) {
+export function moveThreads(affinity: ThreadAffinity, tids: readonly number[], words: Uint32Array) {
   const there: number[] = [];
   const left: number[] = [];
   for (const tid of tids) {

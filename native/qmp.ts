@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { isThreadOf, peerOf, threadsOf } from './peer.ts';
+import { isThreadOf, peerOf, threadsOfProcess } from './peer.ts';
 
 /** QEMU's monitor did not answer, or refused. */
 export class QmpError extends Error {
@@ -33,11 +33,11 @@ type Message = Readonly<Record<string, unknown>>;
  */
 export async function connectQmp(path: string, { deadline = 5 }: { readonly deadline?: number } = {}) {
   const lines = await openLines(path, deadline);
-  let asked = 0;
+  let lastId = 0;
 
   /** @throws QmpError if QEMU refuses, the connection ends or the answer is late */
   const execute = async (command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown> => {
-    const id = ++asked;
+    const id = ++lastId;
     lines.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }), id })}\n`);
     const answer = await lines.next((message) => message['id'] === id || 'error' in message, `an answer to ${command}`);
     if ('return' in answer) return answer['return'];
@@ -76,16 +76,16 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
       return cpus;
     },
     /** Every thread of that process at this moment; empty if the process is not visible here. */
-    threads: (): readonly number[] => (lines.peer === undefined ? [] : threadsOf(lines.peer)),
+    threads: (): readonly number[] => (lines.peer === undefined ? [] : threadsOfProcess(lines.peer)),
     close: lines.close,
   };
 }
 
 /** @throws QmpError */
-function cpusOf(path: string, found: unknown): QmpCpu[] {
-  if (!Array.isArray(found)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
-  if (found.length > MAX_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${found.length} vCPUs`);
-  return found.map((cpu: unknown) => {
+function cpusOf(path: string, answer: unknown): QmpCpu[] {
+  if (!Array.isArray(answer)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
+  if (answer.length > MAX_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${answer.length} vCPUs`);
+  return answer.map((cpu: unknown) => {
     const { 'cpu-index': index, 'thread-id': tid } = (cpu ?? {}) as Message;
     if (!isIdBelow(index, MAX_CPUS) || !isIdBelow(tid, 2 ** 22 + 1) || tid === 0) {
       throw new QmpError(`${path}: query-cpus-fast names a vCPU without an index and a thread`);
@@ -107,7 +107,7 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 async function openLines(path: string, deadline: number) {
   const socket = await open(path);
   const reader = createLineReader(MAX_LINE_BYTES);
-  const kept: Message[] = [];
+  const early: Message[] = [];
   let bytes = 0;
   let ended: QmpError | undefined;
   let waiting: { isWanted: (message: Message) => boolean; settle: (answer: Message | QmpError) => void } | undefined;
@@ -118,9 +118,9 @@ async function openLines(path: string, deadline: number) {
     waiting?.settle(ended);
   };
   const take = (message: Message) => {
-    if (waiting === undefined) kept.push(message);
+    if (waiting === undefined) early.push(message);
     else if (waiting.isWanted(message)) waiting.settle(message);
-    if (kept.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
+    if (early.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
   };
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
@@ -146,19 +146,19 @@ async function openLines(path: string, deadline: number) {
     /** The next matching message; others are dropped. */
     next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
       bytes = 0;
-      const early = kept.splice(0).find(isWanted);
-      if (early !== undefined) return Promise.resolve(early);
+      const match = early.splice(0).find(isWanted);
+      if (match !== undefined) return Promise.resolve(match);
       if (ended !== undefined) return Promise.reject(ended);
       return new Promise((resolve, reject) => {
-        const settle = (answer: Message | QmpError) => {
+        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
+        const timer = setTimeout(() => settle(late), deadline * 1000);
+        waiting = { isWanted, settle };
+        function settle(answer: Message | QmpError) {
           clearTimeout(timer);
           waiting = undefined;
           if (answer instanceof QmpError) reject(answer);
           else resolve(answer);
-        };
-        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
-        const timer = setTimeout(() => settle(late), deadline * 1000);
-        waiting = { isWanted, settle };
+        }
       });
     },
   };
@@ -194,18 +194,18 @@ const NEWLINE = 10;
  * @param longest maximum bytes of a line
  */
 export function createLineReader(longest: number) {
-  let held: Buffer = Buffer.alloc(0);
+  let buffer: Buffer = Buffer.alloc(0);
   let size = 0;
 
   const take = (part: Buffer) => {
     const needed = size + part.length;
     if (needed > longest) throw new RangeError(`a line of more than ${longest} bytes`);
-    if (needed > held.length) {
-      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, held.length * 2)));
-      held.copy(larger, 0, 0, size);
-      held = larger;
+    if (needed > buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, buffer.length * 2)));
+      buffer.copy(larger, 0, 0, size);
+      buffer = larger;
     }
-    size += part.copy(held, size);
+    size += part.copy(buffer, size);
   };
 
   return {
@@ -215,7 +215,7 @@ export function createLineReader(longest: number) {
       let begin = 0;
       for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
         take(chunk.subarray(begin, end));
-        lines.push(held.toString('utf8', 0, size));
+        lines.push(buffer.toString('utf8', 0, size));
         size = 0;
         begin = end + 1;
       }

@@ -4,7 +4,7 @@ import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
 
 /** Maximum seconds for stopping; restoring the threads' CPU masks takes milliseconds. */
-const STOP_DEADLINE = 10;
+const STOP_DEADLINE_SECONDS = 10;
 
 void runMain(AGENT, async () => {
   tuneGarbageCollection();
@@ -16,5 +16,5 @@ void runMain(AGENT, async () => {
   }
   // Imported only on Linux: the agent's system calls are native code, which other systems may lack.
   const { createAgent } = await import('./wiring/agent.ts');
-  await runDaemon(await createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
+  await runDaemon(await createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE_SECONDS });
 });

@@ -7,14 +7,14 @@ async function main(args: readonly string[]): Promise<void> {
   const { positionals, values } = readArguments(args, {
     file: { type: 'string', default: join(import.meta.dirname, '../CHANGELOG.md') },
   });
-  const [given, ...more] = positionals;
-  if (given === undefined || more.length > 0) throw new UsageError('name one version');
-  const version = given.replace(/^v/, '');
+  const [argument, ...more] = positionals;
+  if (argument === undefined || more.length > 0) throw new UsageError('name one version');
+  const version = argument.replace(/^v/, '');
   const sections = (await readFile(values.file, 'utf8')).split(/^## /m).slice(1);
   const [heading = '', ...lines] = sections.find((one) => one.split(/\s/)[0] === version)?.split('\n') ?? [];
   if (heading === '') {
-    const known = sections.map((one) => one.split(/\s/)[0]).join(', ');
-    throw new UsageError(`CHANGELOG.md has no section ${version} (it has ${known})`);
+    const versions = sections.map((one) => one.split(/\s/)[0]).join(', ');
+    throw new UsageError(`CHANGELOG.md has no section ${version} (it has ${versions})`);
   }
   if (heading.includes('unreleased')) console.error(`warning: section ${version} is still marked as unreleased`);
   const notes = lines.join('\n').trim();

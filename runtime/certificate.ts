@@ -23,7 +23,6 @@ export class CertificateError extends PlumblineError {
 
 /**
  * Reads a serving certificate and its key.
- *
  * @throws CertificateError if a file cannot be read or parsed, or the key does not match the certificate
  */
 export async function loadCertificate(files: CertificateFiles): Promise<SecureContextOptions> {
@@ -55,13 +54,12 @@ export function certificatesOf(pem: string): X509Certificate[] {
 }
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
-const SETTLE = 100;
+const DEBOUNCE_MILLISECONDS = 100;
 
 /**
  * Calls `onChange` with each new pair that fits together. If a pair does not fit (half-written, mismatched), it logs an
  * error and the old pair keeps serving. It watches directories, not files: cert-manager's Secrets change by renaming a
  * symbolic link, which ends a watch on the file itself.
- *
  * @returns a function that stops watching
  */
 export function watchCertificate(
@@ -83,7 +81,7 @@ export function watchCertificate(
   };
   const schedule = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => void reload(), SETTLE);
+    timer = setTimeout(() => void reload(), DEBOUNCE_MILLISECONDS);
   };
   const paths = [files.certFile, files.keyFile, files.clientCaFile].filter((path) => path !== undefined);
   const watchers: FSWatcher[] = [...new Set(paths.map((path) => dirname(path)))].map((path) =>
@@ -107,11 +105,7 @@ type Certificate = 'serving' | 'authority' | 'client';
 /** Name of the CA's certificate in a Secret of cert-manager, next to tls.crt. */
 const AUTHORITY = 'ca.crt';
 
-/**
- * Reads when a serving certificate expires, and its CA where a file of it exists.
- *
- * @returns seconds since 1970
- */
+/** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
 export async function readExpiries(cert: string | Buffer, { certFile, clientCaFile }: CertificateFiles) {
   const expiries = new Map<Certificate, number>([['serving', endOf(new X509Certificate(cert).validTo)]]);
   const authority = await readFile(clientCaFile ?? join(dirname(certFile), AUTHORITY), 'utf8').catch(() => '');
@@ -130,7 +124,6 @@ const LOG_INTERVAL = 10_000;
 /**
  * Closes connections of clients whose certificate has none of the names, before they send a request. The server refuses
  * clients without a valid certificate.
- *
  * @param names empty: any certificate of the CA
  * @param onKnown called with the certificate of each connection that may call
  */
@@ -158,7 +151,6 @@ export function admitClients(
 /**
  * Whether a client's certificate has one of the allowed names. The issuing CA alone proves too little: the CA of a
  * cluster issues certificates to every kubelet and to every user with an approved signing request.
- *
  * @param allowed common names, or DNS names and URIs among the alternative names
  */
 export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {

@@ -59,14 +59,14 @@ export function parseConfig<S extends z.ZodObject>(
       `${(error as Error).message.replace(/^error: /, '').replaceAll('\n', ' ')}; see ${definition.name} --help`,
     );
   }
-  const given = command.opts<Record<string, unknown>>();
-  const input = Object.fromEntries(options.map(({ key, option }) => [key, given[option.attributeName()]]));
+  const parsed = command.opts<Record<string, unknown>>();
+  const input = Object.fromEntries(options.map(({ key, option }) => [key, parsed[option.attributeName()]]));
   const result = definition.schema.safeParse(input);
   if (!result.success) {
     const lines = result.error.issues.map((issue) => {
-      const found = options.find(({ key }) => key === issue.path[0]);
-      const value = found === undefined ? undefined : input[found.key];
-      return `${found?.option.long ?? issue.path.join('.')}${value === undefined ? '' : ` ${value}`}: ${issue.message}`;
+      const setting = options.find(({ key }) => key === issue.path[0]);
+      const value = setting === undefined ? undefined : input[setting.key];
+      return `${setting?.option.long ?? issue.path.join('.')}${value === undefined ? '' : ` ${value}`}: ${issue.message}`;
     });
     throw new ConfigError(lines.join('; '));
   }

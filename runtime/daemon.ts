@@ -27,11 +27,11 @@ interface RunOptions {
  * process at once with status 1; a clean stop ends it with 0.
  */
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
-  const asked = new Promise<NodeJS.Signals>((resolve) => {
+  const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0;
-    const onSignal = (signal: NodeJS.Signals) => {
+    const onSignal = (name: NodeJS.Signals) => {
       if (++signals > 1) process.exit(1);
-      resolve(signal);
+      resolve(name);
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
@@ -42,7 +42,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
     log.fatal({ err }, 'startup failed');
     process.exit(1);
   }
-  const signal = await asked;
+  const signal = await stopSignal;
   log.info({ signal }, 'stopping');
   setTimeout(() => {
     log.error({ deadline }, 'shutdown deadline exceeded; exiting');

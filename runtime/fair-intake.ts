@@ -1,5 +1,5 @@
 /** Milliseconds of work that a sender may cause at once, and its long-term part of the time, from 0 to 1. */
-const BURST = 250;
+const BURST_MILLISECONDS = 250;
 const SHARE = 0.02;
 /** Milliseconds between two checks of the waiting senders. */
 const CHECK_MILLISECONDS = 100;
@@ -14,7 +14,6 @@ interface Account {
  * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
  * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
  * waiting sender counts.
- *
  * @param take processes one report; never throws
  * @param now milliseconds of a monotonic clock
  */
@@ -42,10 +41,10 @@ export function createFairIntake<R>(
     else accounts.set(sender, { debt: owed, at });
   };
 
-  const look = (): void => {
+  const takeWaiting = (): void => {
     timer = undefined;
     for (const [sender, { report }] of waiting) {
-      if (debtOf(sender) >= BURST) continue;
+      if (debtOf(sender) >= BURST_MILLISECONDS) continue;
       waiting.delete(sender);
       takeNow(sender, report);
       // One at a time: other work gets a turn in between.
@@ -55,13 +54,13 @@ export function createFairIntake<R>(
   };
 
   function schedule(): void {
-    if (waiting.size > 0) timer ??= setTimeout(look, CHECK_MILLISECONDS).unref();
+    if (waiting.size > 0) timer ??= setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
   }
 
   return {
     /** @param report undefined: the sender has no report any more */
     offer(sender: string, report: R | undefined) {
-      if (debtOf(sender) < BURST) {
+      if (debtOf(sender) < BURST_MILLISECONDS) {
         waiting.delete(sender);
         takeNow(sender, report);
         return;

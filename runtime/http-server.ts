@@ -19,17 +19,17 @@ import { monotonicSeconds, sleep } from './time.ts';
  * Milliseconds that an idle connection is kept. Kubernetes clients keep theirs for 90 s and do not repeat a POST whose
  * connection turns out to be closed, so the server must wait longer than they do.
  */
-const KEEP_ALIVE = 120_000;
+const KEEP_ALIVE_MILLISECONDS = 120_000;
 /** Milliseconds for a TLS handshake, for a request's headers, and for a whole request. */
-const HANDSHAKE = 5000;
-const HEADERS = 5000;
-const REQUEST = 10_000;
+const HANDSHAKE_MILLISECONDS = 5000;
+const HEADERS_MILLISECONDS = 5000;
+const REQUEST_MILLISECONDS = 10_000;
 /** Seconds between checks of the last two. */
-const CHECK = 1;
+const CHECK_SECONDS = 1;
 /** Milliseconds without progress after which the server gives up on a caller that does not read its answer. */
-const STALLED_ANSWER = 20_000;
+const STALLED_ANSWER_MILLISECONDS = 20_000;
 /** Connections at a time. The API server and the scheduler keep a few dozen. */
-const CONNECTIONS = 256;
+const MAX_CONNECTIONS = 256;
 
 interface HttpServerOptions {
   readonly handler: RequestListener;
@@ -52,11 +52,11 @@ export type HttpServer = ReturnType<typeof createHttpServer>;
  * An HTTP server, or an HTTPS server that reloads its certificate when it is renewed. It listens only after `start`.
  */
 export function createHttpServer(options: HttpServerOptions) {
-  const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
-  const { checkInterval = CHECK } = options;
+  const { handler, host, port, certificate, connections = MAX_CONNECTIONS, streams = false, log } = options;
+  const { checkInterval = CHECK_SECONDS } = options;
   const limits = {
-    headersTimeout: HEADERS,
-    requestTimeout: REQUEST,
+    headersTimeout: HEADERS_MILLISECONDS,
+    requestTimeout: REQUEST_MILLISECONDS,
     connectionsCheckingInterval: checkInterval * 1000,
   };
   let server: Server | undefined;
@@ -80,7 +80,7 @@ export function createHttpServer(options: HttpServerOptions) {
       {
         ...limits,
         ...context,
-        handshakeTimeout: HANDSHAKE,
+        handshakeTimeout: HANDSHAKE_MILLISECONDS,
         minVersion: 'TLSv1.2',
         requestCert,
         rejectUnauthorized: requestCert,
@@ -107,8 +107,8 @@ export function createHttpServer(options: HttpServerOptions) {
     /** Listens; rejects if the address is taken or the certificate unusable. */
     async start() {
       const built = await build();
-      built.keepAliveTimeout = KEEP_ALIVE;
-      if (!streams) built.timeout = STALLED_ANSWER;
+      built.keepAliveTimeout = KEEP_ALIVE_MILLISECONDS;
+      if (!streams) built.timeout = STALLED_ANSWER_MILLISECONDS;
       limit = limitConnections(built, connections);
       built.on('connection', () => {
         lastArrival = monotonicSeconds();

@@ -99,12 +99,6 @@ export class JsonBodies {
   /** Resolves when the body is parsed. @throws BodyError */
   #arrival(body: Body, request: Request, response: Response): Promise<void> {
     return new Promise((resolve, reject) => {
-      const settle = (error?: BodyError): void => {
-        clearTimeout(late);
-        body.giveUp = undefined;
-        if (error === undefined) resolve();
-        else reject(error);
-      };
       const abandon = (error: BodyError): void => {
         this.#bodies.delete(body);
         settle(error);
@@ -117,6 +111,12 @@ export class JsonBodies {
       };
       const expire = () => abandon(new BodyError(408, `the body did not arrive within ${this.#deadlineSeconds} s`));
       const late = setTimeout(expire, this.#deadlineSeconds * 1000).unref();
+      function settle(error?: BodyError): void {
+        clearTimeout(late);
+        body.giveUp = undefined;
+        if (error === undefined) resolve();
+        else reject(error);
+      }
       this.#parse(request, response, (error?: unknown) => settle(error ? bodyError(error) : undefined));
     });
   }

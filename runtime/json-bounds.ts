@@ -38,7 +38,6 @@ const CLOSE_BRACKET = 0x5d;
 /**
  * Refuses JSON with very many values before it is decoded: an empty object is two bytes of text and thirty times that
  * in memory. It makes one pass over the bytes and leaves the syntax to the decoder.
- *
  * @throws JsonTooLarge
  */
 export function assertBoundedJson(bytes: Uint8Array): void {

@@ -2,7 +2,6 @@
  * Shares the memory of a cache among tenants, that is namespaces. An entry fits if its tenant then has at most as many
  * bytes as remain free. So one tenant gets at most half of the memory, n tenants get at most 1/(n + 1) each, and there
  * is always room for a tenant with little. An entry that does not grow always fits: no tenant can push out another.
- *
  * Source: dynamic thresholds for the shared memory of switches (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
  */
 export class TenantBudget {

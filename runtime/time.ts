@@ -21,10 +21,10 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener('abort', onAbort);
       resolve();
     }, seconds * 1000);
-    const onAbort = () => {
+    function onAbort() {
       clearTimeout(timer);
       reject(signal?.reason as Error);
-    };
+    }
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
@@ -65,7 +65,6 @@ export class Backoff {
  * the work ends, so that nothing started under it continues. It leaves no listener on the given signals:
  * AbortSignal.any leaks about 80 bytes into each of its sources for the life of that source (Node.js 20), which in a
  * daemon is forever.
- *
  * @param seconds undefined: no limit
  */
 export async function underSignals<T>(
@@ -92,18 +91,17 @@ export async function underSignals<T>(
   try {
     return await work(own.signal);
   } finally {
-    for (const one of leave) one();
+    for (const end of leave) end();
     own.abort();
   }
 }
 
 /** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
-const SLICE = 8;
+const SLICE_MILLISECONDS = 8;
 
 /**
  * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
  * objects never delay a request. Only the work counts, not the time awaited in between.
- *
  * @param now milliseconds of a monotonic clock
  */
 export function createSlices(now: () => number = () => performance.now()) {
@@ -116,7 +114,7 @@ export function createSlices(now: () => number = () => performance.now()) {
         return work();
       } finally {
         spent += now() - begun;
-        if (spent >= SLICE) {
+        if (spent >= SLICE_MILLISECONDS) {
           await setImmediate();
           spent = 0;
         }

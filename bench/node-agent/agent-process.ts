@@ -54,16 +54,16 @@ export async function startAgentBehind(
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
   places.push('--kubelet-config', join(kubeletDir, 'config.yaml'));
-  const one = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
-  await one.line(({ msg }) => msg === 'published node topology');
-  await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');
+  const child = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
+  await child.line(({ msg }) => msg === 'published node topology');
+  await child.line(({ msg }) => msg === 'device plugin registered with the kubelet');
   return {
     sandbox,
-    process: one,
+    process: child,
     kubeletDir,
     kubeconfig,
     async stop() {
-      await one.stop();
+      await child.stop();
       await sandbox.stop();
       await rm(directory, { recursive: true, force: true });
     },

@@ -61,9 +61,9 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
   const affinity = createAffinity();
   const all = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
   const first = CpuSet.of([all.first!]);
-  const given = all.minus(first);
+  const assigned = all.minus(first);
   const kubelet = createFakeKubelet(join(directory, 'kubelet'));
-  kubelet.allocatable = given.toString();
+  kubelet.allocatable = assigned.toString();
   kubelet.writeCheckpoint(all.toString());
   await kubelet.start();
 
@@ -73,9 +73,9 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
     all,
     first,
     assign() {
-      kubelet.pods = { 'ns/pod': { compute: given.toString() } };
+      kubelet.pods = { 'ns/pod': { compute: assigned.toString() } };
       const file = join(directory, 'kubelet', 'cpu_manager_state');
-      const entries = { uid: { compute: given.toString() } };
+      const entries = { uid: { compute: assigned.toString() } };
       const state = { policyName: 'static', defaultCpuSet: first.toString(), entries, checksum: 1 };
       writeFileSync(`${file}.tmp`, JSON.stringify(state));
       const before = process.hrtime.bigint();
@@ -136,13 +136,13 @@ async function program(path: string, args: string[]): Promise<Reactor> {
 }
 
 function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => void): Reactor {
-  let heard = (_at: bigint) => {};
-  listen((at) => heard(at));
+  let onNotice = (_at: bigint) => {};
+  listen((at) => onNotice(at));
   return {
     pid: child.pid!,
     moved: () =>
       new Promise((resolve) => {
-        heard = resolve;
+        onNotice = resolve;
       }),
     async stop() {
       const ended = once(child, 'exit');

@@ -50,7 +50,7 @@ async function publishedAfter({ sandbox, kubeletDir }: AgentProcess, change: num
   const slot = (change + 59) % 60;
   const uid = String(slot * 1_000_000 + Math.floor((change + 59 - slot) / 60)).padStart(12, '0');
   const begun = performance.now();
-  const shown = new Promise<void>((resolve) => {
+  const published = new Promise<void>((resolve) => {
     const end = sandbox.server.store.subscribe(({ object }) => {
       if (object.kind !== 'NodeTopology' || !JSON.stringify(object).includes(uid)) return;
       end();
@@ -58,6 +58,6 @@ async function publishedAfter({ sandbox, kubeletDir }: AgentProcess, change: num
     });
   });
   replaceCheckpoint(kubeletDir, change);
-  await shown;
+  await published;
   return performance.now() - begun;
 }

@@ -21,8 +21,8 @@ async function tick(): Promise<void> {
   const allocatable = CpuSet.of((await client.allocatable()).cpuIds);
   reserved ??= online.minus(allocatable);
   const pods = await client.list();
-  const held = unionOf(pods.flatMap(({ containers }) => containers.map(({ cpuIds }) => CpuSet.of(cpuIds))));
-  const goal = allocatable.minus(held).union(reserved);
+  const owned = unionOf(pods.flatMap(({ containers }) => containers.map(({ cpuIds }) => CpuSet.of(cpuIds))));
+  const goal = allocatable.minus(owned).union(reserved);
   const moved = ['ovs-vswitchd', 'ovsdb-server'].map((name) => apply(name, goal));
   if (moved.includes(true)) process.send?.({ done: process.hrtime.bigint().toString() });
 }

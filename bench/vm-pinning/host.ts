@@ -66,7 +66,7 @@ export async function startHost(guests: number, vcpus: number, others: number): 
       processes: procProcesses,
       tree: createCgroupTree(root),
       // Only written when a VM is pinned for the first time, which is not measured.
-      record: { has: () => false, held: () => undefined, remember: () => undefined, forget: () => undefined },
+      record: { has: () => false, scope: () => undefined, remember: () => undefined, forget: () => undefined },
       now: () => performance.now(),
     },
     node: {

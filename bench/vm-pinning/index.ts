@@ -28,7 +28,7 @@ async function pinOverC(): Promise<BenchResult> {
     Array.from({ length: ROUNDS }, (_, round) => {
       const maskRequest = { mask: { entries: [round % 2 === 0 ? one : host.all] }, fixMismatch: false };
       const begun = performance.now();
-      sink.value += keeper.look({ ...launcher!, maskRequest }, host.node).mask?.moved ?? 0;
+      sink.value += keeper.reconcile({ ...launcher!, maskRequest }, host.node).mask?.moved ?? 0;
       return performance.now() - begun;
     });
   // Both run on the same CPU, since the lock of a thread's runqueue costs several times as much from another one.
@@ -75,7 +75,7 @@ function walkProc(): number {
 /** @returns milliseconds of processor time to find every guest and to identify and read its threads */
 function discover({ launchers, parts, node }: Host): number {
   const begun = process.cpuUsage();
-  const views = launchers.map((launcher) => createLauncherPinning(parts).look(launcher, node));
+  const views = launchers.map((launcher) => createLauncherPinning(parts).reconcile(launcher, node));
   const { user, system } = process.cpuUsage(begun);
   if (views.some(({ mask }) => mask?.state !== 'pinned')) throw new Error('not every guest was found');
   return (user + system) / 1000;

@@ -2,7 +2,7 @@ import { planPins } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, type CpuMask, checkCount, entryOf, isForWholeVm, maskForHost } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
+import { EVERY_CPU, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 
@@ -39,7 +39,7 @@ const PRELAUNCH = 'prelaunch';
  * vCPU thread that the kernel does not move. Then every thread has its previous CPUs and the guest was not resumed
  * @throws QmpError if the monitor does not respond; then nothing was pinned either
  */
-export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest) {
+export async function pinQemu(qmp: Qmp, affinity: ThreadAffinity, request: PinRequest) {
   const { online, resume } = request;
   const status = await qmp.status();
   const cpus = await qmp.cpus();
@@ -97,7 +97,7 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: requested, vcpus, 
 }
 
 /** @throws NotPinned */
-function pin(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
+function pin(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   try {
     return pinThreads(affinity, pins);
   } catch (error) {
@@ -118,7 +118,7 @@ const MAX_ROUNDS = 8;
  * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
  * kernel did not move those in `left`, and `putBack` restores their CPUs.
  */
-function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
+function moveOthers(affinity: ThreadAffinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
   const vcpus = new Set(cpus.map(({ tid }) => tid));
   const before = new Map<number, Uint32Array>();
   const left: number[] = [];
@@ -138,7 +138,7 @@ function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words
 }
 
 /** Undefined if the thread has ended. */
-function allowedOf(affinity: Affinity, tid: number): Uint32Array | undefined {
+function allowedOf(affinity: ThreadAffinity, tid: number): Uint32Array | undefined {
   try {
     return affinity.get(tid);
   } catch (error) {

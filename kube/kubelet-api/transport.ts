@@ -115,13 +115,15 @@ export function unary<Request, Response>(
   const { signal, deadlineSeconds = DEFAULT_DEADLINE_SECONDS } = limits;
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new KubeletApiError(site.method, site.socketPath, CANCELLED));
-    const cancel = () => call.cancel();
     const call = send(request, new Metadata(), { deadline: Date.now() + deadlineSeconds * 1000 }, (error, response) => {
       signal?.removeEventListener('abort', cancel);
       if (error) reject(new KubeletApiError(site.method, site.socketPath, error));
       // Without an error there is a response: grpc-js reports a missing message as an error.
       else resolve(response as Response);
     });
+    function cancel() {
+      call.cancel();
+    }
     signal?.addEventListener('abort', cancel);
   });
 }

@@ -59,8 +59,8 @@ export function generateChart(): ReadonlyMap<string, string> {
     );
     const files = filesOf(drafts);
     const definitions = [...base.values()].filter(({ kind }) => kind === 'CustomResourceDefinition');
-    for (const one of definitions)
-      files.set(`crds/${one.metadata.name.split('.')[0]}.yaml`, stringify(one, { lineWidth: 0 }));
+    for (const definition of definitions)
+      files.set(`crds/${definition.metadata.name.split('.')[0]}.yaml`, stringify(definition, { lineWidth: 0 }));
     return files;
   } finally {
     rmSync(directory, { recursive: true });
@@ -82,14 +82,14 @@ function draftOf(
   variants: readonly { readonly when: Condition; readonly value: KubernetesObject | undefined }[],
 ): Draft | undefined {
   const present = variants.filter(({ value }) => value !== undefined);
-  const found = base ?? present[0]?.value;
-  if (found === undefined) return undefined;
-  const { kind, metadata } = found;
+  const object = base ?? present[0]?.value;
+  if (object === undefined) return undefined;
+  const { kind, metadata } = object;
   // Helm creates the release's namespace itself, and reads definitions from crds/.
   if (kind === 'CustomResourceDefinition' || (kind === 'Namespace' && metadata.name === 'plumbline-system'))
     return undefined;
   const others = variants.map(({ when, value }) => ({ when, value: value as Json | undefined }));
-  const tree = merge(found as unknown as Json, others) as MapNode;
+  const tree = merge(object as unknown as Json, others) as MapNode;
   const absent = variants.filter(({ value }) => value === undefined).map(({ when }) => when);
   const draft: Draft = { kind, name: metadata.name, tree, when: [] };
   if (base === undefined) draft.when.push(or(present.map(({ when }) => when)));

@@ -111,19 +111,19 @@ function sidecar(tree: MapNode): void {
 /** Appends the flags of values.yaml, so that they override those of the manifests. */
 function addArguments(container: MapNode, flags: string): void {
   const text = `{{- range $flag, $value := ${flags} }}\n${PAD}- {{ printf "--%s=%v" $flag $value | quote }}\n{{- end }}`;
-  const given: SeqNode['items'][number] = { value: { kind: 'raw', block: true, text } };
-  const found = container.entries.find(({ key }) => key === 'args');
-  if (found === undefined) {
-    insert(container, 'args', { kind: 'seq', items: [given] }, flags);
+  const flagItem: SeqNode['items'][number] = { value: { kind: 'raw', block: true, text } };
+  const args = container.entries.find(({ key }) => key === 'args');
+  if (args === undefined) {
+    insert(container, 'args', { kind: 'seq', items: [flagItem] }, flags);
     return;
   }
-  const { items } = found.value as SeqNode;
+  const { items } = args.value as SeqNode;
   // The flags may be the only arguments.
-  if (found.when !== undefined) {
-    for (const one of items) one.when ??= found.when;
-    found.when = or([found.when, flags]);
+  if (args.when !== undefined) {
+    for (const item of items) item.when ??= args.when;
+    args.when = or([args.when, flags]);
   }
-  items.push(given);
+  items.push(flagItem);
 }
 
 /** The entries that change launchers which do not opt in. The others guard names of Plumbline in every namespace. */
@@ -156,20 +156,20 @@ function webhooks(tree: MapNode): void {
 type Path = readonly (string | number)[];
 
 function entryAt(tree: Tree, path: Path): { value: Tree; when?: Condition | undefined } {
-  let found: { value: Tree; when?: Condition | undefined } = { value: tree };
+  let node: { value: Tree; when?: Condition | undefined } = { value: tree };
   for (const step of path) {
-    const { value } = found;
+    const { value } = node;
     const members = typeof value === 'object' && value !== null && 'kind' in value ? value : undefined;
-    const next: typeof found | undefined =
+    const next: typeof node | undefined =
       members?.kind === 'map'
         ? members.entries.find((entry: Entry) => entry.key === step)
         : members?.kind === 'seq'
           ? memberOf(members, step)
           : undefined;
     if (next === undefined) throw new Error(`the manifests have no ${path.join('.')} (at ${step})`);
-    found = next;
+    node = next;
   }
-  return found;
+  return node;
 }
 
 /** A member of a list by its index, or by its name, which is its first entry. */
@@ -217,9 +217,9 @@ function schemaOf(value: Json, path: string): object {
     const choices = CHOICES[path];
     return { type: typeof value === 'number' ? 'integer' : typeof value, ...(choices && { enum: choices }) };
   }
-  const properties = Object.entries(value).map(([name, one]) => [
+  const properties = Object.entries(value).map(([name, field]) => [
     name,
-    schemaOf(one, path === '' ? name : `${path}.${name}`),
+    schemaOf(field, path === '' ? name : `${path}.${name}`),
   ]);
   // Helm itself adds this key.
   const shared = path === '' ? { global: { type: 'object' } } : {};

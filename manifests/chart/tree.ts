@@ -82,7 +82,7 @@ function mergeMap(
   value: { readonly [key: string]: Json },
   variants: readonly (Variant & { value: object })[],
 ): MapNode {
-  const members = (of: object): Members => Object.entries(of).map(([id, one]) => ({ id, value: one as Json }));
+  const members = (of: object): Members => Object.entries(of).map(([id, member]) => ({ id, value: member as Json }));
   const entries = mergeMembers(
     members(value),
     variants.map(({ when, value: of }) => ({ when, members: members(of) })),
@@ -93,21 +93,21 @@ function mergeMap(
 function mergeSeq(value: readonly Json[], variants: readonly (Variant & { value: readonly Json[] })[]): SeqNode {
   // The keys by which Kubernetes merges a list: mounts by their paths, since a volume may have several, and others by their
   // names.
-  const idOf = (one: Json) => {
-    const id = isJsonMap(one) ? (one['mountPath'] ?? one['name']) : undefined;
-    return typeof id === 'string' ? id : JSON.stringify(one);
+  const idOf = (item: Json) => {
+    const id = isJsonMap(item) ? (item['mountPath'] ?? item['name']) : undefined;
+    return typeof id === 'string' ? id : JSON.stringify(item);
   };
   const members = (of: readonly Json[]): Members => of.map((one) => ({ id: idOf(one), value: one }));
   const items = mergeMembers(
     members(value),
     variants.map(({ when, value: of }) => ({ when, members: members(of) })),
   );
-  return { kind: 'seq', items: items.map(({ value: one, when }) => ({ value: one, when })) };
+  return { kind: 'seq', items: items.map(({ value: itemValue, when }) => ({ value: itemValue, when })) };
 }
 
 function mergeMembers(base: Members, variants: readonly { readonly when: Condition; readonly members: Members }[]) {
   const find = (members: Members, id: string) => members.find((one) => one.id === id)?.value;
-  const kept = base.map(({ id, value }) => {
+  const merged = base.map(({ id, value }) => {
     const inVariants = variants.map(({ when, members }) => ({ when, value: find(members, id) }));
     const without = inVariants.filter((one) => one.value === undefined).map(({ when }) => when);
     return { id, value: merge(value, inVariants), when: without.length === 0 ? undefined : not(or(without)) };
@@ -119,7 +119,7 @@ function mergeMembers(base: Members, variants: readonly { readonly when: Conditi
     const present = having.filter(({ value }) => value !== undefined);
     return { id, value: merge(present[0]?.value ?? null, present), when: or(present.map(({ when }) => when)) };
   });
-  return [...kept, ...added];
+  return [...merged, ...added];
 }
 
 /** The text of a Helm template that renders to the tree. */
@@ -179,7 +179,7 @@ function leaf(value: Tree): string[] {
   if (isRaw(value)) return [value.text];
   if (typeof value === 'object' && value !== null && value.kind === 'choice') {
     const cases = value.others.map(
-      ({ when, value: one }, index) => `{{ ${index > 0 ? 'else ' : ''}if ${when} }}${scalar(one)}`,
+      ({ when, value: other }, index) => `{{ ${index > 0 ? 'else ' : ''}if ${when} }}${scalar(other)}`,
     );
     return [`${cases.join('')}{{ else }}${scalar(value.value)}{{ end }}`];
   }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { createGuard, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
 import { followCpuClaims } from './cpu-claims.ts';
@@ -19,20 +19,19 @@ export interface AssignmentsDeps {
   readonly onFailure: (code: string) => void;
   /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;
-  /**
-   * Seconds without a usable checkpoint after which the PodResources API alone decides which CPUs are free. Default 30.
-   */
-  readonly checkpointGrace?: number;
 }
 
-/** A kubelet rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state. */
-const CHECKPOINT_GRACE = 30;
+/**
+ * Seconds without a usable checkpoint after which the PodResources API alone decides which CPUs are free. A kubelet
+ * rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state.
+ */
+const CHECKPOINT_GRACE_SECONDS = 30;
 
 /** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
 export function createAssignments(deps: AssignmentsDeps) {
-  const { kubeletDir, cdiDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
+  const { kubeletDir, cdiDir, online, log, onFailure } = deps;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
-  const listeners = new Listeners<[view: AssignmentsView, at: number]>();
+  const listeners = new Listeners<[AssignmentsView, number]>();
   let view = UNKNOWN_VIEW;
   let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
     checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
@@ -42,12 +41,12 @@ export function createAssignments(deps: AssignmentsDeps) {
     configuredPolicy: undefined,
   };
 
-  let checkpointRead = 0;
-  let kubeletAsked = 0;
+  let readAt = 0;
+  let queriedAt = 0;
 
   const update = (change: Partial<Inputs>, at: number) => {
     inputs = { ...inputs, ...change };
-    view = nextView(view, { ...inputs, online: online(), confirmed: kubeletAsked >= checkpointRead });
+    view = nextView(view, { ...inputs, online: online(), confirmed: queriedAt >= readAt });
     listeners.notify(view, at);
   };
 
@@ -58,10 +57,10 @@ export function createAssignments(deps: AssignmentsDeps) {
     async run(signal: AbortSignal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
       const client = createPodResourcesClient(socketPath);
-      const guard = createGuard();
+      const guard = new Guard();
       try {
-        const onPodResources = (reading: Inputs['podResources'], asked: number) => {
-          kubeletAsked = asked;
+        const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number) => {
+          queriedAt = roundStartedAt;
           update({ podResources: reading }, performance.now());
           return inputs.alone ? 'poll' : verdictOn(reading.value, view);
         };
@@ -84,12 +83,12 @@ export function createAssignments(deps: AssignmentsDeps) {
           source.refresh();
         };
         const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
-          checkpointRead = performance.now();
+          readAt = performance.now();
           const isUsable = reading.problem === undefined;
           if (isUsable) {
             clearTimeout(grace);
             grace = undefined;
-          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), checkpointGrace * 1000);
+          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), CHECKPOINT_GRACE_SECONDS * 1000);
           update({ checkpoint: reading, ...(isUsable && { alone: false }) }, at);
           source.refresh();
         };
@@ -98,9 +97,9 @@ export function createAssignments(deps: AssignmentsDeps) {
           update({ claims }, at);
           source.refresh();
         };
-        followCpuClaims({ directory: cdiDir, log, onReading: guard(onClaims) }, signal);
-        followCheckpoint({ directory: kubeletDir, log, onReading: guard(onCheckpoint) }, signal);
-        await Promise.race([untilAborted(signal), guard.failed]);
+        followCpuClaims({ directory: cdiDir, log, onReading: guard.wrap(onClaims) }, signal);
+        followCheckpoint({ directory: kubeletDir, log, onReading: guard.wrap(onCheckpoint) }, signal);
+        await guard.until(signal);
       } finally {
         client.close();
       }

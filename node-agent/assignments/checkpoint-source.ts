@@ -7,7 +7,7 @@ import { CHECKPOINT_FILE, type Checkpoint, MAX_CHECKPOINT_BYTES, parseCheckpoint
 import type { Reading } from './view.ts';
 
 /** Seconds between reads of the file in case an event was lost. */
-const SAFETY = 5;
+const POLL_SECONDS = 5;
 
 export interface CheckpointSourceDeps {
   /** The kubelet's root directory. */
@@ -63,7 +63,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     }
   };
 
-  const look = () => {
+  const poll = () => {
     const now = statSync(file, { throwIfNoEntry: false });
     const same = now?.ino === lastStats?.ino && now?.mtimeMs === lastStats?.mtimeMs && now?.size === lastStats?.size;
     if (!same || now === undefined) read();
@@ -77,6 +77,6 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     },
   });
   if (last.value === undefined && last.problem === undefined) read();
-  const timer = setInterval(look, SAFETY * 1000);
+  const timer = setInterval(poll, POLL_SECONDS * 1000);
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }

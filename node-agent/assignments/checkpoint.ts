@@ -54,17 +54,17 @@ export function parseCheckpoint(text: string) {
   if (written.length > MAX_ENTRIES) {
     throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MAX_ENTRIES}`);
   }
-  const found = written.map(({ podUID, container, text, where }) => {
+  const allEntries = written.map(({ podUID, container, text, where }) => {
     return { podUID, container, cpus: parseCpus(text, where) };
   });
-  const held = found.filter(({ cpus }) => !cpus.isEmpty).sort(byPodAndContainer);
+  const owners = allEntries.filter(({ cpus }) => !cpus.isEmpty).sort(byPodAndContainer);
   return {
     policy: policyName,
     /** The shared pool. It never contains a CPU that a container was promised. */
     defaultCpus: parseCpus(defaultCpuSet, 'defaultCpuSet'),
-    entries: held as readonly CheckpointEntry[],
+    entries: owners as readonly CheckpointEntry[],
     /** The union of the entries. */
-    owned: unionOf(held.map(({ cpus }) => cpus)),
+    owned: unionOf(owners.map(({ cpus }) => cpus)),
   };
 }
 
@@ -79,7 +79,7 @@ function contentOf(file: unknown) {
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const path = `${place}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
-  throw new CheckpointError(`unknown format at ${shown(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
+  throw new CheckpointError(`unknown format at ${placeText(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
 }
 
 /** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */
@@ -94,7 +94,9 @@ function checkFields(fields: Readonly<Record<string, unknown>>, place: string): 
     const isStructure =
       typeof value === 'object' ? value !== null : typeof value === 'string' && /^\s*[[{]/.test(value);
     if (FIELDS.includes(name) || !isStructure) continue;
-    throw new CheckpointError(`unknown format at ${shown(place + name)}: a field of a later version of the kubelet`);
+    throw new CheckpointError(
+      `unknown format at ${placeText(place + name)}: a field of a later version of the kubelet`,
+    );
   }
 }
 
@@ -119,10 +121,10 @@ interface Written {
 function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, containers] of Object.entries(entries)) {
     const place = `entries.${podUID}`;
-    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${shown(place)}: it has no containers`);
+    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${placeText(place)}: it has no containers`);
     for (const [container, text] of Object.entries(containers)) {
       const where = `${place}.${container}`;
-      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${shown(where)}: not a CPU set`);
+      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${placeText(where)}: not a CPU set`);
       yield { podUID, container, text, where };
     }
   }
@@ -132,9 +134,10 @@ function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Wr
 function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, entry] of Object.entries(entries)) {
     const where = `podEntries.${podUID}`;
-    const found = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
-    if (typeof found !== 'string') throw new CheckpointError(`unknown format at ${shown(where)}: it has no CPU set`);
-    yield { podUID, container: '', text: found, where };
+    const cpuset = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
+    if (typeof cpuset !== 'string')
+      throw new CheckpointError(`unknown format at ${placeText(where)}: it has no CPU set`);
+    yield { podUID, container: '', text: cpuset, where };
   }
 }
 
@@ -142,12 +145,12 @@ function parseCpus(text: string, where: string): CpuSet {
   try {
     return CpuSet.parse(text, MAX_CPU_ID);
   } catch (error) {
-    throw new CheckpointError(`${shown(where)}: ${(error as Error).message}`, { cause: error });
+    throw new CheckpointError(`${placeText(where)}: ${(error as Error).message}`, { cause: error });
   }
 }
 
 /** A location consists of the file's own keys, which have any length. */
-const shown = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
+const placeText = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
   if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;

@@ -32,15 +32,15 @@ const MIN_INTERVAL_SECONDS = 0.05;
  * Seconds until the next round after a usable answer. Most changes come with a change of a file, which causes a round
  * at once. The others are found here: a pod on shared CPUs that returns its devices, a plugin that died.
  */
-const LATER = 30;
+const RESYNC_SECONDS = 30;
 /**
  * Seconds from a change in the directory of device plugins, or of the memory manager's state, to a round: the kubelet
  * writes there after each allocation and each list of devices, which a plugin may send many times a second.
  */
-const SETTLE_SECONDS = 0.5;
+const DEBOUNCE_SECONDS = 0.5;
 /** Seconds until the next round where no other source reports changes. */
-const POLL = 1;
-const DEADLINE = 5;
+const POLL_SECONDS = 1;
+const DEADLINE_SECONDS = 5;
 /** Maximum length of a kubelet error, in characters. */
 const MAX_PROBLEM_CHARACTERS = 300;
 
@@ -59,8 +59,8 @@ export interface PodResourcesSourceDeps {
   readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: AgentLogger;
-  /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
-  readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => AnswerVerdict;
+  /** `roundStartedAt`: in monotonic milliseconds. Returns the next step. */
+  readonly onReading: (reading: Reading<PodResourcesAnswer>, roundStartedAt: number) => AnswerVerdict;
   /** Called with the code of each failed round. */
   readonly onFailure: (code: string) => void;
   readonly signal: AbortSignal;
@@ -74,9 +74,9 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
   let timer: NodeJS.Timeout | undefined;
   let dueAt = Number.POSITIVE_INFINITY;
   let running = false;
-  let wanted = false;
+  let isRequested = false;
   let earliest = 0;
-  let asked = 0;
+  let roundStartedAt = 0;
 
   const schedule = (seconds: number) => {
     const at = Math.max(performance.now() + seconds * 1000, earliest);
@@ -86,34 +86,9 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     timer = setTimeout(() => void round(), at - performance.now());
   };
 
-  const round = async (): Promise<void> => {
-    dueAt = Number.POSITIVE_INFINITY;
-    if (running) {
-      wanted = true;
-      return;
-    }
-    running = true;
-    wanted = false;
-    asked = performance.now();
-    let verdict: AnswerVerdict = 'soon';
-    try {
-      const answer = await ask(deps);
-      if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
-      verdict = publish({ value: answer, problem: undefined });
-      if (verdict !== 'soon') backoff.reset();
-    } catch (error) {
-      if (!signal.aborted) fail(error as Error);
-    }
-    running = false;
-    earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
-    if (verdict === 'soon') schedule(backoff.next());
-    else schedule(verdict === 'poll' ? POLL : LATER);
-    if (wanted) schedule(0);
-  };
-
   const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
     last = reading;
-    return signal.aborted ? 'later' : deps.onReading(reading, asked);
+    return signal.aborted ? 'later' : deps.onReading(reading, roundStartedAt);
   };
 
   const fail = (error: Error) => {
@@ -125,19 +100,44 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     publish({ value: last.value, problem });
   };
 
+  async function round(): Promise<void> {
+    dueAt = Number.POSITIVE_INFINITY;
+    if (running) {
+      isRequested = true;
+      return;
+    }
+    running = true;
+    isRequested = false;
+    roundStartedAt = performance.now();
+    let verdict: AnswerVerdict = 'soon';
+    try {
+      const answer = await query(deps);
+      if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
+      verdict = publish({ value: answer, problem: undefined });
+      if (verdict !== 'soon') backoff.reset();
+    } catch (error) {
+      if (!signal.aborted) fail(error as Error);
+    }
+    running = false;
+    earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
+    if (verdict === 'soon') schedule(backoff.next());
+    else schedule(verdict === 'poll' ? POLL_SECONDS : RESYNC_SECONDS);
+    if (isRequested) schedule(0);
+  }
+
   /** Requests a round soon. Several requests before it starts cause one round. */
   const refresh = () => {
-    if (running) wanted = true;
+    if (running) isRequested = true;
     else schedule(0);
   };
 
   watchDirectory({ path: dirname(socketPath), signal, onChange: refresh });
-  watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: () => schedule(SETTLE_SECONDS) });
+  watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: () => schedule(DEBOUNCE_SECONDS) });
   watchDirectory({
     path: kubeletDir,
     signal,
     onChange: (name) => {
-      if (name === MEMORY_CHECKPOINT_FILE) schedule(SETTLE_SECONDS);
+      if (name === MEMORY_CHECKPOINT_FILE) schedule(DEBOUNCE_SECONDS);
     },
   });
   signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
@@ -146,8 +146,13 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
 }
 
 /** One round: what can be allocated, then what the containers have. */
-async function ask({ client, kubeletDir, podsWithCpus, signal }: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
-  const limits = { signal, deadlineSeconds: DEADLINE };
+async function query({
+  client,
+  kubeletDir,
+  podsWithCpus,
+  signal,
+}: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
+  const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);
   const inUse = readDevices(kubeletDir, pods, podsWithCpus());

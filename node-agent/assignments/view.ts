@@ -193,7 +193,6 @@ interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
 
 /**
  * The containers of a List that hold exclusive CPUs.
- *
  * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
  */
 export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
@@ -217,21 +216,21 @@ export function listedContainers(pods: readonly ListedPod[], most: number): List
 export function joinNames(
   entries: readonly CheckpointEntry[],
   listed: readonly ListedContainer[],
-  known: ReadonlyMap<string, PodName>,
+  previous: ReadonlyMap<string, PodName>,
 ): ReadonlyMap<string, PodName> {
   const uids = index(entries, ({ container, cpus }) => `${container} ${cpus}`);
   const names = index(listed, ({ container, cpus }) => `${container} ${cpus}`);
-  const found = new Map<string, PodName>();
+  const nameOfUid = new Map<string, PodName>();
   for (const { podUID } of entries) {
-    const name = known.get(podUID);
-    if (name !== undefined) found.set(podUID, name);
+    const name = previous.get(podUID);
+    if (name !== undefined) nameOfUid.set(podUID, name);
   }
   for (const [key, entry] of uids) {
     const name = names.get(key);
-    if (entry === undefined || name === undefined || found.has(entry.podUID)) continue;
-    found.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
+    if (entry === undefined || name === undefined || nameOfUid.has(entry.podUID)) continue;
+    nameOfUid.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
   }
-  return found;
+  return nameOfUid;
 }
 
 /** Items by key; undefined where two items share one. */

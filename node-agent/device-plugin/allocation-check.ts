@@ -48,17 +48,23 @@ export function checkAllocation({
   const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
   const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
   if (!cells.isEmpty && !near) {
-    const given = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
-    return { reason: 'NetworkElsewhere', message: `${networkText(resource)} is on NUMA node ${cells.brief}, ${given}` };
+    const elsewhere = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
+    return {
+      reason: 'NetworkElsewhere',
+      message: `${networkOfResource(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
+    };
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
   const cores = few(split.map(String), NAMED, MAX_CORE_CHARACTERS).join(' and ');
-  const given = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
-  return { reason: 'SplitCores', message: `it needs whole cores, but ${given} (device of ${networkText(resource)})` };
+  const assigned = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
+  return {
+    reason: 'SplitCores',
+    message: `it needs whole cores, but ${assigned} (device of ${networkOfResource(resource)})`,
+  };
 }
 
-export function networkText(resource: string): string {
+export function networkOfResource(resource: string): string {
   const physnet = physnetOfResource(resource);
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
 }
@@ -75,11 +81,11 @@ export function holderOf(
   resource: string,
   deviceIds: readonly string[],
 ): DeviceHolder | undefined {
-  const wanted = new Set(deviceIds);
+  const ids = new Set(deviceIds);
   for (const { name: podName, namespace, containers } of pods) {
     for (const { name: container, devices, cpuIds } of containers) {
       const own = devices.filter(({ resourceName }) => resourceName === resource);
-      if (own.some((device) => device.deviceIds.some((id) => wanted.has(id)))) {
+      if (own.some((device) => device.deviceIds.some((id) => ids.has(id)))) {
         return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
       }
     }

@@ -19,7 +19,7 @@ export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
 export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
 /** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
-const ASK = 1;
+const READ_TIMEOUT_SECONDS = 1;
 
 export interface AllocationCheckerDeps {
   readonly client: KubeClient;
@@ -40,7 +40,7 @@ export interface AllocationRequest {
 }
 
 /** @throws KubeError */
-export async function readPod(
+export async function readPodOfHolder(
   client: Pick<KubeClient, 'get'>,
   { namespace, podName }: DeviceHolder,
   options: RequestOptions,
@@ -57,11 +57,13 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
-    const pod = await readPod(client, holder, { signal, timeout: ASK }).catch((err: unknown) => {
-      const { namespace, podName } = holder;
-      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
-      return undefined;
-    });
+    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
+      (err: unknown) => {
+        const { namespace, podName } = holder;
+        log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
+        return undefined;
+      },
+    );
     // With larger cores, the webhook promised whole cores only to pods that it padded.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
@@ -105,30 +107,31 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
 export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
 
 /** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
-const LASTS = 600;
+const EXPIRES_SECONDS = 600;
 
 /** @param now monotonic seconds */
 export function createRefusedStarts(now: () => number) {
-  const known = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
+  const refusals = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
   const listeners = new Listeners();
   const sweep = (): void => {
-    for (const [key, { at }] of known) if (now() - at > LASTS || known.size > MAX_REFUSALS) known.delete(key);
+    for (const [key, { at }] of refusals)
+      if (now() - at > EXPIRES_SECONDS || refusals.size > MAX_REFUSALS) refusals.delete(key);
   };
   return {
     add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
       const key = `${namespace}/${podName}/${container}`;
       // Inserts at the end again: the oldest is removed first.
-      known.delete(key);
+      refusals.delete(key);
       const text = message.slice(0, MAX_REFUSAL_MESSAGE);
       const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
-      known.set(key, { refusal, at: now() });
+      refusals.set(key, { refusal, at: now() });
       sweep();
       listeners.notify();
     },
     /** Refusals that still count, oldest first. */
     current(): readonly RefusedStart[] {
       sweep();
-      return [...known.values()].map(({ refusal }) => refusal);
+      return [...refusals.values()].map(({ refusal }) => refusal);
     },
     subscribe: listeners.subscribe,
   };

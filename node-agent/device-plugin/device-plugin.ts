@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 
@@ -28,8 +29,8 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
   const kubeletSocket = join(directory, KUBELET_SOCKET);
   const servers = new Map<string, PluginServer>();
-  let wanted = deps.resources;
-  let wake = () => {};
+  let desired = deps.resources;
+  const changes = new ChangeSignal();
   /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();
 
@@ -59,7 +60,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
 
   /** Makes the served resources match the requested ones. */
   const serve = async (signal: AbortSignal): Promise<void> => {
-    const now = wanted;
+    const now = desired;
     await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
     const fresh: AdvertisedResource[] = [];
     for (const resource of now) {
@@ -75,7 +76,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
         beforeStart: deps.beforeStart,
         onUnwatched: () => {
           lost.set(resource.name, 'the kubelet ended its watch');
-          wake();
+          changes.set();
         },
       });
       servers.set(resource.name, server);
@@ -101,40 +102,39 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   return {
     /** Replaces the advertised resources; allocated devices stay allocated. */
     advertise(resources: readonly AdvertisedResource[]) {
-      wanted = resources;
-      wake();
+      desired = resources;
+      changes.set();
     },
     /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
     async run(signal: AbortSignal) {
       const onChange = () => {
         checkSockets();
-        wake();
+        changes.set();
       };
-      signal.addEventListener('abort', onChange, { once: true });
       watchDirectory({ path: directory, signal, onChange });
-      const problems = createProblemLog(log);
+      const problems = new ProblemLog(log);
       const backoff = new Backoff({ first: 0.2, most: 4 });
       let served = '';
       while (!signal.aborted) {
         // Before the first read, so that no change is missed.
-        const changed = new Promise<void>((resolve) => (wake = resolve));
+        changes.clear();
         const generation = kubeletGeneration(directory);
         if (generation !== served) await stop([...servers.keys()]);
         served = generation;
         if (generation === '') {
-          problems.met(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
-          await changed;
+          problems.failed(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
+          await changes.wait(signal);
           continue;
         }
         try {
           await stopLost(signal);
           await serve(signal);
           backoff.reset();
-          problems.gone();
-          await changed;
+          problems.recovered();
+          await changes.wait(signal);
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, 'registering the device plugin failed; retrying');
+          problems.failed(err, 'registering the device plugin failed; retrying');
           await stop([...servers.keys()]);
           await sleep(backoff.next(), signal).catch(() => undefined);
         }

@@ -8,16 +8,17 @@ import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../mo
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { checkAllocation, type DeviceHolder, networkText } from './allocation-check.ts';
-import { readPod } from './allocation-checker.ts';
+import { checkAllocation, type DeviceHolder, networkOfResource } from './allocation-check.ts';
+import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
-const ASK = 2;
+const READ_TIMEOUT_SECONDS = 2;
 
 export interface MovedNetworksDeps {
-  readonly networks: Pick<Networks, 'view' | 'known' | 'subscribe'>;
+  readonly networks: Pick<Networks, 'view' | 'isComplete' | 'subscribe'>;
   readonly host: () => Promise<Host>;
   /** Lists the pods' devices; closed when the duty ends. */
   readonly podResources: () => Pick<PodResourcesClient, 'list' | 'close'>;
@@ -50,10 +51,12 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     };
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
-    const pod = await readPod(client, holder, { signal, timeout: ASK }).catch((err: unknown) => {
-      log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
-      return undefined;
-    });
+    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
+      (err: unknown) => {
+        log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
+        return undefined;
+      },
+    );
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
@@ -62,47 +65,49 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
     for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
     log.warn(
-      { namespace, pod: name, container, cpus, network: networkText(move.resource) },
+      { namespace, pod: name, container, cpus, network: networkOfResource(move.resource) },
       'network moved under a running pod',
     );
   };
 
-  const tell = async (
+  const announceAll = async (
     moves: readonly Move[],
     podResources: Pick<PodResourcesClient, 'list'>,
     signal: AbortSignal,
   ): Promise<void> => {
     if (moves.length === 0) return;
     const host = await deps.host();
-    const pods = await podResources.list({ signal, deadlineSeconds: ASK });
+    const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
     for (const { namespace, name: podName, containers } of pods) {
       for (const { name: container, devices, cpuIds } of containers) {
-        const held = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
+        const containerMoves = moves.filter(({ resource }) =>
+          devices.some(({ resourceName }) => resourceName === resource),
+        );
         // A container in the shared pool runs on all NUMA nodes.
         if (cpuIds.length === 0) continue;
         const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
-        for (const move of held) await announce(move, holder, host, signal);
+        for (const move of containerMoves) await announce(move, holder, host, signal);
       }
     }
   };
 
   return {
     async run(signal: AbortSignal): Promise<void> {
-      let wake = () => {};
-      const end = networks.subscribe(() => wake());
-      signal.addEventListener('abort', () => wake(), { once: true });
+      const changes = new ChangeSignal();
+      const end = networks.subscribe(changes.set);
       const podResources = deps.podResources();
       const backoff = new Backoff();
       let before: NodeNetworks | undefined;
       try {
         while (!signal.aborted) {
-          const changed = new Promise<void>((resolve) => (wake = resolve));
-          const now = networks.known ? networks.view().networks : undefined;
+          changes.clear();
+          const now = networks.isComplete ? networks.view().networks : undefined;
           try {
-            if (now !== undefined && before !== undefined) await tell(movesOf(before, now), podResources, signal);
+            if (now !== undefined && before !== undefined)
+              await announceAll(movesOf(before, now), podResources, signal);
             before = now ?? before;
             backoff.reset();
-            await changed;
+            await changes.wait(signal);
           } catch (err) {
             if (signal.aborted) break;
             log.warn({ err }, 'finding the pods of a moved network failed; retrying');
@@ -130,6 +135,6 @@ function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
 
 function moveText({ resource, from, to }: Move): string {
   const was = from.isEmpty ? 'no NUMA node in particular' : `NUMA node ${from}`;
-  if (to === undefined) return `${networkText(resource)}, which was on ${was}, has left this node`;
-  return `${networkText(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
+  if (to === undefined) return `${networkOfResource(resource)}, which was on ${was}, has left this node`;
+  return `${networkOfResource(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
 }

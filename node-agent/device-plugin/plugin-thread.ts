@@ -9,7 +9,7 @@ import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
 
 /** Seconds that the thread may take to remove its sockets. */
-const STOP_DEADLINE = 3;
+const STOP_DEADLINE_SECONDS = 3;
 
 /** Seconds between reads of values without notifications: the kubelet's maxPods and its options. */
 const CHECK_SECONDS = 60;
@@ -67,17 +67,17 @@ export function createPluginThread(deps: PluginThreadDeps) {
       });
       ended.catch(() => undefined);
 
-      let said = '';
-      let [asked, answered] = [0, 0];
+      let advertised = '';
+      let [requested, answered] = [0, 0];
       const advertise = () => {
-        const question = ++asked;
+        const question = ++requested;
         deps.advertisement(signal).then(
-          (known) => {
-            const text = JSON.stringify(known ?? {});
-            if (known === undefined || text === said || question < answered) return;
-            said = text;
+          (advertisement) => {
+            const text = JSON.stringify(advertisement ?? {});
+            if (advertisement === undefined || text === advertised || question < answered) return;
+            advertised = text;
             answered = question;
-            post({ kind: 'resources', ...known });
+            post({ kind: 'resources', ...advertisement });
           },
           (err: unknown) => log.warn({ err }, 'reading the devices to advertise failed; keeping the last ones'),
         );
@@ -90,9 +90,9 @@ export function createPluginThread(deps: PluginThreadDeps) {
           metrics.preStarts.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
         } else {
           const { call, resource, holder } = message;
-          const found = holder && { ...holder, cpus: CpuSet.parse(holder.cpus) };
+          const owner = holder && { ...holder, cpus: CpuSet.parse(holder.cpus) };
           deps
-            .beforeStart(resource, found, signal)
+            .beforeStart(resource, owner, signal)
             .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
             .then((refusal) => post({ kind: 'answer', call, refusal }))
             .catch(() => undefined);
@@ -108,7 +108,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
         clearInterval(timer);
         unsubscribe();
         post({ kind: 'stop' });
-        await Promise.race([ended.catch(() => undefined), sleep(STOP_DEADLINE)]);
+        await Promise.race([ended.catch(() => undefined), sleep(STOP_DEADLINE_SECONDS)]);
         await worker.terminate();
       }
     },

@@ -33,15 +33,15 @@ export interface AdvertisedResource {
 
 /**
  * The resources of a node: one for each physnet, one for the tunnel, one that opts ordinary pods into placement.
- * @param wanted slots of each
+ * @param pods slots of each
  * @param down networks without a carrier, the tunnel being undefined
  */
 export function advertisedResources(
   { physnets, tunnel }: NodeNetworks,
-  wanted: number,
+  pods: number,
   down: ReadonlySet<string | undefined> = new Set(),
 ): AdvertisedResource[] {
-  const slots = slotsOf(wanted);
+  const slots = deviceSlots(pods);
   const network = (name: string, cells: CpuSet, healthy: boolean) => ({
     name,
     cells: cells.toArray(),
@@ -57,8 +57,8 @@ export function advertisedResources(
 }
 
 /** Slots of a resource for the given number of pods. */
-export function slotsOf(wanted: number): number {
-  return Math.min(MAX_SLOTS, Math.max(0, Math.floor(wanted) || 0));
+export function deviceSlots(pods: number): number {
+  return Math.min(MAX_SLOTS, Math.max(0, Math.floor(pods) || 0));
 }
 
 /**

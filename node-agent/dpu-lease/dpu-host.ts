@@ -1,7 +1,6 @@
 import { isAlreadyExists, isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
 import { isReleased, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
-import { sleep } from '../../runtime/time.ts';
 import {
   createLease,
   type LeaseName,
@@ -10,8 +9,9 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
+import { repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 
 export interface LeaseReleaseDeps {
   readonly client: KubeClient;
@@ -29,13 +29,13 @@ export interface DpuHostDeps extends LeaseReleaseDeps {
  * renewTime, not even when it creates the Lease: only the DPU can prove that the DPU is alive.
  */
 export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const { duration } = timing;
 
-  const tend = async (signal: AbortSignal): Promise<void> => {
+  const reconcile = async (signal: AbortSignal): Promise<void> => {
     const node = await readNode(client, nodeName, signal);
-    const found = await findLease(client, lease, signal);
-    const repair = repairLease(found, { nodeName, nodeUid: node.uid, duration });
+    const current = await findLease(client, lease, signal);
+    const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
     if (repair.kind === 'none') return;
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
     if (repair.kind === 'create') {
@@ -45,31 +45,26 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     }
     const patch = {
       // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
-      metadata: { resourceVersion: found?.metadata.resourceVersion, ownerReferences },
+      metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
       spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
     log.warn({ lease: lease.name, faults: repair.faults }, 'DPU lease repaired');
   };
 
-  return {
-    /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
-    async run(signal: AbortSignal): Promise<void> {
-      const period = observationPeriod(timing);
-      while (!signal.aborted) {
-        try {
-          await tend(signal);
-          problems.gone();
-        } catch (err) {
-          if (signal.aborted) break;
-          // Another client wrote in between: the next round reads the Lease again.
-          if (!isConflict(err) && !isAlreadyExists(err))
-            problems.met(err, 'maintaining the DPU lease failed; retrying');
-        }
-        await sleep(period, signal).catch(() => undefined);
-      }
-    },
+  const period = observationPeriod(timing);
+  const round = async (signal: AbortSignal): Promise<number> => {
+    await reconcile(signal);
+    problems.recovered();
+    return period;
   };
+  const onError = (err: unknown): number => {
+    // Another client wrote in between: the next round reads the Lease again.
+    if (!isConflict(err) && !isAlreadyExists(err)) problems.failed(err, 'maintaining the DPU lease failed; retrying');
+    return period;
+  };
+  /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
+  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
 }
 
 /** Undefined if it does not exist. @throws KubeError */
@@ -81,8 +76,8 @@ function findLease(client: KubeClient, lease: LeaseName, signal: AbortSignal): P
 }
 
 /** Seconds between two checks of a Lease that is released or missing, and after a failure. */
-const PERIOD = 60;
-const RETRY = 5;
+const CHECK_SECONDS = 60;
+const RETRY_SECONDS = 5;
 
 /**
  * The host's side of a DPU's Lease where the health check is off: it releases a Lease of an earlier run, so that the
@@ -90,32 +85,22 @@ const RETRY = 5;
  * turning the check on again needs no new one.
  */
 export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
 
-  /** @returns seconds until the next check */
-  const look = async (signal: AbortSignal): Promise<number> => {
-    const found = await findLease(client, lease, signal);
-    if (found === undefined || isReleased(found.spec)) return PERIOD;
-    const { resourceVersion } = found.metadata;
-    const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
-    await patchLease(client, lease, patch, signal);
-    log.info({ lease: lease.name }, 'DPU lease released; health check off');
-    return PERIOD;
+  const round = async (signal: AbortSignal): Promise<number> => {
+    const current = await findLease(client, lease, signal);
+    if (current !== undefined && !isReleased(current.spec)) {
+      const { resourceVersion } = current.metadata;
+      const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
+      await patchLease(client, lease, patch, signal);
+      log.info({ lease: lease.name }, 'DPU lease released; health check off');
+    }
+    problems.recovered();
+    return CHECK_SECONDS;
   };
-
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        let wait = RETRY;
-        try {
-          wait = await look(signal);
-          problems.gone();
-        } catch (err) {
-          if (signal.aborted) break;
-          if (!isConflict(err)) problems.met(err, 'releasing the DPU lease failed; retrying');
-        }
-        await sleep(wait, signal).catch(() => undefined);
-      }
-    },
+  const onError = (err: unknown): number => {
+    if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
+    return RETRY_SECONDS;
   };
+  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
 }

@@ -75,13 +75,13 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 
 /** Deadline in seconds for a daemon's answer; its main loop runs many times a second. */
-const ANSWER_WITHIN = 2;
+const ANSWER_DEADLINE_SECONDS = 2;
 
 /**
  * Checks that both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its
  * control socket. A process that hangs exists but renews nothing.
  */
-export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Probe {
+export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
     // A DPU's agent has a PID namespace of its own.
     const missing = findDaemons(rundir)
@@ -114,15 +114,17 @@ export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Pr
 function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = createConnection(path);
-    const done = (problem: string | undefined) => {
+    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
+    signal.addEventListener('abort', aborted, { once: true });
+    function done(problem: string | undefined) {
       clearTimeout(timer);
       signal.removeEventListener('abort', aborted);
       socket.destroy();
       resolve(problem);
-    };
-    const aborted = () => done('the agent is stopping');
-    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
-    signal.addEventListener('abort', aborted, { once: true });
+    }
+    function aborted() {
+      done('the agent is stopping');
+    }
     socket.on('connect', () => socket.write(JSON.stringify({ id: 0, method, params: [] })));
     socket.on('data', () => done(undefined));
     socket.on('error', (error) => done(error.message));

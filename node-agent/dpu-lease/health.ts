@@ -41,10 +41,10 @@ export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 /** `flipped`: whether ready changed. */
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
-export type DpuHealth = ReturnType<typeof createDpuHealth>;
+export type HostDpuHealth = ReturnType<typeof createHostDpuHealth>;
 
 /** Timeout of a read, in seconds; a longer read counts as failed. */
-const READ_TIMEOUT = 5;
+const READ_TIMEOUT_SECONDS = 5;
 /**
  * While the DPU is not alive, the lease duration is divided by this number to get the interval between reads, so that
  * waiting pods continue soon after the DPU returns.
@@ -56,7 +56,7 @@ const MIN_CHECK_SECONDS = 0.05;
  * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. It reads
  * once in each renewal interval, and when the Lease expires, so that it detects the expiry at once.
  */
-export function createDpuHealth(deps: DpuHealthDeps) {
+export function createHostDpuHealth(deps: DpuHealthDeps) {
   const { client, lease, timing, now, whenUnknown } = deps;
   const { duration } = timing;
   const options = { duration, proof: deps.proof };
@@ -74,7 +74,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
 
   const read = async (signal: AbortSignal): Promise<LeaseReading> => {
     try {
-      const { spec } = await underSignals([signal], READ_TIMEOUT, (limit) => readLease(client, lease, limit));
+      const { spec } = await underSignals([signal], READ_TIMEOUT_SECONDS, (limit) => readLease(client, lease, limit));
       return { kind: 'read', renewTime: spec?.renewTime };
     } catch (error) {
       return isNotFound(error) ? { kind: 'missing' } : { kind: 'failed' };
@@ -88,7 +88,7 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     readBefore = undefined;
   };
 
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     take(await read(signal));
     const report = current();
     const flipped = report.ready !== lastReady;
@@ -104,12 +104,12 @@ export function createDpuHealth(deps: DpuHealthDeps) {
     current,
     observation: () => observation,
     /** One read. @returns seconds until the next is due */
-    look,
+    poll,
     /** Calls the listener after each read of the Lease. */
     subscribe: listeners.subscribe,
     /** The duty: reads the Lease until the signal aborts. It never writes it. */
     async run(signal: AbortSignal) {
-      while (!signal.aborted) await sleep(await look(signal), signal).catch(() => undefined);
+      while (!signal.aborted) await sleep(await poll(signal), signal).catch(() => undefined);
     },
   };
 }
@@ -131,8 +131,8 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
   return (report) => {
     const { ready, state, reason, age } = report;
     metrics.dpuReady.set(ready ? 1 : 0);
-    for (const one of ['alive', 'unproven', 'dead', 'unknown'])
-      metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
+    for (const candidate of ['alive', 'unproven', 'dead', 'unknown'])
+      metrics.dpuState.set({ state: candidate }, candidate === state ? 1 : 0);
     if (age !== undefined) metrics.dpuRenewalAge.set(age);
     if (state === last) return;
     last = state;

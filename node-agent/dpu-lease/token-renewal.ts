@@ -4,16 +4,17 @@ import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import { repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
-export const TOKEN_LIFETIME = 86_400;
+export const TOKEN_LIFETIME_SECONDS = 86_400;
 /** Maximum seconds between two reads of the file: an administrator may set the clock or replace the token. */
 const CHECK_SECONDS = 60;
 /** Seconds by which two clocks may differ. */
-const CLOCK_SLACK = 300;
+const CLOCK_SLACK_SECONDS = 300;
 /** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
@@ -41,7 +42,7 @@ const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) }
  */
 export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const backoff = new Backoff(RETRY);
   /** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
   let obtained: { readonly token: string; readonly lifetime: number; readonly at: number } | undefined;
@@ -52,7 +53,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
-    return { left: clock < issued - CLOCK_SLACK ? 0 : expires - clock, least: TOKEN_LIFETIME / 2 };
+    return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
   };
 
   /** @throws KubeError, PlumblineError or a system error */
@@ -62,7 +63,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const body = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
-      spec: { expirationSeconds: TOKEN_LIFETIME },
+      spec: { expirationSeconds: TOKEN_LIFETIME_SECONDS },
     };
     const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
     // The API server may grant less than requested.
@@ -76,7 +77,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
    * Reads the file once and renews the token if due. @returns seconds until the next read @throws the errors of a
    * renewal
    */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const reconcile = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
     const { left, least } = validity(token, claims);
@@ -87,30 +88,23 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return CHECK_SECONDS;
   };
 
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        let next: number;
-        try {
-          next = await look(signal);
-          backoff.reset();
-          problems.gone();
-        } catch (err) {
-          if (signal.aborted) break;
-          metrics.dpuTokenFailures.inc();
-          problems.met(err, 'renewing the DPU token failed; retrying, also after it expires');
-          next = backoff.next();
-        }
-        await wait(next, signal).catch(() => undefined);
-      }
-    },
+  const round = async (signal: AbortSignal): Promise<number> => {
+    const next = await reconcile(signal);
+    backoff.reset();
+    problems.recovered();
+    return next;
   };
+  const onError = (err: unknown): number => {
+    metrics.dpuTokenFailures.inc();
+    problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
+    return backoff.next();
+  };
+  return { run: (signal: AbortSignal) => repeat(signal, round, onError, wait) };
 }
 
 /**
  * Replaces the file in one step, readable only by its owner: a reader sees the old token or the new one, also after a
  * power failure.
- *
  * @throws a system error
  */
 function replaceToken(path: string, token: string): void {
@@ -142,19 +136,18 @@ const claims = z.object({
 
 /**
  * Reads a JSON Web Token's payload.
- *
  * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
 export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
-  const found = claims.safeParse(parseJson(payload));
-  if (!found.success) {
+  const result = claims.safeParse(parseJson(payload));
+  if (!result.success) {
     throw new PlumblineError(
       'token',
-      `not a service account token with an expiry (check ${found.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
+      `not a service account token with an expiry (check ${result.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
     );
   }
-  const { sub, iat, exp } = found.data;
+  const { sub, iat, exp } = result.data;
   const [, , namespace = '', account = ''] = sub.split(':');
   /** `issued` and `expires`: seconds since the epoch. */
   return { namespace, account, issued: iat, expires: exp };

@@ -17,7 +17,6 @@ const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Reads a file that other programs write. It checks the size before and while it reads, since the file may grow.
- *
  * @param most bytes
  * @throws FileLimitError if it is larger, or not a regular file
  * @throws a system error
@@ -49,7 +48,6 @@ export function readBoundedBytes(path: string, most: number): Buffer {
 
 /**
  * Reads the first bytes of a file whose rest does not matter: a process chooses the length of its own entries in /proc.
- *
  * @throws a system error
  */
 export function readHead(path: string, most: number): string {
@@ -84,7 +82,6 @@ export class SavedFormatError extends PlumblineError {
 /**
  * Replaces one of the agent's own files in one step, and creates its directory if needed: a reader sees the old content
  * or the new one, never a part. It does not flush to disk: the file must survive the process, not the machine.
- *
  * @throws a system error
  */
 export function saveFile(path: string, text: string, mode = 0o600): void {
@@ -95,7 +92,6 @@ export function saveFile(path: string, text: string, mode = 0o600): void {
 
 /**
  * Parses the content of one of the agent's own files.
- *
  * @throws SavedFormatError
  * @throws Error if it is not such a file
  */

@@ -7,8 +7,8 @@ export const MAX_YAML_BYTES = 64 * 1024;
  * Maximum columns before the first word of a line, and maximum open brackets: together they bound the nesting. The
  * parser recurses, and a stack overflow within a regular expression ends the process.
  */
-const DEEPEST_COLUMN = 128;
-const DEEPEST_BRACKET = 64;
+const MAX_COLUMNS = 128;
+const MAX_OPEN_BRACKETS = 64;
 /** Maximum number of aliases to resolve: each can expand to a whole tree. */
 const MAX_ALIASES = 100;
 /** Maximum length of an error, which may quote the text, in characters. */
@@ -20,7 +20,6 @@ export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
 /**
  * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error; the parser's
  * own check for them is quadratic.
- *
  * @throws Error with a short message
  */
 export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {
@@ -68,16 +67,17 @@ function assertShallow(text: string): void {
   let indented = true;
   let brackets = 0;
   for (let i = 0; i < text.length; i++) {
-    const one = text[i] as string;
-    if (one === '\n' || one === '\r') {
+    const character = text[i] as string;
+    if (character === '\n' || character === '\r') {
       column = 0;
       indented = true;
       continue;
     }
-    if (one === '[' || one === '{') brackets++;
-    else if ((one === ']' || one === '}') && brackets > 0) brackets--;
-    if (indented) indented = one === ' ' || one === '\t' || one === '-' || one === '?' || one === ':';
+    if (character === '[' || character === '{') brackets++;
+    else if ((character === ']' || character === '}') && brackets > 0) brackets--;
+    if (indented)
+      indented = character === ' ' || character === '\t' || character === '-' || character === '?' || character === ':';
     if (indented) column++;
-    if (column > DEEPEST_COLUMN || brackets > DEEPEST_BRACKET) throw new Error('nested too deeply');
+    if (column > MAX_COLUMNS || brackets > MAX_OPEN_BRACKETS) throw new Error('nested too deeply');
   }
 }

@@ -9,7 +9,6 @@ export type OwnSocket = Awaited<ReturnType<typeof placeSocket>>;
 /**
  * Makes a socket and puts it at its path in one step, in place of any other. It listens at a temporary name first: a
  * server that closes removes the name at which it began to listen, whatever socket is there by then.
- *
  * @param listen starts the server
  * @throws an error of `listen`, or a system error
  */

@@ -3,13 +3,13 @@ import { basename } from 'node:path';
 import { resultOrNone } from '../../model/json.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
-const CHECK = 10;
+const CHECK_SECONDS = 10;
 /**
  * Seconds between checks while it is missing, the longest that is at most a twentieth of its absence: a directory that
  * is being replaced returns at once, and one that this host never has must not keep the agent busy.
  */
-const CHECK_ABSENT = [5, 2, 1];
-const CHECK_FIRST = 0.5;
+const ABSENT_CHECK_SECONDS = [5, 2, 1];
+const FIRST_ABSENT_CHECK_SECONDS = 0.5;
 
 export interface DirectoryWatchOptions {
   readonly path: string;
@@ -58,7 +58,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
     }
   };
 
-  const check = () => {
+  function check(): void {
     clearTimeout(timer);
     if (signal.aborted) return;
     const now = resultOrNone(() => statSync(path));
@@ -72,9 +72,9 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       open(now);
     }
     const absent = (performance.now() - absentSince) / 1000;
-    const absentPeriod = CHECK_ABSENT.find((period) => period <= absent / 20) ?? CHECK_FIRST;
-    timer = setTimeout(check, 1000 * (watcher === undefined ? absentPeriod : CHECK));
-  };
+    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 20) ?? FIRST_ABSENT_CHECK_SECONDS;
+    timer = setTimeout(check, 1000 * (watcher === undefined ? absentPeriod : CHECK_SECONDS));
+  }
 
   signal.addEventListener(
     'abort',

@@ -25,7 +25,7 @@ import {
 import { readBounded } from '../files/bounded-file.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
-import type { Asker } from './server.ts';
+import type { GateCaller } from './server.ts';
 
 export interface GatePolicy {
   readonly status: boolean;
@@ -48,7 +48,7 @@ export interface AnswersDeps {
 
 interface InFlight {
   readonly question: AddQuestion;
-  readonly asker: Asker;
+  readonly asker: GateCaller;
 }
 
 /**
@@ -58,16 +58,20 @@ interface InFlight {
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
   const inFlight = new Set<InFlight>();
 
-  const add = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
+  const add = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
     // The configuration may be up to a MiB of JSON, so it is parsed only if the result matters.
-    let known: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
+    let hasDpuDevice: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
-    if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
-      known = await patiently(asker, hasDevice(pod));
+    if (
+      hasDpuDevice === undefined &&
+      policy.scope === 'device' &&
+      dependsOnDpu({ ...common, hasDevice: hasDpuDevice, dpu: dpu() })
+    ) {
+      hasDpuDevice = await patiently(asker, hasDevice(pod));
     }
-    const asked = { ...common, hasDevice: known };
-    const refused = decideAdd({ ...asked, dpu: dpu() });
+    const facts = { ...common, hasDevice: hasDpuDevice };
+    const refused = decideAdd({ ...facts, dpu: dpu() });
     if (refused !== undefined) return refused;
     const cpus = pod.uid === undefined ? undefined : cpusOf(pod.uid);
     if (cpus !== undefined && !cpus.isEmpty) {
@@ -81,34 +85,34 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       }
     }
     // The DPU may have died in the meantime.
-    const late = { ...asked, dpu: dpu() };
+    const late = { ...facts, dpu: dpu() };
     const refusedLate = decideAdd(late);
     if (refusedLate === undefined && dependsOnDpu(late)) follow(late, asker);
     return refusedLate;
   };
 
   /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
-  const follow = (question: AddQuestion, asker: Asker) => {
-    const one = { question, asker };
-    inFlight.add(one);
-    asker.gone.addEventListener('abort', () => inFlight.delete(one), { once: true });
-    if (asker.gone.aborted) inFlight.delete(one);
-  };
+  function follow(question: AddQuestion, asker: GateCaller): void {
+    const call = { question, asker };
+    inFlight.add(call);
+    asker.gone.addEventListener('abort', () => inFlight.delete(call), { once: true });
+    if (asker.gone.aborted) inFlight.delete(call);
+  }
 
-  const decide = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
+  const decide = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
     if (question.verb === 'ADD') return add(question, asker);
     if (question.verb === 'STATUS') return decideStatus(dpu(), policy.status);
     return undefined;
   };
 
   return {
-    async answer(question: Question, asker: Asker): Promise<void> {
+    async answer(question: Question, asker: GateCaller): Promise<void> {
       const begun = performance.now();
       const { verb } = question;
       const refusal = await decide(question, asker);
       if (refusal !== undefined) asker.end(denial(refusal));
       // The connection of an ADD stays open while its delegate runs.
-      else if (verb === 'ADD') asker.say(ALLOW);
+      else if (verb === 'ADD') asker.send(ALLOW);
       else asker.end(ALLOW);
       const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
       metrics.gateCalls.inc({ verb, outcome });
@@ -118,11 +122,11 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
     /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns their number */
     recheck(): number {
       let aborted = 0;
-      for (const one of [...inFlight]) {
-        const refusal = decideAdd({ ...one.question, dpu: dpu() });
+      for (const call of [...inFlight]) {
+        const refusal = decideAdd({ ...call.question, dpu: dpu() });
         if (refusal === undefined) continue;
-        inFlight.delete(one);
-        one.asker.end(denial(refusal));
+        inFlight.delete(call);
+        call.asker.end(denial(refusal));
         metrics.gateCalls.inc({ verb: 'ADD', outcome: 'aborted' });
         aborted++;
       }
@@ -132,11 +136,11 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
 }
 
 /** Milliseconds after which the agent asks the shim to wait. Without an answer the shim waits for one second. */
-const SOON = 200;
+const WAIT_AFTER_MILLISECONDS = 200;
 
 /** Asks the shim to wait if the work takes longer. Usually it does not, and each message saved is a wake-up saved. */
-async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => asker.say(WAIT), SOON);
+async function patiently<T>(asker: GateCaller, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => asker.send(WAIT), WAIT_AFTER_MILLISECONDS);
   try {
     return await work;
   } finally {
@@ -156,38 +160,40 @@ function deviceInConf(text: string): boolean {
 /**
  * Deadline in seconds for the kubelet's list of a pod's devices. Including the 2 s of a vacate, the shim waits 2.5 s.
  */
-const KUBELET_DEADLINE = 0.4;
+const KUBELET_DEADLINE_SECONDS = 0.4;
 
 /** Maximum concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
-const MAX_QUESTIONS = 16;
+const MAX_QUERIES = 16;
 
 /**
  * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
  * runtime, so the file is read again: the event of that write may still be pending. If the file cannot be read, the
  * last known CPUs are used.
- *
- * @param known the last known assignments
+ * @param lastEntries the last known assignments
  */
-export function createPodCpus(kubeletDir: string, known: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
+export function createPodCpus(
+  kubeletDir: string,
+  lastEntries: () => readonly CheckpointEntry[],
+): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
   return (uid) => {
-    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? known();
+    const entries =
+      resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? lastEntries();
     return unionOf(entries.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
   };
 }
 
 /**
  * Whether a pod holds a device of the DPU, according to the kubelet.
- *
  * @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already
  */
 export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
-  let asking = 0;
+  let queries = 0;
   return async ({ namespace, name }: CniPod): Promise<boolean | undefined> => {
-    if (asking >= MAX_QUESTIONS) return undefined;
-    asking++;
+    if (queries >= MAX_QUERIES) return undefined;
+    queries++;
     try {
-      const pods = await client.list({ deadlineSeconds: KUBELET_DEADLINE });
+      const pods = await client.list({ deadlineSeconds: KUBELET_DEADLINE_SECONDS });
       const pod = pods.find((one) => one.namespace === namespace && one.name === name);
       if (pod === undefined) return undefined;
       const names = pod.containers.flatMap(({ devices }) => devices.map(({ resourceName }) => resourceName));
@@ -195,7 +201,7 @@ export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
     } catch {
       return undefined;
     } finally {
-      asking--;
+      queries--;
     }
   };
 }

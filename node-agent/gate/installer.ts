@@ -11,17 +11,17 @@ import {
 import { resultOrNone } from '../../model/json.ts';
 import { readBoundedBytes } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
 /** Seconds between checks in case an event was lost. */
-const SAFETY = 5;
+const POLL_SECONDS = 5;
 /**
  * Minimum seconds between two writes: if another program keeps removing the gate's file, the agent must not fight it at
  * full speed.
  */
-const PACE = 1;
+const MIN_WRITE_INTERVAL_SECONDS = 1;
 /** Bytes. The shim has 40 kB. */
 const MAX_SHIM_BYTES = 16 * 1024 * 1024;
 
@@ -50,7 +50,7 @@ export interface InstallerDeps extends GatePlaces {
  * again to remove the sandbox; without its configuration nothing else calls it.
  */
 export function createInstaller(deps: InstallerDeps) {
-  const { shim, binDir, confDir, log, metrics, pace = PACE } = deps;
+  const { shim, binDir, confDir, log, metrics, pace = MIN_WRITE_INTERVAL_SECONDS } = deps;
   let lastProblem: string | undefined;
   let writtenAt = Number.NEGATIVE_INFINITY;
 
@@ -62,7 +62,7 @@ export function createInstaller(deps: InstallerDeps) {
   };
 
   /** Checks the directory once. @returns seconds until the next check, if a write was postponed */
-  const look = (now: number): number | undefined => {
+  const reconcile = (now: number): number | undefined => {
     const plan = planConflist(readConfFiles(confDir));
     if (plan.kind === 'write') {
       const wait = writtenAt + pace - now;
@@ -86,22 +86,22 @@ export function createInstaller(deps: InstallerDeps) {
   return {
     /** The duty. @throws a system error if it cannot write a file */
     async run(signal: AbortSignal): Promise<void> {
-      const guard = createGuard();
-      let putOff: NodeJS.Timeout | undefined;
-      const guarded = guard(() => {
-        clearTimeout(putOff);
-        const wait = look(performance.now() / 1000);
-        if (wait !== undefined) putOff = setTimeout(guarded, wait * 1000);
+      const guard = new Guard();
+      let postponed: NodeJS.Timeout | undefined;
+      const guarded = guard.wrap(() => {
+        clearTimeout(postponed);
+        const wait = reconcile(performance.now() / 1000);
+        if (wait !== undefined) postponed = setTimeout(guarded, wait * 1000);
       });
       placeShim();
       watchDirectory({ path: confDir, signal, onChange: guarded });
       guarded();
-      const timer = setInterval(guarded, SAFETY * 1000);
+      const timer = setInterval(guarded, POLL_SECONDS * 1000);
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
-        clearTimeout(putOff);
+        clearTimeout(postponed);
       }
       const removed = ownFiles(confDir).filter((path) => removeFile(path));
       if (removed.length > 0) log.info({ removed }, 'gate removed from the primary network');
@@ -144,7 +144,6 @@ export function contentOf(path: string, most: number): Buffer | undefined {
 
 /**
  * Writes a file in one step, unless the existing one is identical: a runtime may be reading or executing it.
- *
  * @returns whether anything was written
  * @throws a system error
  */

@@ -39,9 +39,9 @@ export function createQuestionReader() {
   const take = (chunk: Buffer): void => {
     if (head !== undefined) {
       const left = bytes.length - length;
-      const wanted = chunk.length <= left ? chunk : chunk.subarray(0, left);
-      bytes.set(wanted, length);
-      length += wanted.length;
+      const part = chunk.length <= left ? chunk : chunk.subarray(0, left);
+      bytes.set(part, length);
+      length += part.length;
       return;
     }
     const begun = Buffer.concat([bytes, chunk]);
@@ -55,11 +55,7 @@ export function createQuestionReader() {
     get size() {
       return bytes.length;
     },
-    /**
-     * @returns the request once it is complete
-     *
-     * @throws ProtocolError
-     */
+    /** @returns the request once it is complete @throws ProtocolError */
     read(chunk: Buffer) {
       take(chunk);
       if (head === undefined || length < bytes.length) return undefined;
@@ -82,8 +78,8 @@ function readHead(bytes: Buffer): Head | undefined {
     return undefined;
   }
   const line = bytes.toString('latin1', 0, newline);
-  const [, given, environmentLength, confLength] = HEAD.exec(line) ?? [];
-  const verb = VERBS.find((known) => known === given);
+  const [, word, environmentLength, confLength] = HEAD.exec(line) ?? [];
+  const verb = VERBS.find((name) => name === word);
   if (verb === undefined) throw new ProtocolError(`not a request in version 1: ${quote(line)}`);
   const [environmentBytes, confBytes] = [Number(environmentLength), Number(confLength)];
   if (environmentBytes > MAX_ENVIRONMENT_BYTES || confBytes > MAX_CONF_BYTES)

@@ -6,12 +6,12 @@ import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */
-export interface Asker {
-  say(frame: string | Buffer): void;
+export interface GateCaller {
+  send(frame: string | Buffer): void;
   end(frame: string | Buffer): void;
   /** Aborts when the shim disconnects. */
   readonly gone: AbortSignal;
@@ -33,7 +33,7 @@ const LIMITS = {
 export interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a request. An exception closes the connection, and the shim uses the state file. */
-  readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
+  readonly answer: (question: Question, asker: GateCaller) => void | Promise<void>;
   readonly log: AgentLogger;
   readonly limits?: Partial<typeof LIMITS>;
 }
@@ -44,21 +44,21 @@ const RELISTEN_SECONDS = 1;
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
   const { connections, bytes, questionWithin } = { ...LIMITS, ...limits };
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const sockets = new Set<Socket>();
-  let held = 0;
+  let reservedBytes = 0;
 
   const serve = (socket: Socket) => {
     const gone = new AbortController();
     const reader = createQuestionReader();
     let own = 0;
     /** Reserves bytes for this connection; the number only grows until its release. */
-    const hold = (size: number) => {
-      held += size - own;
+    const reserve = (size: number) => {
+      reservedBytes += size - own;
       own = size;
     };
-    const asker: Asker = {
-      say: (frame) => void (socket.writable && socket.write(frame)),
+    const asker: GateCaller = {
+      send: (frame) => void (socket.writable && socket.write(frame)),
       end: (frame) => void (socket.writable && socket.end(frame)),
       gone: gone.signal,
     };
@@ -67,7 +67,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       socket.destroy();
     };
     const refuse = (problem: string) => {
-      problems.met(problem, 'closed a gate connection; the CNI plugin uses the state file');
+      problems.failed(problem, 'closed a gate connection; the CNI plugin uses the state file');
       socket.destroy();
     };
     // Counted from the connection, not from the last byte: sending one byte at a time gains no time.
@@ -76,13 +76,13 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     socket.on('close', () => {
       clearTimeout(deadline);
       gone.abort();
-      hold(0);
+      reserve(0);
     });
     const read = (chunk: Buffer) => {
       try {
         const question = reader.read(chunk);
-        hold(reader.size);
-        if (held > bytes) return refuse(`concurrent requests have more than ${bytes} bytes`);
+        reserve(reader.size);
+        if (reservedBytes > bytes) return refuse(`concurrent requests have more than ${bytes} bytes`);
         if (question === undefined) return;
         socket.off('data', read);
         // The shim sends nothing more. Keep reading to detect its disconnection.
@@ -90,10 +90,10 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
         clearTimeout(deadline);
         void Promise.resolve(answer(question, asker))
           .catch(failed)
-          .finally(() => hold(0));
+          .finally(() => reserve(0));
       } catch (err) {
         if (!(err instanceof ProtocolError)) return failed(err);
-        problems.met(err.message, 'ignored malformed gate request');
+        problems.failed(err.message, 'ignored malformed gate request');
         socket.destroy();
       }
     };
@@ -102,7 +102,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
 
   const accept = (socket: Socket) => {
     if (sockets.size >= connections) {
-      problems.met(
+      problems.failed(
         `more than ${connections} concurrent connections`,
         'closed a gate connection; the CNI plugin uses the state file',
       );

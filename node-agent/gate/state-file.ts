@@ -26,7 +26,6 @@ const stored = z.object({
 /**
  * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
  * Without it, a restarted agent would report a live DPU as never seen alive.
- *
  * @param now seconds of CLOCK_MONOTONIC
  */
 export function readObservedLease(

@@ -9,16 +9,16 @@ export type HostFacts = Awaited<ReturnType<typeof readHostFacts>>;
 
 /** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
 export function createHostFacts(sysfsRoot: string, log: AgentLogger) {
-  let known: HostFacts | undefined;
+  let current: HostFacts | undefined;
   let reading: Promise<HostFacts> | undefined;
   return {
-    known: () => known,
+    current: () => current,
     /** @throws SysfsError, HostError or ParseError if the host cannot be described */
     async read(): Promise<HostFacts> {
       reading ??= readHostFacts(sysfsRoot, log);
       try {
-        known = await reading;
-        return known;
+        current = await reading;
+        return current;
       } catch (error) {
         reading = undefined;
         throw error;

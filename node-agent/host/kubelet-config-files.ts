@@ -28,21 +28,20 @@ export interface SettingsSources {
 /**
  * Joins the settings in the kubelet's order: file, drop-ins, flags; the drop-ins need no file.
  * Source: kubernetes 1.36, cmd/kubelet/app/server.go (mergeKubeletConfigurations, kubeletConfigFlagPrecedence).
- *
  * @throws KubeletConfigError if one of them cannot be read, or stops a kubelet
  */
 export async function readSettings({ config, configDir, flags = {}, readBefore, root }: SettingsSources) {
   const sources: string[] = [];
   let settings: JsonObject = { kind: 'KubeletConfiguration' };
   if (config !== undefined) {
-    settings = await told(config, () => readFile(root, config, readBefore));
+    settings = await withPath(config, () => readFile(root, config, readBefore));
     kubeletConfigOf(config, settings);
     sources.push(config);
   }
-  const names = configDir === undefined ? [] : await told(configDir, () => dropInNames(join(root, configDir)));
+  const names = configDir === undefined ? [] : await withPath(configDir, () => dropInNames(join(root, configDir)));
   for (const name of names) {
     const file = join(configDir ?? '', name);
-    settings = mergeOver(settings, await told(file, () => readFile(root, file, readBefore))) as JsonObject;
+    settings = mergeOver(settings, await withPath(file, () => readFile(root, file, readBefore))) as JsonObject;
     sources.push(file);
   }
   // What drop-ins or flags replace must be right, too.
@@ -54,7 +53,7 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
 }
 
 /** Adds the path to an error, as the kubelet has it. @throws KubeletConfigError */
-async function told<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
+async function withPath<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
   try {
     if (!isAbsolute(path)) throw new Error('relative to a directory that is not known');
     return await read();
@@ -79,7 +78,6 @@ async function readFile(root: string, file: string, readBefore = Number.POSITIVE
 /**
  * Reads a text as the kubelet does, except that it refuses duplicate keys everywhere. The kubelet refuses them only in
  * drop-ins.
- *
  * @throws Error with a short message
  */
 export function documentOf(text: string): JsonObject {
@@ -109,8 +107,8 @@ async function dropInNames(path: string): Promise<string[]> {
 
 /** The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file. */
 function byWalk(a: string, b: string): number {
-  const [one, other] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
-  return one < other ? -1 : Number(one > other);
+  const [left, right] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
+  return left < right ? -1 : Number(left > right);
 }
 
 /** A JSON merge patch (RFC 7386). */

@@ -2,13 +2,13 @@ import { join, relative } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { Backoff } from '../../runtime/time.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
+import { KubeletConfigError, kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
 import { readSettings } from './kubelet-config-files.ts';
 import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
 import { findKubelet, type KubeletProcess, kubeletFlagsOf } from './kubelet-process.ts';
 
 export interface KubeletConfigReading {
-  readonly config: KubeletConfig | undefined;
+  readonly config: NodeKubeletConfig | undefined;
   /** Why the configuration is not available. */
   readonly problems: readonly string[];
 }
@@ -22,7 +22,7 @@ export interface KubeletConfigSources {
   /** The address of /configz; undefined: as configured. */
   readonly endpoint?: string | undefined;
   /** Queries the running kubelet; undefined if that is disabled. @throws Error with the reason */
-  readonly configz?: ((at: Omit<ConfigzOptions, 'token'>) => Promise<KubeletConfig>) | undefined;
+  readonly configz?: ((at: Omit<ConfigzOptions, 'token'>) => Promise<NodeKubeletConfig>) | undefined;
   /** Identifies one run of the kubelet; '' while it is not running. */
   readonly generation?: (() => string) | undefined;
   /** Directory of the host's files. */
@@ -32,8 +32,8 @@ export interface KubeletConfigSources {
 /** One run of the kubelet: what it answered, or else what its files and flags say. */
 interface Run {
   readonly id: string;
-  answer?: KubeletConfig | undefined;
-  settled?: KubeletConfig | undefined;
+  answer?: NodeKubeletConfig | undefined;
+  settled?: NodeKubeletConfig | undefined;
 }
 
 /** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
@@ -55,12 +55,12 @@ export function createKubeletConfigReader(
   const { configz, generation = () => '', endpoint, root = '/' } = sources;
   let last = '';
   let run: Run = { id: '' };
-  let askAgainAt = 0;
+  let nextQueryAt = 0;
   let refusal = '';
   let reading: Promise<KubeletConfigReading> | undefined;
   const refused = new Backoff(REFUSED_FOR);
 
-  const ask = async (at: HostReading['at']): Promise<KubeletConfig | undefined> => {
+  const query = async (at: HostReading['at']): Promise<NodeKubeletConfig | undefined> => {
     try {
       const answer = await configz?.({ ...at, ...(endpoint && { endpoint }) });
       refusal = '';
@@ -71,7 +71,7 @@ export function createKubeletConfigReader(
       refusal = why;
       return undefined;
     } finally {
-      askAgainAt = now() + refused.next();
+      nextQueryAt = now() + refused.next();
     }
   };
 
@@ -79,25 +79,25 @@ export function createKubeletConfigReader(
     const id = generation();
     if (id === '' || id === run.id) return run;
     run = { id };
-    askAgainAt = 0;
+    nextQueryAt = 0;
     refused.reset();
     return run;
   };
 
   const read = async (): Promise<KubeletConfigReading> => {
     const kubelet = currentRun();
-    const isDue = configz !== undefined && now() >= askAgainAt;
+    const isDue = configz !== undefined && now() >= nextQueryAt;
     const valid = kubelet.answer ?? (isDue ? undefined : kubelet.settled);
     if (valid !== undefined) return { config: valid, problems: [] };
     const { at, config, isWhole, problem = '' } = await readHost(sources, root);
-    const answer = isDue ? await ask(at) : undefined;
+    const answer = isDue ? await query(at) : undefined;
     // After a restart in the meantime, it is not known which kubelet this was.
     if (kubelet.id !== '' && kubelet.id === generation()) {
       kubelet.answer = answer;
       if (isWhole) kubelet.settled ??= config;
     }
-    const found = answer ?? kubelet.settled ?? config;
-    return { config: found, problems: found === undefined ? [problem] : [] };
+    const result = answer ?? kubelet.settled ?? config;
+    return { config: result, problems: result === undefined ? [problem] : [] };
   };
 
   return async (): Promise<KubeletConfigReading> => {
@@ -118,7 +118,7 @@ export function createKubeletConfigReader(
 
 interface HostReading {
   readonly at: Omit<ConfigzOptions, 'token'>;
-  readonly config?: KubeletConfig;
+  readonly config?: NodeKubeletConfig;
   /** Whether the flags are part of it. */
   readonly isWhole?: boolean;
   readonly problem?: string;

@@ -44,7 +44,7 @@ const kubeletConfiguration = z.object({
 /** The kubelet's own default. */
 export const DEFAULT_MAX_PODS = 110;
 
-export type KubeletConfig = Readonly<ReturnType<typeof kubeletConfigOf>>;
+export type NodeKubeletConfig = Readonly<ReturnType<typeof kubeletConfigOf>>;
 
 /** What a file says that is newer than the kubelet is not what the kubelet read. */
 export const CHANGED_SINCE_START = 'it is newer than the running kubelet; restart the kubelet';
@@ -57,7 +57,6 @@ export class KubeletConfigError extends PlumblineError {
 
 /**
  * Reads a decoded KubeletConfiguration.
- *
  * @param source its origin, for messages
  * @throws KubeletConfigError if it is not one, or contains impossible values
  */
@@ -103,8 +102,8 @@ export function kubeletConfigOf(source: string, document: unknown) {
 /** The gates that change admission. AllAlpha and AllBeta turn on every gate of their stage that is not set itself. */
 function gatesOf(gates: Readonly<Record<string, boolean>>): Record<string, boolean> {
   const all = gates['AllAlpha'] === true || gates['AllBeta'] === true;
-  const known = Object.keys(UNPREDICTED_GATES).filter((gate) => all || Object.hasOwn(gates, gate));
-  return Object.fromEntries(known.map((gate) => [gate, gates[gate] ?? true]));
+  const names = Object.keys(UNPREDICTED_GATES).filter((gate) => all || Object.hasOwn(gates, gate));
+  return Object.fromEntries(names.map((gate) => [gate, gates[gate] ?? true]));
 }
 
 function inField<Value>(source: string, field: string, parse: () => Value): Value {

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { cut, PlumblineError } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
+import { kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
 
 /** Reading the kubelet's /configz failed: access is forbidden, or another program or none answers there. */
 export class ConfigzError extends PlumblineError {
@@ -16,12 +16,12 @@ export class ConfigzError extends PlumblineError {
 }
 
 /** Seconds. */
-const DEADLINE = 3;
+const DEADLINE_SECONDS = 3;
 /** Maximum length of an error, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 /** Maximum bytes of the answer, and of a file with a certificate. */
-const LARGEST = 256 * 1024;
-const LARGEST_PEM = 64 * 1024;
+const MAX_ANSWER_BYTES = 256 * 1024;
+const MAX_PEM_BYTES = 64 * 1024;
 
 const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
 
@@ -42,7 +42,6 @@ const serving = z.object({
 /**
  * Where a kubelet with these settings serves, and the files that may contain its certificate: a given one, an issued
  * one, or a self-signed one.
- *
  * @param settings a KubeletConfiguration as written
  */
 export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptions, 'endpoint' | 'certificates'> {
@@ -61,22 +60,24 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
  * only to a server that presents the very certificate that the kubelet has on this host.
  *
  * Needs `get` on `nodes/configz` (before Kubernetes 1.33: nodes/proxy, which grants too much).
- *
  * @throws ConfigzError
  */
-export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<KubeletConfig> {
-  const signal = AbortSignal.timeout(DEADLINE * 1000);
-  const known = certificates.flatMap((file) => {
-    return resultOrNone(() => new X509Certificate(readBounded(file, LARGEST_PEM))) ?? [];
+export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<NodeKubeletConfig> {
+  const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
+  const certificatesOnDisk = certificates.flatMap((file) => {
+    return resultOrNone(() => new X509Certificate(readBounded(file, MAX_PEM_BYTES))) ?? [];
   });
-  if (known.length === 0) {
+  if (certificatesOnDisk.length === 0) {
     throw new ConfigzError(endpoint, `no certificate to identify the kubelet in ${certificates.join(' or ')}`);
   }
   try {
     const socket = await connectTo(endpoint, signal);
     try {
-      const shown = socket.getPeerX509Certificate();
-      if (shown === undefined || !known.some(({ fingerprint256 }) => fingerprint256 === shown.fingerprint256)) {
+      const presented = socket.getPeerX509Certificate();
+      if (
+        presented === undefined ||
+        !certificatesOnDisk.some(({ fingerprint256 }) => fingerprint256 === presented.fingerprint256)
+      ) {
         throw new ConfigzError(endpoint, 'the server does not present the kubelet’s certificate');
       }
       const { status, text } = await ask(socket, token, signal);
@@ -100,7 +101,9 @@ function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
     // certificate itself.
     const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false }, () => resolve(socket));
     socket.once('error', reject);
-    signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE} s`)), { once: true });
+    signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE_SECONDS} s`)), {
+      once: true,
+    });
   });
 }
 
@@ -112,7 +115,7 @@ function ask(socket: TLSSocket, token: string, signal: AbortSignal): Promise<{ s
       let size = 0;
       response.on('data', (part: Buffer) => {
         size += part.length;
-        if (size > LARGEST) response.destroy(new Error('the answer is too long'));
+        if (size > MAX_ANSWER_BYTES) response.destroy(new Error('the answer is too long'));
         else parts.push(part);
       });
       response.on('error', reject);

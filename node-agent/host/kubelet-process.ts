@@ -25,7 +25,6 @@ const KUBELET_FLAG =
 /**
  * Finds the kubelet by its PodResources socket, which only its own process can listen on: neither its name nor its
  * place is the same in all distributions.
- *
  * @param root directory of the host's files: `/`
  * @throws Error if nothing listens there, or the process cannot be read
  */
@@ -118,7 +117,6 @@ const FIELDS: Readonly<Record<string, readonly [field: string, parse: Parse]>> =
 const PATHS = ['config', 'config-dir', 'root-dir', 'cert-dir'];
 /**
  * Reads the flags that matter here; the last one wins, as for the kubelet.
- *
  * @param args without the name of the program
  * @throws KubeletConfigError if the kubelet could not have this value, or it contains an environment variable
  */

@@ -23,11 +23,7 @@ const node = z.object({
 
 export type NodeIdentity = Awaited<ReturnType<typeof readNode>>;
 
-/**
- * Reads the agent's node.
- *
- * @throws KubeError; NotFound if the node has not registered yet
- */
+/** Reads the agent's node. @throws KubeError; NotFound if the node has not registered yet */
 export async function readNode(client: KubeClient, name: string, signal: AbortSignal) {
   const { metadata, status } = node.parse(await client.get(`/api/v1/nodes/${name}`, { signal }));
   return {

@@ -14,7 +14,7 @@ export interface DutyObserver {
 }
 
 /** Seconds after which a run counts as working: the next failure then counts as the first. */
-const STEADY = 60;
+const STEADY_SECONDS = 60;
 
 /**
  * Runs a duty until the signal aborts. After a failure it logs the error, waits (0.5 s, doubling to 30 s) and runs the
@@ -35,7 +35,7 @@ export async function keepRunning(
       await underSignals([signal], undefined, (run) => duty.run(run));
       return;
     } catch (err) {
-      if (performance.now() - started > STEADY * 1000) backoff.reset();
+      if (performance.now() - started > STEADY_SECONDS * 1000) backoff.reset();
       observer.onFailure(duty.name);
       log.error({ err, duty: duty.name }, 'duty failed; restarting it');
     } finally {
@@ -45,26 +45,51 @@ export async function keepRunning(
   }
 }
 
+/**
+ * Repeats a round until the signal aborts.
+ * @param round returns the seconds until the next one
+ * @param onError the same after a round that failed
+ */
+export async function repeat(
+  signal: AbortSignal,
+  round: (signal: AbortSignal) => Promise<number>,
+  onError: (error: unknown) => number,
+  wait: (seconds: number, signal: AbortSignal) => Promise<void> = sleep,
+): Promise<void> {
+  while (!signal.aborted) {
+    let seconds: number;
+    try {
+      seconds = await round(signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      seconds = onError(error);
+    }
+    await wait(seconds, signal).catch(() => undefined);
+  }
+}
+
 /** Lets an error in a duty's callbacks (events, timers) fail the duty instead of ending the process. */
-export function createGuard() {
-  let fail: (error: unknown) => void = () => {};
-  const failed = new Promise<never>((_resolve, reject) => {
-    fail = reject;
-  });
-  // Prevents an unhandled rejection where no caller waits.
-  failed.catch(() => undefined);
+export class Guard {
+  readonly #failure = new AbortController();
+
   /** Wraps a callback: its exceptions become the guard's failure. */
-  const guard =
-    <Args extends unknown[]>(callback: (...args: Args) => void) =>
-    (...args: Args): void => {
+  wrap<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
+    return (...args) => {
       try {
         callback(...args);
       } catch (error) {
-        fail(error);
+        this.fail(error);
       }
     };
-  /** `failed` never resolves; it rejects with the first failure. */
-  return Object.assign(guard, { failed, fail: (error: unknown) => fail(error) });
+  }
+
+  readonly fail = (error: unknown): void => this.#failure.abort(error);
+
+  /** Resolves when the signal aborts. @throws the first failure */
+  async until(signal: AbortSignal): Promise<void> {
+    await Promise.race([untilAborted(signal), untilAborted(this.#failure.signal)]);
+    if (!signal.aborted) this.#failure.signal.throwIfAborted();
+  }
 }
 
 export function untilAborted(signal: AbortSignal): Promise<void> {
@@ -89,60 +114,87 @@ export class Listeners<Args extends readonly unknown[] = []> {
   }
 }
 
-/** The failed duties that wait for a restart. */
-export type Failures = ReturnType<typeof createFailures>;
+/** A notification that stays set until `clear`. */
+export class ChangeSignal {
+  #isSet = false;
+  #wake = () => {};
 
-export function createFailures() {
-  const current = new Set<string>();
-  const listeners = new Listeners();
-  return {
-    current: current as ReadonlySet<string>,
-    set(duty: string, failed: boolean) {
-      if (current.has(duty) === failed) return;
-      if (failed) current.add(duty);
-      else current.delete(duty);
-      listeners.notify();
-    },
-    subscribe: listeners.subscribe,
+  readonly set = (): void => {
+    this.#isSet = true;
+    this.#wake();
   };
+
+  clear(): void {
+    this.#isSet = false;
+  }
+
+  /** Resolves when it is set (true), after `seconds` (false), or when the signal aborts. */
+  async wait(signal: AbortSignal, seconds?: number): Promise<boolean> {
+    if (this.#isSet) return true;
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    await underSignals([signal], undefined, (waiting) => {
+      const end = seconds === undefined ? untilAborted(waiting) : sleep(seconds, waiting).catch(() => undefined);
+      return Promise.race([woken, end]);
+    });
+    return this.#isSet;
+  }
 }
 
-export interface PacedOptions {
-  readonly work: () => void;
-  /** Minimum seconds from a request to the work. */
-  readonly settle: number;
-  /** The pause after a run, as a multiple of the run's duration. */
-  readonly rest: number;
+/** The failed duties that wait for a restart. */
+export class Failures extends Listeners {
+  readonly #duties = new Set<string>();
+
+  get current(): ReadonlySet<string> {
+    return this.#duties;
+  }
+
+  set(duty: string, failed: boolean): void {
+    if (this.#duties.has(duty) === failed) return;
+    if (failed) this.#duties.add(duty);
+    else this.#duties.delete(duty);
+    this.notify();
+  }
 }
 
 /** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
-export function createPaced({ work, settle, rest }: PacedOptions) {
-  let timer: NodeJS.Timeout | undefined;
+export class Throttle {
+  readonly #work: () => void;
+  readonly #debounceSeconds: number;
+  readonly #restFactor: number;
+  #timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
-  let notBefore = 0;
+  #notBefore = 0;
 
-  const now = () => {
+  /**
+   * @param debounceSeconds minimum from a request to the work
+   * @param restFactor the pause after a run, as a multiple of the run's duration
+   */
+  constructor(work: () => void, debounceSeconds: number, restFactor: number) {
+    this.#work = work;
+    this.#debounceSeconds = debounceSeconds;
+    this.#restFactor = restFactor;
+  }
+
+  readonly now = (): void => {
     const begun = performance.now();
-    work();
+    this.#work();
     const ended = performance.now();
-    notBefore = ended + rest * (ended - begun);
+    this.#notBefore = ended + this.#restFactor * (ended - begun);
   };
 
-  return {
-    now,
-    /** Runs the work soon; several requests until then cause one run. */
-    soon() {
-      timer ??= setTimeout(
-        () => {
-          timer = undefined;
-          now();
-        },
-        Math.max(settle * 1000, notBefore - performance.now()),
-      );
-    },
-    cancel() {
-      clearTimeout(timer);
-      timer = undefined;
-    },
+  /** Runs the work soon; several requests until then cause one run. */
+  readonly soon = (): void => {
+    const wait = Math.max(this.#debounceSeconds * 1000, this.#notBefore - performance.now());
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.now();
+    }, wait);
   };
+
+  cancel(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
 }

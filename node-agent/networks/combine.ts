@@ -4,7 +4,7 @@ import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type Drift, overlayNetworkMap } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
-import type { FoundNetworks, NetworkName } from './locate.ts';
+import type { DiscoveredNetworks, NetworkName } from './locate.ts';
 import type { MapInUse } from './map-source.ts';
 
 export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
@@ -27,7 +27,7 @@ export interface NetworksView {
 }
 
 /** Physnets that a node can report: each is a resource of the kubelet with its own socket. */
-export const MAX_PHYSNETS = 256;
+export const MAX_REPORTED_PHYSNETS = 256;
 /** Maximum texts of one kind in a view, and characters of each: they contain names from the switch and the map. */
 const MAX_TEXTS = 32;
 const MAX_TEXT_CHARACTERS = 400;
@@ -54,7 +54,7 @@ export interface NetworkSources {
   readonly host: Host;
   readonly map: MapInUse;
   /** The last discovery; undefined where there is no switch, or the agent has never reached it. */
-  readonly found: FoundNetworks | undefined;
+  readonly discovered: DiscoveredNetworks | undefined;
   readonly pmdCpus: CpuSet;
   /** The unreadable parts of the switch's configuration. */
   readonly switchFaults: readonly string[];
@@ -64,8 +64,8 @@ export interface NetworkSources {
 
 /** Combines the operator's map with the discovered networks, and lists what is missing or differs. */
 export function combineNetworks(sources: NetworkSources): NetworksView {
-  const { host, map, found, pmdCpus, switchFaults, switchProblem } = sources;
-  const { override, fault, isKept } = map;
+  const { host, map, discovered, pmdCpus, switchFaults, switchProblem } = sources;
+  const { override, fault, isLastGood: isKept } = map;
   const problems: NetworksView['problems'][number][] = [];
   const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
   // Without the map it is unknown which of the discovered networks to override.
@@ -77,27 +77,27 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
     problems.push({ reason: fault.reason, message: `${fault.message}; the last good map stays in use` });
   }
   // With a map for this node, a missing switch is not a problem.
-  if (switchProblem !== undefined && (override === undefined || found !== undefined)) {
-    const then = found === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
+  if (switchProblem !== undefined && (override === undefined || discovered !== undefined)) {
+    const then = discovered === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
     problems.push({ reason: 'SwitchUnreachable', message: `${switchProblem}; ${then}` });
   }
-  const { networks, drift } = overlayNetworkMap(found?.networks ?? NO_NETWORKS, override);
+  const { networks, drift } = overlayNetworkMap(discovered?.networks ?? NO_NETWORKS, override);
   const usable = withResourceNames(networks, problems);
   for (const message of switchFaults) problems.push({ reason: 'NotFound', message });
-  for (const { network, text } of found?.doubts ?? []) {
+  for (const { network, text } of discovered?.doubts ?? []) {
     if (!isMapped(override, network)) problems.push({ reason: 'NotFound', message: text });
   }
   return {
     networks: usable,
-    down: found?.down ?? new Set(),
+    down: discovered?.down ?? new Set(),
     pmdCpus,
     problems: fewProblems(problems),
     mapFault,
-    drift: found === undefined ? [] : few(drift.map(describeDrift), MAX_TEXTS, MAX_TEXT_CHARACTERS),
+    drift: discovered === undefined ? [] : few(drift.map(describeDrift), MAX_TEXTS, MAX_TEXT_CHARACTERS),
     unpolled:
-      found === undefined || pmdCpus.isEmpty
+      discovered === undefined || pmdCpus.isEmpty
         ? []
-        : few(unpolledNetworks(usable, found.polled, pmdCpus, host), MAX_TEXTS, MAX_TEXT_CHARACTERS),
+        : few(unpolledNetworks(usable, discovered.polled, pmdCpus, host), MAX_TEXTS, MAX_TEXT_CHARACTERS),
   };
 }
 
@@ -107,12 +107,12 @@ function mapFaultText(message: string, isKept: boolean): string {
 }
 
 function fewProblems(problems: NetworksView['problems']): NetworksView['problems'] {
-  const shown = problems
+  const limited = problems
     .slice(0, MAX_TEXTS)
     .map(({ reason, message }) => ({ reason, message: cut(message, MAX_TEXT_CHARACTERS) }));
   const [first] = problems;
-  if (first === undefined || problems.length <= MAX_TEXTS) return shown;
-  return [...shown, { reason: first.reason, message: `and ${problems.length - MAX_TEXTS} more` }];
+  if (first === undefined || problems.length <= MAX_TEXTS) return limited;
+  return [...limited, { reason: first.reason, message: `and ${problems.length - MAX_TEXTS} more` }];
 }
 
 function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean {
@@ -126,7 +126,7 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
   for (const [name, cells] of networks.physnets) {
     try {
       physnetResource(name);
-      if (physnets.size < MAX_PHYSNETS) physnets.set(name, cells);
+      if (physnets.size < MAX_REPORTED_PHYSNETS) physnets.set(name, cells);
       else leftOut.push(name);
     } catch (error) {
       problems.push({ reason: 'InvalidName', message: (error as Error).message });
@@ -134,7 +134,7 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
   }
   if (leftOut.length > 0) {
     const names = few(leftOut, 3, 63).join(', ');
-    const message = `${leftOut.length} physnets exceed the ${MAX_PHYSNETS} of a report; ignored: ${names}`;
+    const message = `${leftOut.length} physnets exceed the ${MAX_REPORTED_PHYSNETS} of a report; ignored: ${names}`;
     problems.unshift({ reason: 'TooMany', message });
   }
   return { physnets, tunnel: networks.tunnel };
@@ -154,13 +154,13 @@ function unpolledNetworks(
   pmdCpus: CpuSet,
   host: Host,
 ): string[] {
-  const said: string[] = [];
+  const texts: string[] = [];
   for (const network of polled) {
     const cells = (network === undefined ? tunnel : physnets.get(network)) ?? CpuSet.EMPTY;
     const bare = host.cells.filter(({ id, cpus }) => cells.has(id) && !cpus.intersects(pmdCpus)).map(({ id }) => id);
     if (bare.length === 0) continue;
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
-    said.push(`${what} is on NUMA node ${bare.join(', ')}, where no CPU of pmd-cpu-mask (${pmdCpus}) is`);
+    texts.push(`${what} is on NUMA node ${bare.join(', ')}, where no CPU of pmd-cpu-mask (${pmdCpus}) is`);
   }
-  return said;
+  return texts;
 }

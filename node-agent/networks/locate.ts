@@ -11,7 +11,7 @@ export type NetworkName = string | undefined;
 const NAMED = 8;
 const MAX_NAME_CHARACTERS = 63;
 
-export interface FoundNetworks {
+export interface DiscoveredNetworks {
   readonly networks: NodeNetworks;
   /** Networks with uplinks of which none has a carrier. */
   readonly down: ReadonlySet<NetworkName>;
@@ -42,14 +42,14 @@ export interface LocateParts {
  * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface with the endpoint's
  * address; if it is a bridge's internal interface, the bridge's uplinks).
  */
-export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundNetworks {
+export function locateNetworks(config: SwitchConfig, parts: LocateParts): DiscoveredNetworks {
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
   const carriers = new Map<string, boolean | undefined>();
   const search = new UplinkSearch({ config, sysfsRoot: parts.sysfsRoot, carriers });
 
-  const settle = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
+  const judge = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
     if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
@@ -63,10 +63,10 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
       const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, MAX_NAME_CHARACTERS).join(', ')}`;
       doubts.push({ network, text });
     }
-    const found = unionOf(uplinks.map(({ place }) => place.cells));
-    const foreign = found.minus(parts.cells);
+    const cells = unionOf(uplinks.map(({ place }) => place.cells));
+    const foreign = cells.minus(parts.cells);
     if (!foreign.isEmpty) doubts.push({ network, text: `${what} is on NUMA node ${foreign}, which has no CPUs` });
-    return found.intersect(parts.cells);
+    return cells.intersect(parts.cells);
   };
 
   const physnets = new Map<string, CpuSet>();
@@ -78,7 +78,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
       else if (search.ofBridge(bridge).length === 0) doubt(`bridge ${bridge} has no uplink`);
     }
     const uplinks = existing.flatMap((bridge) => search.ofBridge(bridge));
-    if (existing.length > 0) physnets.set(physnet, settle(physnet, uplinks));
+    if (existing.length > 0) physnets.set(physnet, judge(physnet, uplinks));
   }
 
   const tunnelUplinks: Uplink[] = [];
@@ -93,7 +93,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
     }
     tunnelUplinks.push(...search.ofInterface(name));
   }
-  const tunnel = config.encapIps.length === 0 ? undefined : settle(undefined, tunnelUplinks);
+  const tunnel = config.encapIps.length === 0 ? undefined : judge(undefined, tunnelUplinks);
   if (config.hasSeveralEndpoints && tunnel !== undefined && tunnel.size > 1) {
     const text = `the tunnel: OVN instances have endpoints on different NUMA nodes (${tunnel}); all of them count`;
     doubts.push({ network: undefined, text });

@@ -10,11 +10,12 @@ import { sleep } from '../../runtime/time.ts';
 import { parseSaved, readBounded, saveFile } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
-const LABELS = 60;
-const LABELS_AGAIN = 2;
+const LABELS_SECONDS = 60;
+const LABELS_RETRY_SECONDS = 2;
 
 export interface MapSourceDeps {
   /** The operator's map; undefined if there is none. */
@@ -27,8 +28,7 @@ export interface MapSourceDeps {
 export function createMapSource({ file, readLabels }: MapSourceDeps) {
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
-  /** Resolves the wait for another map. */
-  let wake = () => {};
+  const changes = new ChangeSignal();
   const selectsNodes = () => map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
 
   const read = (path: string) => {
@@ -37,21 +37,19 @@ export function createMapSource({ file, readLabels }: MapSourceDeps) {
     } catch (error) {
       map = error as Error;
     }
-    wake();
+    changes.set();
   };
 
   const followLabels = async (onLabels: () => void, signal: AbortSignal): Promise<void> => {
-    signal.addEventListener('abort', () => wake(), { once: true });
     while (!signal.aborted) {
+      changes.clear();
       if (!selectsNodes()) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
+        await changes.wait(signal);
         continue;
       }
       labels = await readLabels(signal).catch(() => labels);
       onLabels();
-      await sleep(labels === undefined ? LABELS_AGAIN : LABELS, signal).catch(() => undefined);
+      await sleep(labels === undefined ? LABELS_RETRY_SECONDS : LABELS_SECONDS, signal).catch(() => undefined);
     }
   };
 
@@ -86,11 +84,7 @@ const MAX_MAP_BYTES = 256 * 1024;
 /** Maximum length of an error, which may quote the file, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 
-/**
- * Reads the operator's network map.
- *
- * @throws NetworkMapError naming the file and the fault
- */
+/** Reads the operator's network map. @throws NetworkMapError naming the file and the fault */
 export function readNetworkMap(file: string): NetworkMap {
   let text: string;
   try {
@@ -145,7 +139,7 @@ export interface MapInUse {
   /** Why the current map is unusable. */
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
   /** Whether the override comes from the last good map instead of the current one. */
-  readonly isKept: boolean;
+  readonly isLastGood: boolean;
 }
 
 export interface MapSources {
@@ -159,7 +153,6 @@ export interface MapSources {
 
 /**
  * Remembers the last good map, also in a file, and determines which one is in use: a faulty map changes nothing.
- *
  * @returns a function to call with the current map
  */
 export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: MapSources) => MapInUse {
@@ -167,10 +160,10 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
   let isLoaded = false;
   let saved = '';
 
-  const kept = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
+  const lastGood = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
     override: last?.networks,
     fault: { reason, message },
-    isKept: last !== undefined,
+    isLastGood: last !== undefined,
   });
 
   const remember = (good: LastMap) => {
@@ -186,18 +179,21 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
   };
 
   return ({ map, labels, cells }) => {
-    if (map === undefined) return { override: undefined, fault: undefined, isKept: false };
+    if (map === undefined) return { override: undefined, fault: undefined, isLastGood: false };
     if (!isLoaded) last = file.load(cells);
     isLoaded = true;
-    if (map instanceof Error) return kept('InvalidMap', map.message);
+    if (map instanceof Error) return lastGood('InvalidMap', map.message);
     if (labels === undefined)
-      return kept('NodeUnknown', 'the network map selects nodes by labels, which are unknown until the Node is read');
+      return lastGood(
+        'NodeUnknown',
+        'the network map selects nodes by labels, which are unknown until the Node is read',
+      );
     try {
       const networks = networkMapFor(map, labels, cells);
       remember({ networks });
-      return { override: networks, fault: undefined, isKept: false };
+      return { override: networks, fault: undefined, isLastGood: false };
     } catch (error) {
-      return kept('InvalidMap', (error as Error).message);
+      return lastGood('InvalidMap', (error as Error).message);
     }
   };
 }
@@ -216,27 +212,23 @@ export type LastMapFile = ReturnType<typeof createLastMapFile>;
 /** Bytes; a map has at most a MiB, and this is one node's part of it. */
 const MAX_SAVED_BYTES = 1024 * 1024;
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
-const kept = z.object({
+const savedMap = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
 });
 
 /** @param onUnread called with the reason if the file exists and cannot be read */
 export function createLastMapFile(path: string, onUnread: (why: string) => void) {
   return {
-    /**
-     * Undefined if nothing was saved, or the saved map does not fit this host.
-     *
-     * @param cells NUMA nodes of this host
-     */
+    /** Undefined if nothing was saved, or the saved map does not fit this host. @param cells NUMA nodes of this host */
     load(cells: CpuSet): LastMap | undefined {
-      let found: z.infer<typeof kept>;
+      let saved: z.infer<typeof savedMap>;
       try {
-        found = parseSaved(readBounded(path, MAX_SAVED_BYTES), kept);
+        saved = parseSaved(readBounded(path, MAX_SAVED_BYTES), savedMap);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onUnread((error as Error).message);
         return undefined;
       }
-      const { networks } = found;
+      const { networks } = saved;
       if (networks === undefined) return { networks: undefined };
       const physnets = new Map(Object.entries(networks.physnets));
       const all = [...physnets.values(), networks.tunnel ?? CpuSet.EMPTY];

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
-import { type FoundNetworks, locateNetworks } from './locate.ts';
+import { type DiscoveredNetworks, locateNetworks } from './locate.ts';
 import { createMapMemory, createMapSource, type LastMapFile } from './map-source.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
@@ -19,7 +19,7 @@ export const OVSDB_SOCKET = 'db.sock';
  * Seconds in which changes of the switch's configuration are collected into one read: setting up a bridge takes
  * several.
  */
-const SETTLE = 0.05;
+const DEBOUNCE_SECONDS = 0.05;
 /** The pause after a read, as a multiple of its duration: a busy switch must not keep the agent busy. */
 const REST = 10;
 /**
@@ -49,17 +49,17 @@ export function createNetworks(deps: NetworksDeps) {
   const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
   const listeners = new Listeners();
   let view = UNKNOWN_NETWORKS;
-  let shown = '';
-  let known = false;
+  let viewText = '';
+  let isComplete = false;
   /** The current content of the database, and the result of the last read after a change. */
   let tables: Tables | undefined;
   let config: SwitchConfig | undefined;
-  let found: FoundNetworks | undefined;
+  let discovered: DiscoveredNetworks | undefined;
   let switchProblem: string | undefined;
   const mapSource = createMapSource({ file: deps.networkMap, readLabels: deps.labels });
   const useMap = createMapMemory(deps.lastMap, log);
 
-  const look = (host: Host) => {
+  const reconcile = (host: Host) => {
     if (tables !== undefined) config = switchConfig(tables);
     tables = undefined;
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
@@ -71,13 +71,13 @@ export function createNetworks(deps: NetworksDeps) {
         byAddress ??= addresses();
         return byAddress.get(address);
       };
-      found = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
+      discovered = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
-    known = true;
+    isComplete = true;
     const next = combineNetworks({
       host,
       map: useMap({ map: mapSource.map, labels: mapSource.labels, cells }),
-      found,
+      discovered,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
       switchProblem,
@@ -85,59 +85,63 @@ export function createNetworks(deps: NetworksDeps) {
     const text = JSON.stringify(next, (_key, value) =>
       value instanceof Map || value instanceof Set ? [...value] : value,
     );
-    if (text === shown) return;
-    shown = text;
+    if (text === viewText) return;
+    viewText = text;
     view = next;
-    say(log, next);
+    logNetworks(log, next);
     listeners.notify();
   };
 
   return {
     view: () => view,
     /** Whether every source has been read once. Until then, missing networks may still appear. */
-    get known() {
-      return known;
+    get isComplete() {
+      return isComplete;
     },
     subscribe: listeners.subscribe,
     /** The duty. A restart of the duty keeps the networks that it found. */
     async run(signal: AbortSignal) {
       const host = await deps.host();
-      const guard = createGuard();
-      const work = guard(() => {
-        look(host);
-        carriers.follow(found);
+      const guard = new Guard();
+      const carriers = new CarrierWatch(sysfsRoot);
+      const work = guard.wrap(() => {
+        reconcile(host);
+        carriers.follow(discovered);
       });
-      const looks = createPaced({ work, settle: SETTLE, rest: REST });
-      const carriers = createCarrierWatch(sysfsRoot, looks.now);
-      mapSource.follow({ onMap: guard(looks.soon), onLabels: looks.now }, signal);
+      const reconciles = new Throttle(work, DEBOUNCE_SECONDS, REST);
+      carriers.subscribe(reconciles.now);
+      mapSource.follow({ onMap: guard.wrap(reconciles.soon), onLabels: reconciles.now }, signal);
       if (ovsRundir !== undefined) {
-        const onTables = guard((now: Tables) => {
+        const onTables = guard.wrap((now: Tables) => {
           tables = now;
           switchProblem = undefined;
-          looks.soon();
+          reconciles.soon();
         });
-        const onProblem = guard((error: Error) => {
+        const onProblem = guard.wrap((error: Error) => {
           if (error.message !== switchProblem)
             log.warn({ problem: error.message }, 'querying Open vSwitch failed; retrying');
           switchProblem = error.message;
-          looks.soon();
+          reconciles.soon();
         });
         void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
       }
-      const timer = setInterval(looks.now, CHECK_SECONDS * 1000);
-      looks.now();
+      const timer = setInterval(reconciles.now, CHECK_SECONDS * 1000);
+      reconciles.now();
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
         carriers.end();
-        looks.cancel();
+        reconciles.cancel();
       }
     },
   };
 }
 
-function say(log: AgentLogger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
+function logNetworks(
+  log: AgentLogger,
+  { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView,
+): void {
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
@@ -158,35 +162,37 @@ function hostAddresses(): ReadonlyMap<string, string> {
 }
 
 /** Seconds between reads of the carriers that the switch does not report. */
-const PERIOD = 2;
+const CARRIER_POLL_SECONDS = 2;
 
-/**
- * Follows the state that a search found and that changes without a notification.
- * @param onChange called when a carrier differs from the latest search, or the search has to be repeated
- */
-export function createCarrierWatch(sysfsRoot: string, onChange: () => void) {
-  let latest: FoundNetworks | undefined;
-  let timer: NodeJS.Timeout | undefined;
+/** Follows the state that a search found and that changes without a notification. */
+export class CarrierWatch extends Listeners {
+  readonly #sysfsRoot: string;
+  #latest: DiscoveredNetworks | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  const look = () => {
-    if (latest === undefined) return;
-    const isChanged = [...latest.carriers].some(([name, up]) => hasCarrier(sysfsRoot, name) !== up);
-    if (latest.lacksAddress || isChanged) onChange();
-  };
+  constructor(sysfsRoot: string) {
+    super();
+    this.#sysfsRoot = sysfsRoot;
+  }
 
-  const end = () => {
-    clearInterval(timer);
-    timer = undefined;
-  };
+  /**
+   * Follows the result of the latest search, and notifies when a carrier differs from it or the search has to be
+   * repeated. If nothing in it can change, the watch does not wake the process.
+   */
+  follow(discovered: DiscoveredNetworks | undefined): void {
+    this.#latest = discovered;
+    const isNeeded = discovered !== undefined && (discovered.lacksAddress || discovered.carriers.size > 0);
+    if (isNeeded) this.#timer ??= setInterval(() => this.#poll(), CARRIER_POLL_SECONDS * 1000);
+    else this.end();
+  }
 
-  return {
-    end,
-    /** Follows the result of the latest search. If nothing in it can change, the watch does not wake the process. */
-    follow(found: FoundNetworks | undefined) {
-      latest = found;
-      const isNeeded = found !== undefined && (found.lacksAddress || found.carriers.size > 0);
-      if (isNeeded) timer ??= setInterval(look, PERIOD * 1000);
-      else end();
-    },
-  };
+  end(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #poll(): void {
+    const { lacksAddress = false, carriers = [] } = this.#latest ?? {};
+    if (lacksAddress || [...carriers].some(([name, up]) => hasCarrier(this.#sysfsRoot, name) !== up)) this.notify();
+  }
 }

@@ -41,9 +41,8 @@ export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
 const CHASSIS_KEY = /^ovn-(?:bridge-mappings|encap-type|encap-ip(?!-default(?:-|$)))-(.+)$/s;
 
 /**
- * The names of the OVN instances: the system-id, and every suffix `-<chassis>` of an option, because a name may also come
- * from a command line or the file system-id-override.
- *
+ * The names of the OVN instances: the system-id, and every suffix `-<chassis>` of an option, because a name may also
+ * come from a command line or the file system-id-override.
  * Source: OVN, controller/chassis.c, get_ovs_chassis_id; ovn-controller(8).
  */
 function chassisOf(externalIds: ExternalIds, problems: string[]): readonly string[] {
@@ -65,7 +64,6 @@ function chassisOf(externalIds: ExternalIds, problems: string[]): readonly strin
 
 /**
  * The different values of an option. An instance prefers the option with its own suffix, even an empty one.
- *
  * Source: OVN, lib/ovn-util.c, get_chassis_external_id_value.
  */
 function valuesOf(option: string, externalIds: ExternalIds, chassis: readonly string[]): readonly string[] {

@@ -90,8 +90,8 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
     if (kind !== undefined) interfaces.push(interfaceOf(name, row, kind));
   }
   if (interfaces.length <= MAX_PORTS) return { internal, patches, interfaces };
-  const name = cut(textOf(bridge['name']), MAX_NAME_CHARACTERS);
-  problems.push(`bridge ${name} has ${interfaces.length} ports; only ${MAX_PORTS} are checked for uplinks`);
+  const bridgeName = cut(textOf(bridge['name']), MAX_NAME_CHARACTERS);
+  problems.push(`bridge ${bridgeName} has ${interfaces.length} ports; only ${MAX_PORTS} are checked for uplinks`);
   return { internal, patches, interfaces: interfaces.slice(0, MAX_PORTS) };
 }
 

@@ -52,8 +52,8 @@ export class UplinkSearch {
 
   /** The uplinks of a bridge. Without hardware behind it: its ports that could be uplinks. */
   ofBridge(name: string): readonly Uplink[] {
-    const found = this.#results.get(name) ?? this.#nicsOfBridge(name, new Set());
-    const uplinks = found.length > 0 ? found : this.#readUplinks(name);
+    const nics = this.#results.get(name) ?? this.#nicsOfBridge(name, new Set());
+    const uplinks = nics.length > 0 ? nics : this.#readUplinks(name);
     this.#results.set(name, uplinks);
     return uplinks;
   }
@@ -140,7 +140,8 @@ const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
 
 /**
  * Locates a DPDK port by the PCI addresses and kernel interfaces in its arguments (a device; the members of a bond; the
- * interface of an AF_XDP or AF_PACKET device), or else by what DPDK reports. Undefined for a representor: a guest's port.
+ * interface of an AF_XDP or AF_PACKET device), or else by what DPDK reports. Undefined for a representor: a guest's
+ * port.
  */
 function placeOfDpdkPort({ name, devargs = '', numaId }: SwitchInterface, root: string): NicPlace | undefined {
   const options = devargs.split(',').map((option) => option.trim());

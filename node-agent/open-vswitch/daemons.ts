@@ -4,7 +4,7 @@ import { quote } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { commandLineOf, commOf, identityOf, parentOf, startOf, userOf } from '../processes/proc.ts';
+import { commandLineOf, commOf, identityOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -32,9 +32,9 @@ export interface MissingDaemon {
   readonly message: string;
 }
 
-export const isMissing = (found: OvsProcess | MissingDaemon): found is MissingDaemon => 'message' in found;
+export const isMissing = (process: OvsProcess | MissingDaemon): process is MissingDaemon => 'message' in process;
 
-interface FoundProcesses {
+interface DaemonSearch {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
   /** Whether the processes changed since the last search. */
@@ -52,15 +52,15 @@ interface FoundProcesses {
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
-    const found = readPidfile(join(rundir, `${name}.pid`), name);
-    if (!('daemon' in found)) return found;
-    return found.parent.monitor === undefined ? found.daemon : [found.daemon, found.parent.monitor];
+    const result = readPidfile(join(rundir, `${name}.pid`), name);
+    if (!('daemon' in result)) return result;
+    return result.parent.monitor === undefined ? result.daemon : [result.daemon, result.parent.monitor];
   });
 }
 
 export interface DaemonFinder {
   /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
-  find(): FoundProcesses;
+  find(): DaemonSearch;
   /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
   isAsFound(): boolean;
 }
@@ -68,7 +68,6 @@ export interface DaemonFinder {
 /**
  * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
  * child.
- *
  * @param recorded the processes that an earlier agent managed
  */
 export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
@@ -77,12 +76,12 @@ export function createDaemonFinder(rundir: string, recorded: () => readonly OvsP
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)));
   return {
     find() {
-      const found = lookups.map((lookup) => lookup.find());
+      const result = lookups.map((lookup) => lookup.find());
       return {
-        processes: found.flatMap(({ processes }) => processes),
-        missing: found.flatMap(({ missing }) => missing),
-        changed: found.some(({ changed }) => changed),
-        isStarting: found.some(({ isStarting }) => isStarting),
+        processes: result.flatMap(({ processes }) => processes),
+        missing: result.flatMap(({ missing }) => missing),
+        changed: result.some(({ changed }) => changed),
+        isStarting: result.some(({ isStarting }) => isStarting),
       };
     },
     isAsFound: () => lookups.every((lookup) => lookup.isAsFound()),
@@ -109,9 +108,9 @@ function createLookup(file: string, name: OvsDaemonName, recorded: () => readonl
       const pidfile = statOf(file);
       if (pidfile !== undefined && isSamePidfile(pidfile) && areAlive())
         return { processes, missing: [], changed: false, isStarting: false };
-      const found = readPidfile(file, name);
-      if ('daemon' in found) {
-        const { daemon, parent } = found;
+      const result = readPidfile(file, name);
+      if ('daemon' in result) {
+        const { daemon, parent } = result;
         const same = processes.map(keyOf).join();
         processes = parent.monitor === undefined ? [daemon] : [daemon, parent.monitor];
         identities = processes.map(({ pid }) => identityOf(pid));
@@ -124,7 +123,7 @@ function createLookup(file: string, name: OvsDaemonName, recorded: () => readonl
       const changed = remaining.map(keyOf).join() !== processes.map(keyOf).join();
       processes = remaining;
       identities = remaining.map(({ pid }) => identityOf(pid));
-      return { processes, missing: [found], changed, isStarting: false };
+      return { processes, missing: [result], changed, isStarting: false };
     },
   };
 }
@@ -132,23 +131,19 @@ function createLookup(file: string, name: OvsDaemonName, recorded: () => readonl
 /** Maximum bytes of a pidfile. Open vSwitch's own user can write to its directory. */
 const MAX_PIDFILE_BYTES = 64;
 
-/**
- * Reads the process id from a pidfile.
- *
- * @throws Error if it contains none, or a system error
- */
+/** Reads the process id from a pidfile. @throws Error if it contains none, or a system error */
 export function readPid(file: string): number {
   const text = readBounded(file, MAX_PIDFILE_BYTES).trim();
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} contains no process id`);
   return Number(text);
 }
 
-interface FoundDaemon {
+interface RunningDaemon {
   readonly daemon: OvsProcess;
   readonly parent: Parent;
 }
 
-function readPidfile(file: string, name: OvsDaemonName): FoundDaemon | MissingDaemon {
+function readPidfile(file: string, name: OvsDaemonName): RunningDaemon | MissingDaemon {
   let pid: number;
   let holder: number | undefined;
   try {
@@ -209,7 +204,7 @@ interface Parent {
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);
   if (parent === undefined) return { monitor: undefined, isKnown: false };
-  if (parent <= 1 || userOf(parent) !== userOf(pid)) return { monitor: undefined, isKnown: true };
+  if (parent <= 1 || processUserOf(parent) !== processUserOf(pid)) return { monitor: undefined, isKnown: true };
   const line = commandLineOf(parent);
   const comm = commOf(parent);
   const isTitled = line?.startsWith(`${name}: monitoring pid `) === true;

@@ -3,9 +3,9 @@ import type { AssignmentsView } from '../assignments/view.ts';
 import type { ContainerCpus } from '../processes/cgroup-tree.ts';
 
 /** Seconds until the next check of CPUs that running containers hold although the kubelet reports them as free. */
-const AGAIN = 10;
+const RECHECK_SECONDS = 10;
 /** Seconds that formerly owned CPUs stay unused if no cgroup shows whether their owner has ended. */
-const UNCONFIRMED_FOR = 60;
+const UNCONFIRMED_SECONDS = 60;
 
 export interface ConfirmationDeps {
   /** The cpusets of running containers; undefined where the kubelet's cgroups cannot be read. */
@@ -30,19 +30,19 @@ export function createConfirmation({ containers, now }: ConfirmationDeps) {
       const released = owned.minus(view.owned);
       owned = view.owned;
       freed = freed.filter(({ until }) => until > now());
-      if (!released.isEmpty) freed = [...freed, { cpus: released, until: now() + UNCONFIRMED_FOR * 1000 }];
+      if (!released.isEmpty) freed = [...freed, { cpus: released, until: now() + UNCONFIRMED_SECONDS * 1000 }];
     },
 
     /**
      * Returns those of the CPUs that a running container is confined to. Where that is not visible, it returns those that
      * had an owner recently.
      */
-    held(cpus: CpuSet, view: AssignmentsView): CpuSet {
+    stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
       const running = containers();
       const busy = running === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
-      const held = busy.intersect(cpus);
-      dueAt = held.isEmpty ? Number.POSITIVE_INFINITY : now() + AGAIN * 1000;
-      return held;
+      const stillUsed = busy.intersect(cpus);
+      dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : now() + RECHECK_SECONDS * 1000;
+      return stillUsed;
     },
 
     /** Whether held CPUs need another check. */
@@ -112,7 +112,7 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   return { cpus: quiet, why };
 }
 
-export interface Step {
+export interface TargetStep {
   readonly now: CpuSet;
   /** The set to grow to, if it is larger than `now`. */
   readonly later: CpuSet | undefined;
@@ -124,8 +124,8 @@ export interface Step {
  * its CPUs changes, so several growths in a row should be one. The first set, and one that shares no CPU with the last,
  * applies at once.
  */
-export function step(applied: CpuSet | undefined, free: CpuSet): Step {
-  const kept = applied?.intersect(free) ?? CpuSet.EMPTY;
-  if (kept.isEmpty || kept.equals(free)) return { now: free, later: undefined };
-  return { now: kept, later: free };
+export function step(applied: CpuSet | undefined, free: CpuSet): TargetStep {
+  const staying = applied?.intersect(free) ?? CpuSet.EMPTY;
+  if (staying.isEmpty || staying.equals(free)) return { now: free, later: undefined };
+  return { now: staying, later: free };
 }

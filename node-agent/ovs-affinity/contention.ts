@@ -1,7 +1,7 @@
 /** Seconds within which a second displacement means that another process keeps setting the threads' CPUs. */
-const TWICE_WITHIN = 60;
+const REPEAT_SECONDS = 60;
 /** Seconds without a displacement after which the exact set is enforced again: initially and at most. */
-const QUIET = { first: 60, most: 3600 };
+const QUIET_SECONDS = { first: 60, most: 3600 };
 
 /**
  * Detects whether another process also sets the CPUs of the threads, since the two would keep undoing each other's
@@ -10,13 +10,12 @@ const QUIET = { first: 60, most: 3600 };
  * States: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second
  * one, until no thread was displaced for the quiet time. The quiet time doubles each time the other process is still
  * active. It is a minute again after two hours without displacement.
- *
  * @param now monotonic milliseconds
  */
 export function createContention(now: () => number) {
   let last = Number.NEGATIVE_INFINITY;
   let isContended = false;
-  let quiet = QUIET.first;
+  let quiet = QUIET_SECONDS.first;
   const sinceLast = () => (now() - last) / 1000;
 
   return {
@@ -25,10 +24,10 @@ export function createContention(now: () => number) {
       const since = sinceLast();
       if (isContended && since >= quiet) {
         isContended = false;
-        quiet = Math.min(2 * quiet, QUIET.most);
-      } else if (!isContended && since >= 2 * QUIET.most) quiet = QUIET.first;
+        quiet = Math.min(2 * quiet, QUIET_SECONDS.most);
+      } else if (!isContended && since >= 2 * QUIET_SECONDS.most) quiet = QUIET_SECONDS.first;
       if (displaced === 0) return;
-      if (since < TWICE_WITHIN) isContended = true;
+      if (since < REPEAT_SECONDS) isContended = true;
       last = now();
     },
     /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
@@ -37,7 +36,7 @@ export function createContention(now: () => number) {
     },
     /** Whether one displacement was seen recently and a second one may follow. */
     get isSuspected() {
-      return !isContended && sinceLast() < TWICE_WITHIN;
+      return !isContended && sinceLast() < REPEAT_SECONDS;
     },
   };
 }

@@ -4,7 +4,7 @@ import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { createGuard, createPaced, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Throttle } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
@@ -26,7 +26,7 @@ export type OvsAffinity = ReturnType<typeof createOvsAffinity>;
  * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
  * a monitor which has started.
  */
-const LOOK_AGAIN = 1;
+const RECHECK_SECONDS = 1;
 
 /**
  * States: off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass
@@ -46,12 +46,12 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   const reporting = createReporting(deps);
   /** A due growth, and a check, under the guard of the current run. */
   let grow = () => {};
-  let lookAgain = () => {};
+  let recheck = () => {};
   const targets = createTargets(deps, () => grow());
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  const again = createPaced({ work: () => lookAgain(), settle: LOOK_AGAIN, rest: 0 });
+  const again = new Throttle(() => recheck(), RECHECK_SECONDS, 0);
   let enabled = false;
 
   /** `at`: when this process learned of the reason for the pass, in monotonic milliseconds. */
@@ -85,12 +85,12 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
     restoreAll(ovsProcesses, deps);
   };
 
-  const look = () => {
-    const wanted = isEnabled(enablerFile);
-    if (wanted === undefined || wanted === enabled) return;
-    enabled = wanted;
-    metrics.ovsEnabled.set(wanted ? 1 : 0);
-    if (!wanted) {
+  const reconcileEnabler = () => {
+    const isRequested = isEnabled(enablerFile);
+    if (isRequested === undefined || isRequested === enabled) return;
+    enabled = isRequested;
+    metrics.ovsEnabled.set(isRequested ? 1 : 0);
+    if (!isRequested) {
       disable();
       return events.disabled();
     }
@@ -111,7 +111,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   };
 
   const tick = () => {
-    look();
+    reconcileEnabler();
     if (!enabled) return;
     reporting.unknown(targets.heldBack);
     const isOver = yields && !contention.isContended;
@@ -123,17 +123,17 @@ export function createOvsAffinity(deps: OvsAffinityDeps) {
   return {
     /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
     async run(signal: AbortSignal) {
-      const guard = createGuard();
-      grow = guard(() => pass(performance.now(), true));
-      lookAgain = guard(tick);
-      look();
+      const guard = new Guard();
+      grow = guard.wrap(() => pass(performance.now(), true));
+      recheck = guard.wrap(tick);
+      reconcileEnabler();
       // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
       if (isEnabled(enablerFile) === false) disable();
-      watchEnabler(enablerFile, guard(look), signal);
-      const ends = followChanges(deps, guard(pass), signal);
-      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
+      watchEnabler(enablerFile, guard.wrap(reconcileEnabler), signal);
+      const ends = followChanges(deps, guard.wrap(pass), signal);
+      const timer = setInterval(guard.wrap(tick), deps.checkInterval * 1000);
       try {
-        await Promise.race([untilAborted(signal), guard.failed]);
+        await guard.until(signal);
       } finally {
         clearInterval(timer);
         for (const unsubscribe of ends) unsubscribe();
@@ -199,8 +199,8 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 /** Whether the enabler file exists and is not empty; undefined if that cannot be determined now (EIO, EACCES, …). */
 export function isEnabled(file: string): boolean | undefined {
   try {
-    const found = statSync(file);
-    return found.isFile() && found.size > 0;
+    const stats = statSync(file);
+    return stats.isFile() && stats.size > 0;
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     return ABSENT.has(code) ? false : undefined;

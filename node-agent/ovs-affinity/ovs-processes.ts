@@ -5,10 +5,10 @@ import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open
 import { allowedOf } from '../processes/proc.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import {
+  type AffinityProblem,
   createThreadMetrics,
   notManaged,
   nowhereToGo,
-  type Problem,
   type ProcessResult,
   refusals,
   sumOf,
@@ -25,8 +25,8 @@ import {
 import { createSavedMasks, type MasksFile } from './saved-masks.ts';
 
 /** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
-const VACATE_DEADLINE = 2;
-const VACATE_PAUSE = 0.02;
+const VACATE_DEADLINE_SECONDS = 2;
+const VACATE_POLL_SECONDS = 0.02;
 
 /** Maximum number of threads in a message. */
 const NAMED = 8;
@@ -51,7 +51,7 @@ interface OvsPassResult {
   /** Number of threads that another process had moved since the last pass. */
   readonly displaced: number;
   /** Unmanaged daemons, lost masks, and threads that the kernel held back or refused to move. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly AffinityProblem[];
 }
 
 interface OvsSnapshot {
@@ -89,13 +89,13 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
 
   /** Updates the processes; a daemon that was restarted is another process. */
   const refresh = (): boolean => {
-    const found = finder.find();
-    missing = found.missing;
-    isStarting = found.isStarting;
-    if (!found.changed) return false;
-    processAffinities = found.processes.map((process) => {
-      const known = processAffinities.find((processAffinity) => isSame(processAffinity.process, process));
-      return known ?? createProcessAffinity(process, processAffinityDeps);
+    const search = finder.find();
+    missing = search.missing;
+    isStarting = search.isStarting;
+    if (!search.changed) return false;
+    processAffinities = search.processes.map((process) => {
+      const existing = processAffinities.find((processAffinity) => isSame(processAffinity.process, process));
+      return existing ?? createProcessAffinity(process, processAffinityDeps);
     });
     return true;
   };
@@ -174,8 +174,8 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
         const staying = processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
         const seconds = (performance.now() - started) / 1000;
         if (staying.length === 0) return metrics.vacateSeconds.observe(seconds);
-        if (seconds > VACATE_DEADLINE) throw new VacateError(cpus, staying);
-        await sleep(VACATE_PAUSE, signal);
+        if (seconds > VACATE_DEADLINE_SECONDS) throw new VacateError(cpus, staying);
+        await sleep(VACATE_POLL_SECONDS, signal);
       }
     },
 
@@ -187,7 +187,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     /** Whether a daemon is starting, so that its monitor may still be unknown. */
     isStarting: () => isStarting,
     /** Daemons that are not managed at present. */
-    unmanaged: (): Problem[] => missing.map(notManaged),
+    unmanaged: (): AffinityProblem[] => missing.map(notManaged),
   };
 }
 

@@ -4,32 +4,32 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './process-affinity.ts';
 
 /** A deviation from the wanted state: a text for display, and a cause for metrics. */
-export interface Problem {
+export interface AffinityProblem {
   /** `pidfile-absent`, `clipped`, `EINVAL`, …: one of a few values, the same for every node. */
   readonly cause: string;
   readonly text: string;
 }
 
-export function notManaged({ name, code, message }: MissingDaemon): Problem {
+export function notManaged({ name, code, message }: MissingDaemon): AffinityProblem {
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
 
 /** The problems of a pass over the processes of one daemon: refused and clipped threads. */
-export function refusals(name: string, results: readonly PassResult[]): Problem[] {
+export function refusals(name: string, results: readonly PassResult[]): AffinityProblem[] {
   const errors = results.flatMap((result) => result.errors);
   const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
-  const found = [...new Set(errors)].map((cause) => {
+  const refused = [...new Set(errors)].map((cause) => {
     const count = errors.filter((code) => code === cause).length;
     return { cause, text: `${name}: the kernel refused ${count} threads: ${cause}` };
   });
-  if (clipped === 0) return found;
+  if (clipped === 0) return refused;
   return [
-    ...found,
+    ...refused,
     { cause: 'clipped', text: `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended` },
   ];
 }
 
-export function nowhereToGo(only: CpuSet): Problem {
+export function nowhereToGo(only: CpuSet): AffinityProblem {
   const text = only.isEmpty
     ? 'no CPU is free; the threads stay where they are'
     : `none of the free CPUs (${only.brief}) is on this machine; the threads stay where they are`;
@@ -37,7 +37,7 @@ export function nowhereToGo(only: CpuSet): Problem {
 }
 
 /** Another process writes the same masks. The kernel does not report which one. */
-export function foreignWriter(enablerFile: string): Problem {
+export function foreignWriter(enablerFile: string): AffinityProblem {
   const text =
     'another process also sets the CPUs of Open vSwitch’s threads. Until it stops, the agent only moves threads off owned CPUs. ' +
     `ovnkube-node does this if ${enablerFile} is not empty: turn one of the two off, or use --ovs-enabler`;
@@ -46,7 +46,7 @@ export function foreignWriter(enablerFile: string): Problem {
 export const FOREIGN_WRITER = 'foreign-writer';
 
 /** Poll mode drivers run where their mask puts them, even on CPUs that the kubelet assigns. */
-export function pollsOwned(cpus: CpuSet): Problem[] {
+export function pollsOwned(cpus: CpuSet): AffinityProblem[] {
   if (cpus.isEmpty) return [];
   const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
   return [{ cause: 'pmd-on-owned', text }];

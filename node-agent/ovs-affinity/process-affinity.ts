@@ -1,5 +1,5 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Affinity } from '../../native/affinity.ts';
+import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
 import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
@@ -32,7 +32,7 @@ export interface ThreadState {
 }
 
 export interface ProcessAffinityDeps {
-  readonly affinity: Affinity;
+  readonly affinity: ThreadAffinity;
   readonly threads: Threads;
   /** The online CPUs of this machine: the kernel shows masks without the others. */
   readonly machine: () => CpuSet;
@@ -43,7 +43,7 @@ export interface ProcessAffinityDeps {
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
-const LOOKS_FOR_ALL = 4;
+const CHECKS_FOR_ALL = 4;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
@@ -137,11 +137,11 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     isAsLeft() {
       const { tids } = last;
       const before = identity;
-      const now = threads.glance(pid);
+      const now = threads.summary(pid);
       identity = now.identity;
       if (now.count !== tids.length || (before !== undefined && before !== identity)) return false;
       if (!threadMover.isAsSeen(pid)) return false;
-      for (let i = 0; i < Math.ceil(tids.length / LOOKS_FOR_ALL); i++) {
+      for (let i = 0; i < Math.ceil(tids.length / CHECKS_FOR_ALL); i++) {
         cursor = (cursor + 1) % tids.length;
         const tid = tids[cursor];
         if (tid !== undefined && tid !== pid && !threadMover.isAsSeen(tid)) return false;
@@ -155,8 +155,8 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
       return now.filter((tid) => !polling.has(tid) && threadMover.current(tid)?.intersects(cpus) === true);
     },
     /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
-    remember(known?: OriginalMasks) {
-      originalMasks = known ?? currentMasks();
+    remember(masks?: OriginalMasks) {
+      originalMasks = masks ?? currentMasks();
     },
     /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
     restore(): PassResult {

@@ -7,7 +7,7 @@ import { Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
-import { FOREIGN_WRITER, type Problem } from './problems.ts';
+import { type AffinityProblem, FOREIGN_WRITER } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
 import type { Targets } from './targets.ts';
 
@@ -22,7 +22,7 @@ export interface ReportingDeps {
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
   const listeners = new Listeners();
-  let current: readonly Problem[] = [];
+  let current: readonly AffinityProblem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
   let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
@@ -40,11 +40,11 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   };
 
   return {
-    /** @param heard when this process learned of the reason for the pass, in monotonic milliseconds */
-    moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number) {
+    /** @param since when this process learned of the reason for the pass, in monotonic milliseconds */
+    moved(target: CpuTarget, threads: number, view: AssignmentsView, since: number) {
       const exposed = sinceAssigned(view);
       if (threads === 0) return;
-      const millis = performance.now() - heard;
+      const millis = performance.now() - since;
       metrics.ovsMoveSeconds.observe(millis / 1000);
       if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
       const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
@@ -54,7 +54,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       );
     },
     /** Sets the problems of the last pass; reports them when they change. */
-    problems(problems: readonly Problem[]) {
+    problems(problems: readonly AffinityProblem[]) {
       const before = current;
       current = problems;
       const texts = problems.map(({ text }) => text);
@@ -72,7 +72,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
     },
     /** Call it periodically: if the owners of the CPUs are unknown in two calls, it sends an Event. */
     unknown(problems: readonly string[]) {
-      if (problems.length > 0 && unknownBefore) events.held(problems);
+      if (problems.length > 0 && unknownBefore) events.restricted(problems);
       unknownBefore = problems.length > 0;
     },
     /** The kubelet's reserved CPUs, logged once for each set. */
@@ -82,7 +82,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       lastReserved = text;
       log.info(`OVS CPU dynamic pinning reservedSystemCPUs set: ${text}`);
     },
-    get current(): readonly Problem[] {
+    get current(): readonly AffinityProblem[] {
       return current;
     },
     /** Calls the listener when `current` has changed. */
@@ -100,10 +100,10 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
 const round = (value: number): number => Math.round(value * 1000) / 1000;
 
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
-const SAME_WITHIN = 600;
+const REPEAT_SECONDS = 600;
 
 /** Maximum number of remembered Events, and characters of each. The oldest is forgotten first. */
-const REMEMBERED = 128;
+const MAX_REMEMBERED_EVENTS = 128;
 const MAX_CHARACTERS = 1024;
 
 /** Reports the state of Open vSwitch's affinity in Events of the node. */
@@ -123,10 +123,10 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
   const warn = (reason: string, whole: string) => {
     const message = cut(whole, MAX_CHARACTERS);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
-    for (const [known, at] of announced) if (now() - at >= SAME_WITHIN) announced.delete(known);
+    for (const [oldKey, at] of announced) if (now() - at >= REPEAT_SECONDS) announced.delete(oldKey);
     if (announced.has(key)) return;
     announced.set(key, now());
-    if (announced.size > REMEMBERED) announced.delete(announced.keys().next().value ?? '');
+    if (announced.size > MAX_REMEMBERED_EVENTS) announced.delete(announced.keys().next().value ?? '');
     recorder.record(node, { type: 'Warning', reason, message });
   };
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });
@@ -141,7 +141,7 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     /** Another process also sets the threads' CPUs. */
     contended: (problem: string) => warn('OvsAffinityContended', problem),
     /** The CPUs stay as they are because their owners are unknown. */
-    held: (problems: readonly string[]) =>
+    restricted: (problems: readonly string[]) =>
       warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
     /** A container's start was refused because threads stayed on its CPUs. */
     notVacated: (problem: string) => warn('OvsNotVacated', problem),
@@ -152,9 +152,9 @@ export interface StatusParts {
   readonly enabled: boolean;
   readonly enablerFile: string;
   readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
-  readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
+  readonly targets: Pick<Targets, 'lastTarget' | 'why' | 'readsContainers'>;
   readonly sources: AssignmentsView['sources'];
-  readonly problems: readonly Problem[];
+  readonly problems: readonly AffinityProblem[];
 }
 
 /** Builds the output of `plumbline ovs status`. It reads every thread's current mask and changes none. */
@@ -162,11 +162,11 @@ export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources,
   const processes = ovsProcesses.describe();
   // A daemon may have ended since the last pass.
   const texts = [...problems, ...(enabled ? ovsProcesses.unmanaged() : [])].map(({ text }) => text);
-  const here = targets.wanted?.intersect(ovsProcesses.machine()).toString() ?? null;
+  const here = targets.lastTarget?.intersect(ovsProcesses.machine()).toString() ?? null;
   return {
     enabled,
     enablerFile,
-    wanted: targets.wanted?.toString() ?? null,
+    wanted: targets.lastTarget?.toString() ?? null,
     why: [...targets.why],
     problems: [...new Set(texts)],
     sources: [

@@ -4,7 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseSaved, putAside, readBounded, SavedFormatError, saveFile } from '../files/bounded-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
-import type { Problem } from './problems.ts';
+import type { AffinityProblem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 
 export interface SavedMasksDeps {
@@ -24,9 +24,9 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
   /** Loaded once, on first use; afterwards the masks in memory are newer. */
   let saved: readonly SavedProcess[] | undefined;
   /** Set if the saved masks are lost, until the masks have been restored. */
-  let lost: Problem | undefined;
-  let unsaved: Problem | undefined;
-  const failed = (text: string): Problem => ({ cause: 'masks-file', text });
+  let lost: AffinityProblem | undefined;
+  let unsaved: AffinityProblem | undefined;
+  const failed = (text: string): AffinityProblem => ({ cause: 'masks-file', text });
   const problems = () => [lost, unsaved].filter((problem) => problem !== undefined);
 
   const load = (): readonly SavedProcess[] => {
@@ -62,28 +62,30 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
 
   return {
     /** Saves the masks of processes without saved ones. @returns masks that are lost, and the reason if saving failed */
-    remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[] {
+    remember(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
       if (processAffinities.every(({ originalMasks }) => originalMasks !== undefined)) return problems();
       const before = load();
       for (const processAffinity of processAffinities) {
         if (processAffinity.originalMasks === undefined)
-          processAffinity.remember(knownOf(processAffinity.process, processAffinities, before) ?? assumed());
+          processAffinity.remember(savedMasksOf(processAffinity.process, processAffinities, before) ?? assumed());
       }
-      const known = processAffinities.flatMap(({ process, originalMasks }) =>
+      const remembered = processAffinities.flatMap(({ process, originalMasks }) =>
         originalMasks === undefined ? [] : [{ ...process, originalMasks }],
       );
       // A monitor is not found while its daemon is down. Keep its masks for the next daemon.
-      const others = before.filter(({ pid, start }) => !known.some((one) => one.pid === pid) && startOf(pid) === start);
-      save([...known, ...others]);
+      const others = before.filter(
+        ({ pid, start }) => !remembered.some((one) => one.pid === pid) && startOf(pid) === start,
+      );
+      save([...remembered, ...others]);
       hasMet = true;
       return problems();
     },
     /** Only loads the masks that an earlier agent saved. @returns masks that are lost */
-    recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[] {
+    recall(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
       const before = load();
       for (const processAffinity of processAffinities) {
-        const known = knownOf(processAffinity.process, processAffinities, before) ?? assumed();
-        if (processAffinity.originalMasks === undefined && known !== undefined) processAffinity.remember(known);
+        const masks = savedMasksOf(processAffinity.process, processAffinities, before) ?? assumed();
+        if (processAffinity.originalMasks === undefined && masks !== undefined) processAffinity.remember(masks);
       }
       return problems();
     },
@@ -100,7 +102,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
  * Returns the known original masks of a process. A daemon that its monitor restarted inherited the CPUs that the agent
  * had moved the monitor to, so its original mask is the monitor's.
  */
-function knownOf(
+function savedMasksOf(
   process: OvsProcess,
   processAffinities: readonly ProcessAffinity[],
   saved: readonly SavedProcess[],

@@ -32,7 +32,7 @@ export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps) {
       return pending;
     },
     /** Requests a growth to this set. A set that differs from the last one restarts the wait. */
-    want(cpus: CpuSet) {
+    request(cpus: CpuSet) {
       if (pending?.equals(cpus)) return;
       if (pending === undefined) since = now();
       clearTimeout(timer);
@@ -50,7 +50,7 @@ export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps) {
 }
 
 /** Seconds that vacated CPUs are kept clear while no source has reported their owner. */
-const VACATED_FOR = 10;
+const VACATED_SECONDS = 10;
 
 export interface TargetsDeps extends ConfirmationDeps {
   /** Seconds that newly free CPUs stay unused, so that several growths become one. 0 uses them at once. */
@@ -68,7 +68,7 @@ export type Targets = ReturnType<typeof createTargets>;
 /** @param onGrowth called when a target that may grow is due */
 export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
   const growDebounce = createGrowDebounce({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
-  let wanted: CpuSet | undefined;
+  let lastTarget: CpuSet | undefined;
   let why: readonly string[] = [];
   let heldBack: readonly string[] = [];
   const confirmation = createConfirmation(deps);
@@ -87,8 +87,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
   };
 
   /** A target off all CPUs that have or may have an owner. */
-  const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): CpuTarget => {
-    const avoid = unionOf([view.owned, out.vacated, held]);
+  const avoiding = (view: AssignmentsView, out: LeftOut, stillUsed = CpuSet.EMPTY): CpuTarget => {
+    const avoid = unionOf([view.owned, out.vacated, stillUsed]);
     return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
   };
 
@@ -102,22 +102,22 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
       if (allowed.cpus === undefined) return avoiding(view, out);
       const isKnown = view.holds.length === 0;
       const growsNow = isKnown && (mayGrow || deps.growthDelay === 0);
-      const { now: next, later } = step(growsNow ? undefined : wanted, allowed.cpus);
-      const gain = next.minus(wanted ?? CpuSet.EMPTY);
-      const held = gain.isEmpty ? gain : confirmation.held(gain, view);
-      const now = next.minus(held);
-      if (!held.isEmpty) {
-        const text = `${held.brief}: free in the kubelet’s state, but containers that own them may still run`;
+      const { now: next, later } = step(growsNow ? undefined : lastTarget, allowed.cpus);
+      const gain = next.minus(lastTarget ?? CpuSet.EMPTY);
+      const stillUsed = gain.isEmpty ? gain : confirmation.stillUsed(gain, view);
+      const now = next.minus(stillUsed);
+      if (!stillUsed.isEmpty) {
+        const text = `${stillUsed.brief}: free in the kubelet’s state, but containers that own them may still run`;
         why = [...why, text];
         heldBack = [...heldBack, text];
-        if (now.isEmpty) return avoiding(view, out, held);
+        if (now.isEmpty) return avoiding(view, out, stillUsed);
       }
-      wanted = now;
+      lastTarget = now;
       // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
       // answer.
       if (later === undefined || !isKnown) growDebounce.cancel();
       else {
-        growDebounce.want(later);
+        growDebounce.request(later);
         why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];
       }
       return { only: now };
@@ -127,15 +127,15 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
     ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
       refresh(view);
       growDebounce.cancel();
-      wanted = undefined;
+      lastTarget = undefined;
       why = [`${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`];
       return avoiding(view, leftOut(pmdThreads));
     },
 
     /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
     vacate(cpus: CpuSet) {
-      vacated = [...vacated, { cpus, until: deps.now() + VACATED_FOR * 1000 }];
-      wanted = wanted?.minus(cpus);
+      vacated = [...vacated, { cpus, until: deps.now() + VACATED_SECONDS * 1000 }];
+      lastTarget = lastTarget?.minus(cpus);
     },
 
     /** The CPUs for a thread that must leave these CPUs and may run on no others. */
@@ -149,8 +149,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
     /** Whether the target has changed merely because time has passed. */
     isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
     /** The set of the last target, and the reasons for it. */
-    get wanted() {
-      return wanted;
+    get lastTarget() {
+      return lastTarget;
     },
     get why(): readonly string[] {
       return why;
@@ -165,7 +165,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
     },
     reset() {
       growDebounce.cancel();
-      wanted = undefined;
+      lastTarget = undefined;
       why = [];
       heldBack = [];
       vacated = [];

@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, type Threads } from '../processes/proc.ts';
 
 /**
@@ -16,7 +16,7 @@ interface Settled {
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
 /** Moves single threads and keeps the results. */
-export function createThreadMover(affinity: Affinity) {
+export function createThreadMover(affinity: ThreadAffinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();
   let displaced = 0;
@@ -77,21 +77,21 @@ export function createThreadMover(affinity: Affinity) {
     forgetOthers(tids: readonly number[]): void {
       if (seen.size <= tids.length && settled.size === 0) return;
       const alive = new Set(tids);
-      for (const known of [settled, seen]) for (const tid of known.keys()) if (!alive.has(tid)) known.delete(tid);
+      for (const threads of [settled, seen]) for (const tid of threads.keys()) if (!alive.has(tid)) threads.delete(tid);
     },
     trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
       const errors = [...settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
       return { clipped: settled.size - errors.length, errors };
     },
     noteOf(tid: number): string | undefined {
-      const known = settled.get(tid);
-      return known === undefined ? undefined : (known.refused ?? 'clipped');
+      const answer = settled.get(tid);
+      return answer === undefined ? undefined : (answer.refused ?? 'clipped');
     },
   };
 }
 
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAMED_AFTER = 1000;
+const NAME_FINAL_MILLISECONDS = 1000;
 
 /**
  * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
@@ -105,14 +105,14 @@ export function createPmdFinder(pid: number, threads: Threads, now: () => number
     const at = now();
     const pmd = new Set<number>();
     for (const tid of tids) {
-      let known = seen.get(tid);
-      if (known?.final !== true) {
+      let entry = seen.get(tid);
+      if (entry?.final !== true) {
         const isPmd = /^pmd-c\d/.test(threads.name(pid, tid) ?? '');
-        const first = known?.first ?? at;
-        known = { first, isPmd, final: isPmd || at - first >= NAMED_AFTER };
-        seen.set(tid, known);
+        const first = entry?.first ?? at;
+        entry = { first, isPmd, final: isPmd || at - first >= NAME_FINAL_MILLISECONDS };
+        seen.set(tid, entry);
       }
-      if (known.isPmd) pmd.add(tid);
+      if (entry.isPmd) pmd.add(tid);
     }
     return pmd;
   };

@@ -78,8 +78,8 @@ export function createCgroupTree(root: string) {
       // If the controller is not enabled for pods, the CPUs of the nearest cgroup above are effective.
       for (let at = container; at.startsWith(top); at = dirname(at)) {
         for (const name of effective) {
-          const found = cpus(join(at, name));
-          if (found !== undefined) return found;
+          const set = cpus(join(at, name));
+          if (set !== undefined) return set;
         }
         if (!existsSync(container)) return undefined;
       }
@@ -105,11 +105,11 @@ export function createCgroupTree(root: string) {
     },
 
     /** Sets the CPUs of that cgroup. @throws a system error */
-    setHousekeeping(container: string, wanted: CpuSet) {
+    setHousekeeping(container: string, set: CpuSet) {
       // Opens without creating: the agent creates no cgroup.
       const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
       try {
-        writeSync(file, wanted.toString());
+        writeSync(file, set.toString());
       } finally {
         closeSync(file);
       }
@@ -120,8 +120,8 @@ export function createCgroupTree(root: string) {
 /** The kubelet's topmost cgroups: at the root, or one level down if --cgroup-root is set. */
 function findBases(top: string): string[] {
   const first = directories(top);
-  const found = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
-  if (found.length > 0) return found;
+  const bases = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
+  if (bases.length > 0) return bases;
   return first.flatMap((name) =>
     directories(join(top, name))
       .filter((inner) => KUBEPODS.test(inner))
@@ -134,7 +134,7 @@ function setsOfPods(parent: string): CpuSet[] {
   const containers = below(parent)
     .filter((path) => POD.test(basename(path)))
     .flatMap(below);
-  return containers.filter(isPopulated).flatMap((container) => givenTo(container) ?? []);
+  return containers.filter(isPopulated).flatMap((container) => cpusetOf(container) ?? []);
 }
 
 function distinct(sets: readonly CpuSet[]): CpuSet[] {
@@ -142,7 +142,7 @@ function distinct(sets: readonly CpuSet[]): CpuSet[] {
 }
 
 /** With crun, either level may contain the cpuset that the kubelet requested. */
-function givenTo(container: string): CpuSet | undefined {
+function cpusetOf(container: string): CpuSet | undefined {
   const sets = [join(container, CRUN_LEVEL), container].map((level) => cpus(join(level, 'cpuset.cpus')));
   return sets.find((set) => set?.isEmpty === false);
 }

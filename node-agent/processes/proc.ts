@@ -1,7 +1,7 @@
 import { opendirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { resultOrNone } from '../../model/json.ts';
-import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { isThreadOf } from '../../native/peer.ts';
 import { readHead } from '../files/bounded-file.ts';
 
@@ -40,7 +40,6 @@ export function commandLineOf(pid: number): string | undefined {
  * When a thread started, in clock ticks since the machine's start. Together with its id it identifies a thread
  * permanently, since the kernel reuses ids. Without `tid`, it returns the start of the main thread, and so of the
  * process.
- *
  * Source: proc_pid_stat(5), fields 4 and 22; the name in field 2 may contain blanks and brackets.
  */
 export function startOf(pid: number, tid = pid): number | undefined {
@@ -60,7 +59,7 @@ export function identityOf(pid: number): number | undefined {
 }
 
 /** The effective user of a process. The kernel escapes line ends in the name that precedes it. */
-export function userOf(pid: number): string | undefined {
+export function processUserOf(pid: number): string | undefined {
   return /^Uid:\t\d+\t(\d+)/m.exec(resultOrNone(() => readHead(`/proc/${pid}/status`, MAX_RECORD_BYTES)) ?? '')?.[1];
 }
 
@@ -102,23 +101,23 @@ export const procThreads = createProcThreads(MAX_THREADS);
 
 /** @param most maximum threads of a process to list */
 export function createProcThreads(most: number) {
-  const glance = (pid: number) => {
+  const summary = (pid: number) => {
     // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
-    const found = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
-    return { count: (found?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: found?.ino ?? 0 };
+    const stats = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
+    return { count: (stats?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: stats?.ino ?? 0 };
   };
   return {
     /** Thread ids of a process, including the main thread; empty if it has ended. */
     list(pid: number): number[] {
       const directory = `/proc/${pid}/task`;
       try {
-        return (glance(pid).count <= most ? readdirSync(directory) : firstEntries(directory, most)).map(Number);
+        return (summary(pid).count <= most ? readdirSync(directory) : firstEntries(directory, most)).map(Number);
       } catch {
         return [];
       }
     },
     /** The number of threads, and a number that differs for another process with the same id. One system call. */
-    glance,
+    summary,
     has: isThreadOf,
     name: threadNameOf,
     start: (pid: number, tid: number) => startOf(pid, tid),
@@ -141,7 +140,7 @@ function firstEntries(path: string, most: number): string[] {
 }
 
 /** The CPUs that a thread may use; undefined if it has ended. */
-export function allowedOf(affinity: Affinity, tid: number): CpuSet | undefined {
+export function allowedOf(affinity: ThreadAffinity, tid: number): CpuSet | undefined {
   try {
     return CpuSet.fromWords(affinity.get(tid));
   } catch (error) {

@@ -2,14 +2,14 @@ import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { sleep } from '../../runtime/time.ts';
 import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
+import { repeat } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds between renewals. */
-const INTERVAL = 10;
+const INTERVAL_SECONDS = 10;
 
 export interface HeartbeatDeps {
   readonly client: KubeClient;
@@ -26,11 +26,11 @@ export interface HeartbeatDeps {
 export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onCreated }: HeartbeatDeps) {
   const name = AGENT_LEASE_PREFIX + nodeName;
   const lease: LeaseName = { namespace: NAMESPACE, name };
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
   const renewals = createRenewals(wallClock);
 
   let hasRenewed = false;
-  const beat = async (signal: AbortSignal): Promise<void> => {
+  const renew = async (signal: AbortSignal): Promise<void> => {
     const renewTime = renewals.next();
     try {
       await patchLease(client, lease, { spec: { renewTime, holderIdentity: nodeName } }, signal);
@@ -43,21 +43,17 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
     }
   };
 
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        try {
-          await beat(signal);
-          hasRenewed = true;
-          metrics.heartbeats.inc({ outcome: 'renewed' });
-          problems.gone();
-        } catch (err) {
-          if (signal.aborted) break;
-          problems.met(err, 'renewing the agent’s Lease failed; retrying');
-          metrics.heartbeats.inc({ outcome: 'failed' });
-        }
-        await sleep(INTERVAL, signal).catch(() => undefined);
-      }
-    },
+  const round = async (signal: AbortSignal): Promise<number> => {
+    await renew(signal);
+    hasRenewed = true;
+    metrics.heartbeats.inc({ outcome: 'renewed' });
+    problems.recovered();
+    return INTERVAL_SECONDS;
   };
+  const onError = (err: unknown): number => {
+    problems.failed(err, 'renewing the agent’s Lease failed; retrying');
+    metrics.heartbeats.inc({ outcome: 'failed' });
+    return INTERVAL_SECONDS;
+  };
+  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
 }

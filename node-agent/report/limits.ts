@@ -9,7 +9,7 @@ import {
   physnet,
 } from '../../kube/node-topology.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
-import { type Condition, withTimes } from './status.ts';
+import { type ReportCondition, withTimes } from './status.ts';
 
 const { shape } = nodeTopologyStatus;
 
@@ -55,14 +55,16 @@ export class ReportLimitError extends PlumblineError {
  */
 export function fitReport(
   status: NodeTopologyStatus,
-  before: readonly Condition[] | undefined,
+  before: readonly ReportCondition[] | undefined,
   now: string,
 ): NodeTopologyStatus {
   const leftOut: string[] = [];
   const fitted = withoutLongNames(fitParts(status, leftOut), leftOut);
   const { error } = required.safeParse(fitted);
   if (error) throw new ReportLimitError(issuesText(error));
-  const conditions: Condition[] = (fitted.conditions ?? []).map((one) => fitMessage(one, MAX_CONDITION_CHARACTERS));
+  const conditions: ReportCondition[] = (fitted.conditions ?? []).map((one) =>
+    fitMessage(one, MAX_CONDITION_CHARACTERS),
+  );
   if (leftOut.length === 0) return { ...fitted, conditions };
   const message = cut(`left out of the report: ${leftOut.join('; ')}`, MAX_CONDITION_CHARACTERS);
   const incomplete = { type: 'ReportComplete', status: 'False', reason: 'TooLarge', message } as const;
@@ -132,10 +134,10 @@ function fitManager<One extends Manager>(what: string, manager: One, leftOut: st
 type Named = { readonly [Name in 'podUID' | 'namespace' | 'podName' | 'container']?: string | undefined };
 
 /** Shortens names to the limits of Kubernetes; names from a file may be longer. */
-function fitNames<One extends Named>(one: One): One {
-  const { podUID, namespace, podName, container } = one;
+function fitNames<One extends Named>(entry: One): One {
+  const { podUID, namespace, podName, container } = entry;
   return {
-    ...one,
+    ...entry,
     ...(podUID !== undefined && { podUID: podUID.slice(0, MAX_WORD_CHARACTERS) }),
     ...(namespace !== undefined && { namespace: namespace.slice(0, MAX_LABEL_CHARACTERS) }),
     ...(podName !== undefined && { podName: podName.slice(0, MAX_NAME_CHARACTERS) }),
@@ -143,8 +145,8 @@ function fitNames<One extends Named>(one: One): One {
   };
 }
 
-function fitMessage<One extends { readonly message?: string | undefined }>(one: One, most: number): One {
-  return one.message === undefined ? one : { ...one, message: cut(one.message, most) };
+function fitMessage<One extends { readonly message?: string | undefined }>(entry: One, most: number): One {
+  return entry.message === undefined ? entry : { ...entry, message: cut(entry.message, most) };
 }
 
 /** Drops pod names, which are for display only: the uid identifies the pod. */

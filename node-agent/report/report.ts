@@ -1,21 +1,22 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import { Backoff, monotonicSeconds, sleep, underSignals } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { createProblemLog } from '../telemetry/problem-log.ts';
+import { ProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
 
 /** Minimum seconds between two writes. */
-const WINDOW = 0.2;
+const MIN_WRITE_INTERVAL_SECONDS = 0.2;
 /**
  * Seconds from a change to its write: the kubelet writes its state twice for each pod and names the pod a moment later,
  * and each write of the agent goes to every extender.
  */
-const SETTLE_SECONDS = 0.1;
+const DEBOUNCE_SECONDS = 0.1;
 /**
  * Seconds between checks of state without notifications, such as the kubelet's configuration, while a condition is not
  * met, since that may change at any moment. A check costs no request if nothing changed.
@@ -26,7 +27,7 @@ const READ_SECONDS = 20;
 /** Seconds between reads of a Node that does not have the kubelet's devices yet: the kubelet writes it every 10 s. */
 const NODE_READ_SECONDS = 3;
 /** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
-const RESYNC = 600;
+const RESYNC_SECONDS = 600;
 
 export interface ReportDeps {
   readonly client: KubeClient;
@@ -44,16 +45,16 @@ export interface ReportDeps {
  */
 export function createReport({ client, nodeName, inputs, subscribe, log, metrics }: ReportDeps) {
   const store = createTopologyStore(client, nodeName);
-  const problems = createProblemLog(log);
+  const problems = new ProblemLog(log);
 
-  let saidDropped = '';
-  const sayDropped = (fields: readonly string[]): void => {
+  let loggedDropped = '';
+  const logDropped = (fields: readonly string[]): void => {
     const dropped = fields.join(', ');
-    if (dropped !== '' && dropped !== saidDropped) {
+    if (dropped !== '' && dropped !== loggedDropped) {
       const advice = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
       log.warn({ dropped, advice }, 'the NodeTopology definition is older than this agent');
     }
-    saidDropped = dropped;
+    loggedDropped = dropped;
   };
 
   /** When the last write was sent, in monotonic seconds. */
@@ -77,19 +78,20 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     const fitted = fitReport(built, store.published?.conditions, now);
     reported ??= store.published?.summary?.reported ?? now;
     const age = Math.min(performance.now() / 1000 - wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
-    if (age < RESYNC && !store.differs({ ...fitted, summary: built.summary && { ...built.summary, reported } })) return;
+    if (age < RESYNC_SECONDS && !store.differs({ ...fitted, summary: built.summary && { ...built.summary, reported } }))
+      return;
     const status = { ...fitted, summary: built.summary };
     wroteAt = performance.now() / 1000;
     reported = now;
     await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
-    sayDropped(store.dropped);
+    logDropped(store.dropped);
     const { reserved, assignments } = status;
     log.info({ reserved, assignments: assignments.length }, 'published node topology');
   };
 
   /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */
-  const meet = async (signal: AbortSignal): Promise<NodeIdentity> => {
+  const readNodeAndTopology = async (signal: AbortSignal): Promise<NodeIdentity> => {
     const node = await readNode(client, nodeName, signal);
     const wasPublished = store.published !== undefined;
     if ((await store.sync(node, signal)) && wasPublished) log.warn('the NodeTopology was deleted; publishing it again');
@@ -97,81 +99,53 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   };
 
   let gone = false;
-  let ring = () => {};
-  let node: NodeIdentity | undefined;
+  const changes = new ChangeSignal();
+  let identity: NodeIdentity | undefined;
   let resyncAt = 0;
 
   /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
-  const look = async (signal: AbortSignal): Promise<void> => {
+  const reconcile = async (signal: AbortSignal): Promise<void> => {
     const now = performance.now() / 1000;
-    if (node !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
-    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) node = undefined;
+    if (identity !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
+    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) identity = undefined;
     gone = false;
-    if (node === undefined) resyncAt = now + RESYNC * (1 + Math.random() / 2);
-    node ??= await meet(signal);
+    if (identity === undefined) resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
+    identity ??= await readNodeAndTopology(signal);
     if (now >= readAt) readAt = now + READ_SECONDS * (1 - Math.random() / 4);
-    await publish(node, signal);
-    problems.gone();
+    await publish(identity, signal);
+    problems.recovered();
   };
 
   return {
     /** Reads the object, which may have been deleted, and creates it again if needed. */
     resync(): void {
       gone = true;
-      ring();
+      changes.set();
     },
     async run(signal: AbortSignal): Promise<void> {
-      const changes = createBell(signal);
-      ring = changes.ring;
-      const unsubscribe = subscribe(changes.ring);
+      const unsubscribe = subscribe(changes.set);
       const backoff = new Backoff({ most: RETRY_SECONDS });
       while (!signal.aborted) {
         try {
           // Read the content after the wait, never before it.
-          await sleep(Math.max(0, wroteAt + WINDOW - performance.now() / 1000), signal);
+          await sleep(Math.max(0, wroteAt + MIN_WRITE_INTERVAL_SECONDS - performance.now() / 1000), signal);
           changes.clear();
-          await look(signal);
+          await reconcile(signal);
           backoff.reset();
           const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
           const untilRead = Math.max(0, readAt - performance.now() / 1000);
-          if (await changes.heard(isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead)))
-            await sleep(SETTLE_SECONDS, signal);
+          const wait = isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead);
+          if (await changes.wait(signal, wait)) await sleep(DEBOUNCE_SECONDS, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
-          problems.met(err, 'publishing the node topology failed; retrying');
+          problems.failed(err, 'publishing the node topology failed; retrying');
           // The object may have been deleted. A node that is not registered yet has none.
           if (isNotFound(err)) gone = true;
           await sleep(backoff.next(), signal).catch(() => undefined);
         }
       }
       unsubscribe();
-    },
-  };
-}
-
-/** A notification that stays pending until `clear`. */
-function createBell(signal: AbortSignal) {
-  let rung = false;
-  let wake = () => {};
-  return {
-    ring: () => {
-      rung = true;
-      wake();
-    },
-    clear: () => {
-      rung = false;
-    },
-    /** Resolves when `ring` is or was called (true), after `seconds` (false), or when the signal aborts. */
-    async heard(seconds: number): Promise<boolean> {
-      if (rung) return true;
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      await underSignals([signal], undefined, (waiting) =>
-        Promise.race([woken, sleep(seconds, waiting).catch(() => undefined)]),
-      );
-      return rung;
     },
   };
 }

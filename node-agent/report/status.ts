@@ -9,7 +9,7 @@ import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { HostFacts } from '../host/host-facts.ts';
-import type { KubeletConfig } from '../host/kubelet-config.ts';
+import type { NodeKubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
 
 /** Characters of the networks in the summary. */
@@ -20,7 +20,7 @@ export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
   readonly kubeletVersion: string | undefined;
   /** The Node's capacity by resource. */
   readonly capacity: Readonly<Record<string, string>>;
-  readonly kubeletConfig: KubeletConfig | undefined;
+  readonly kubeletConfig: NodeKubeletConfig | undefined;
   /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
@@ -129,7 +129,7 @@ const networkText = (name: string | undefined) =>
   `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
-function kubeletPart(view: AssignmentsView, config: KubeletConfig, memory: HostMemory) {
+function kubeletPart(view: AssignmentsView, config: NodeKubeletConfig, memory: HostMemory) {
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
   return {
     cpuManager: { policy: view.policy ?? '', options: cpuManager.options },
@@ -164,7 +164,7 @@ function claimsPart({ claims }: AssignmentsView) {
 
 function memoryCells(
   { cells }: HostMemory,
-  { memoryManager: { policy }, reservedMemory }: KubeletConfig,
+  { memoryManager: { policy }, reservedMemory }: NodeKubeletConfig,
   states: MemoryReading | undefined,
 ) {
   if (cells.length === 0) return {};
@@ -210,10 +210,10 @@ function configProblems({ kubeletConfig, kubeletConfigProblems, view }: ReportIn
   return problems;
 }
 
-export type Condition = NonNullable<NodeTopologyStatus['conditions']>[number];
+export type ReportCondition = NonNullable<NodeTopologyStatus['conditions']>[number];
 
 /** A condition as its duty reports it, without the time. */
-export type ConditionState = Omit<Condition, 'lastTransitionTime'>;
+export type ConditionState = Omit<ReportCondition, 'lastTransitionTime'>;
 
 /** A condition that is `True` with reason `AsExpected` without problems, and otherwise `False` with the reason. */
 export function conditionOf(type: string, reason: string, problems: readonly string[]): ConditionState {
@@ -226,7 +226,11 @@ export function conditionOf(type: string, reason: string, problems: readonly str
  * Adds transition times: a condition keeps its time while its status stays the same.
  * @param now RFC 3339
  */
-export function withTimes(states: readonly ConditionState[], before: readonly Condition[], now: string): Condition[] {
+export function withTimes(
+  states: readonly ConditionState[],
+  before: readonly ReportCondition[],
+  now: string,
+): ReportCondition[] {
   return states.map((state) => {
     const same = before.find(({ type, status }) => type === state.type && status === state.status);
     return { ...state, lastTransitionTime: same?.lastTransitionTime ?? now };

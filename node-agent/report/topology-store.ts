@@ -18,13 +18,13 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;
   /** The last status sent, and what the server kept of it: less if its schema is older. */
-  let last: { readonly sent: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
+  let last: { readonly sent: NodeTopologyStatus; readonly stored: NodeTopologyStatus | undefined } | undefined;
   /** A difference that a write did not remove, so the next write would not remove it either. */
   let futile = '';
 
   const take = (object: unknown) => {
     published = nodeTopology.parse(object).status;
-    if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
+    if (last !== undefined && JSON.stringify(last.stored) !== JSON.stringify(published)) last = undefined;
   };
   const read = async (signal: AbortSignal, query: RequestOptions['query'] = {}): Promise<boolean> => {
     try {
@@ -46,8 +46,8 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
 
     /** Fields of the last written status that the API server dropped because its definition lacks them. */
     get dropped(): readonly string[] {
-      const kept = new Set(Object.keys(last?.kept ?? {}));
-      return last === undefined ? [] : Object.keys(last.sent).filter((field) => !kept.has(field));
+      const stored = new Set(Object.keys(last?.stored ?? {}));
+      return last === undefined ? [] : Object.keys(last.sent).filter((field) => !stored.has(field));
     },
 
     /** Reads the object from the API server's cache. @returns whether it exists @throws KubeError */
@@ -83,21 +83,27 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
         await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);
         futile = JSON.stringify(createMergePatch(published, status) ?? {});
       }
-      last = { sent: status, kept: published };
+      last = { sent: status, stored: published };
     },
   };
 }
 
 /** A JSON value that may occur in a report. */
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
+export type PatchValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly PatchValue[]
+  | { readonly [key: string]: PatchValue | undefined };
 
 /**
  * The JSON merge patch (RFC 7386) that turns `from` into `to`, or undefined if they are equal. Lists are values: one
  * that differs is replaced completely. Members that `to` lacks are set to null, which removes them.
  */
-export function createMergePatch(from: Json | undefined, to: Json): Json | undefined {
+export function createMergePatch(from: PatchValue | undefined, to: PatchValue): PatchValue | undefined {
   if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
-  const patch: Record<string, Json> = {};
+  const patch: Record<string, PatchValue> = {};
   for (const [key, value] of Object.entries(to)) {
     if (value === undefined) continue;
     const change = createMergePatch(from[key], value);
@@ -107,6 +113,6 @@ export function createMergePatch(from: Json | undefined, to: Json): Json | undef
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-function isObject(value: Json | undefined): value is { readonly [key: string]: Json | undefined } {
+function isObject(value: PatchValue | undefined): value is { readonly [key: string]: PatchValue | undefined } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -108,11 +108,11 @@ const MAX_LABEL_CHARACTERS = 128;
 
 /** Bounds the values of a metric's label that others choose, such as the names of physnets. */
 export function createBoundedLabel(most = MAX_VALUES): (value: string) => string {
-  const known = new Set<string>();
+  const values = new Set<string>();
   return (value) => {
-    if (known.has(value)) return value;
-    if (known.size >= most || value.length > MAX_LABEL_CHARACTERS) return 'other';
-    known.add(value);
+    if (values.has(value)) return value;
+    if (values.size >= most || value.length > MAX_LABEL_CHARACTERS) return 'other';
+    values.add(value);
     return value;
   };
 }

@@ -5,20 +5,25 @@ import type { AgentLogger, AgentWarning } from './log-messages.ts';
 const MAX_CHARACTERS = 500;
 
 /** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
-export function createProblemLog(log: AgentLogger) {
-  let last: string | undefined;
-  return {
-    /** Reports a failure; `text` describes what is not done and what happens next. */
-    met(err: unknown, text: AgentWarning) {
-      const problem = cut(errorText(err), MAX_CHARACTERS);
-      if (problem === last) return;
-      last = problem;
-      log.warn({ problem }, text);
-    },
-    /** Reports a round without a problem. */
-    gone() {
-      if (last !== undefined) log.info({ was: last }, 'recovered');
-      last = undefined;
-    },
-  };
+export class ProblemLog {
+  readonly #log: AgentLogger;
+  #last: string | undefined;
+
+  constructor(log: AgentLogger) {
+    this.#log = log;
+  }
+
+  /** Reports a failure; `text` describes what is not done and what happens next. */
+  failed(err: unknown, text: AgentWarning): void {
+    const problem = cut(errorText(err), MAX_CHARACTERS);
+    if (problem === this.#last) return;
+    this.#last = problem;
+    this.#log.warn({ problem }, text);
+  }
+
+  /** Reports a round without a problem. */
+  recovered(): void {
+    if (this.#last !== undefined) this.#log.info({ was: this.#last }, 'recovered');
+    this.#last = undefined;
+  }
 }

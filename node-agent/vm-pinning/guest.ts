@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
-import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, commOf, identityOf, startOf, type Threads } from '../processes/proc.ts';
 
 export interface GuestThread {
@@ -11,7 +11,7 @@ export interface GuestThread {
 }
 
 export interface GuestParts {
-  readonly affinity: Affinity;
+  readonly affinity: ThreadAffinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
   readonly processes: typeof procProcesses;
   /** Monotonic milliseconds. */
@@ -22,15 +22,15 @@ export interface GuestParts {
 export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid), identity: identityOf };
 
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAMED_AFTER = 1000;
+const NAME_FINAL_MILLISECONDS = 1000;
 /** Maximum processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
 const MAX_GUESTS = 4;
 /** Milliseconds within which a name is not read again: a guest that was just found is read once more. */
-const JUST_NOW = 100;
+const RECENT_MILLISECONDS = 100;
 
 const ESRCH = 3;
 
-interface Known {
+interface NamedThread {
   readonly name: string;
   readonly role: QemuThreadRole;
   /** When it was found, and when its name was last read, in milliseconds. */
@@ -39,7 +39,7 @@ interface Known {
 }
 
 /** One QEMU process. Another process is another guest, even if it has the same id. */
-export interface Guest {
+export interface QemuGuest {
   readonly pid: number;
   /** When it started; together with the id it identifies one process permanently. */
   readonly start: number;
@@ -48,50 +48,52 @@ export interface Guest {
    * Changes the affinity of this guest's own threads only, since an id may belong to another process by now. Use it at
    * once: it verifies the process before the first move, and each thread before its move.
    */
-  affinity(): Affinity;
+  affinity(): ThreadAffinity;
   /** Whether it had vCPU threads at the last check. */
   isReady(): boolean;
-  look(): GuestThread[];
+  list(): GuestThread[];
 }
 
 /**
  * Finds the QEMU among the processes of a launcher. libvirt also starts QEMU briefly to query its capabilities. That
  * process has no vCPU threads, so a process with vCPU threads has precedence.
  */
-export function findGuest(pids: readonly number[], parts: GuestParts): Guest | undefined {
+export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest | undefined {
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)
     .slice(0, MAX_GUESTS)
     .map((pid) => createGuest(pid, parts))
     .filter((guest) => guest !== undefined);
   for (const guest of guests) {
-    guest.look();
+    guest.list();
     if (guest.isReady()) return guest;
   }
   return guests[0];
 }
 
-function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts): Guest | undefined {
+function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts): QemuGuest | undefined {
   let identity = processes.identity(pid);
   const start = processes.start(pid);
   if (start === undefined) return undefined;
-  const known = new Map<number, Known>();
+  const namedThreads = new Map<number, NamedThread>();
   let isReady = false;
 
-  const meet = (tid: number, at: number) => {
-    const before = known.get(tid);
+  const nameOf = (tid: number, at: number) => {
+    const before = namedThreads.get(tid);
     const isSettled =
-      before?.role.kind !== 'emulator' || at - before.first >= NAMED_AFTER || at - before.read < JUST_NOW;
+      before?.role.kind !== 'emulator' ||
+      at - before.first >= NAME_FINAL_MILLISECONDS ||
+      at - before.read < RECENT_MILLISECONDS;
     if (before !== undefined && isSettled) return before;
     const name = threads.name(pid, tid);
     if (name === undefined) return undefined;
     const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at };
-    known.set(tid, thread);
+    namedThreads.set(tid, thread);
     return thread;
   };
 
-  const lookAt = (tid: number, at: number): GuestThread | undefined => {
-    const thread = meet(tid, at);
+  const readThread = (tid: number, at: number): GuestThread | undefined => {
+    const thread = nameOf(tid, at);
     const allowed = thread && allowedOf(affinity, tid);
     if (thread === undefined || allowed === undefined) return undefined;
     return { tid, name: thread.name, role: thread.role, allowed };
@@ -121,16 +123,16 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     },
     isReady: () => isReady,
     isAlive,
-    look() {
+    list() {
       const at = now();
       const tids = threads.list(pid);
-      if (known.size > tids.length) {
+      if (namedThreads.size > tids.length) {
         const alive = new Set(tids);
-        for (const tid of known.keys()) if (!alive.has(tid)) known.delete(tid);
+        for (const tid of namedThreads.keys()) if (!alive.has(tid)) namedThreads.delete(tid);
       }
-      const found = tids.map((tid) => lookAt(tid, at)).filter((thread) => thread !== undefined);
-      isReady = found.some(({ role }) => role.kind === 'vcpu');
-      return found;
+      const readings = tids.map((tid) => readThread(tid, at)).filter((thread) => thread !== undefined);
+      isReady = readings.some(({ role }) => role.kind === 'vcpu');
+      return readings;
     },
   };
 }

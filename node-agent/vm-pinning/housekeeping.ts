@@ -1,16 +1,16 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { housekeeping, ioThreadPins } from '../../model/launcher/qemu-threads.ts';
-import { type Affinity, SyscallError } from '../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
-import type { Guest, GuestThread } from './guest.ts';
+import type { GuestThread, QemuGuest } from './guest.ts';
 
 export interface HousekeepingOutcome {
   /** The CPUs that virt-handler's cgroup should contain: those of the container without a pinned vCPU. */
   readonly cgroup: CpuSet;
   /** The CPUs of threads other than vCPUs, by thread id, except IO threads whose pin the kernel keeps. */
-  readonly wanted: ReadonlyMap<number, CpuSet>;
+  readonly targets: ReadonlyMap<number, CpuSet>;
   readonly emulator: CpuSet;
   /** Number of changes of the cgroup and of threads. */
   readonly repairs: number;
@@ -18,14 +18,14 @@ export interface HousekeepingOutcome {
 }
 
 export interface HousekeepingParts {
-  readonly affinity: () => Affinity;
+  readonly affinity: () => ThreadAffinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-export interface ContainerLook {
+export interface ContainerState {
   readonly path: string;
   readonly cpuset: CpuSet;
-  readonly guest: Pick<Guest, 'look'>;
+  readonly guest: Pick<QemuGuest, 'list'>;
   readonly threads: readonly GuestThread[];
   /** Undefined while unknown. */
   readonly host: Host | undefined;
@@ -60,7 +60,7 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
     }
   };
 
-  const workOutIoPins = ({ cpuset, host }: ContainerLook, vcpus: readonly number[], io: readonly GuestThread[]) => {
+  const computeIoPins = ({ cpuset, host }: ContainerState, vcpus: readonly number[], io: readonly GuestThread[]) => {
     if (ioPins.size > 0 || host === undefined || written === undefined) return;
     const seen = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: written };
     const pins = ioThreadPins(seen) ?? [];
@@ -69,10 +69,10 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
   };
 
   /** @returns undefined if the emulator has no CPUs of its own, or not every vCPU is pinned to one CPU (yet) */
-  return (look: ContainerLook): HousekeepingOutcome | undefined => {
-    const { path, cpuset } = look;
+  return (state: ContainerState): HousekeepingOutcome | undefined => {
+    const { path, cpuset } = state;
     const current = tree.housekeeping(path);
-    const vcpus = pinnedVcpus(look.threads);
+    const vcpus = pinnedVcpus(state.threads);
     const free = cpuset.minus(CpuSet.of(vcpus));
     if (current === undefined || vcpus.length === 0 || free.isEmpty) return undefined;
     if (about !== `${cpuset} ${vcpus}`) {
@@ -83,34 +83,34 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
 
     const isAsWanted = current.equals(free);
     const problem = isAsWanted ? undefined : widen(path, current, free);
-    const threads = isAsWanted ? look.threads : look.guest.look();
+    const threads = isAsWanted ? state.threads : state.guest.list();
     const io = threads.filter(({ role }) => role.kind === 'io');
-    if (io.some(({ allowed }) => allowed.equals(free))) workOutIoPins(look, vcpus, io);
+    if (io.some(({ allowed }) => allowed.equals(free))) computeIoPins(state, vcpus, io);
     const pins = io.map(({ tid, allowed }) => ioPins.get(tid) ?? pinWithin(allowed, free));
     const goal = housekeeping({ container: cpuset, vcpus: CpuSet.of(vcpus), ioThreads: unionOf(pins) });
     if (goal === undefined) return undefined;
 
     const emulator = threads.filter(({ role }) => role.kind === 'emulator');
-    const wanted = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
-    const moves = threads.filter(({ tid, allowed }) => wanted.get(tid)?.equals(allowed) === false);
+    const targets = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
+    const moves = threads.filter(({ tid, allowed }) => targets.get(tid)?.equals(allowed) === false);
     const own = affinity();
-    const held = moves.filter(({ tid }) => !moveTo(own, tid, wanted.get(tid) ?? goal.emulator));
-    const [first] = held;
-    const heldText =
+    const immovable = moves.filter(({ tid }) => !moveTo(own, tid, targets.get(tid) ?? goal.emulator));
+    const [first] = immovable;
+    const immovableText =
       first &&
-      `${held.length} threads cannot move to their CPUs, such as ${first.tid} to ${wanted.get(first.tid)?.brief}`;
+      `${immovable.length} threads cannot move to their CPUs, such as ${first.tid} to ${targets.get(first.tid)?.brief}`;
     return {
       cgroup: free,
       emulator: goal.emulator,
-      wanted,
-      repairs: moves.length - held.length + (isAsWanted || problem !== undefined ? 0 : 1),
-      problems: [problem, heldText].filter((text) => text !== undefined),
+      targets,
+      repairs: moves.length - immovable.length + (isAsWanted || problem !== undefined ? 0 : 1),
+      problems: [problem, immovableText].filter((text) => text !== undefined),
     };
   };
 }
 
 /** @returns whether the thread is on the CPUs now, or has ended */
-function moveTo(affinity: Affinity, tid: number, cpus: CpuSet): boolean {
+function moveTo(affinity: ThreadAffinity, tid: number, cpus: CpuSet): boolean {
   try {
     affinity.set(tid, cpus.toWords(1));
     return CpuSet.fromWords(affinity.get(tid)).equals(cpus);
@@ -143,7 +143,7 @@ function poolNumber({ name }: GuestThread): number {
 }
 
 export interface WholeVmParts {
-  readonly affinity: Affinity;
+  readonly affinity: ThreadAffinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 

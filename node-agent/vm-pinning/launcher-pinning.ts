@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
-import { findGuest, type Guest, type GuestParts, type GuestThread } from './guest.ts';
+import { findGuest, type GuestParts, type GuestThread, type QemuGuest } from './guest.ts';
 import { createHousekeeping, type HousekeepingOutcome } from './housekeeping.ts';
 import type { Launcher } from './launchers.ts';
 import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
@@ -36,9 +36,9 @@ export interface LauncherPinningParts extends GuestParts {
 
 /** A guest and its state while it runs. */
 interface Running {
-  readonly guest: Guest;
+  readonly guest: QemuGuest;
   readonly masks: ReturnType<typeof createMaskPinning>;
-  readonly keepHouse: ReturnType<typeof createHousekeeping>;
+  readonly keepHousekeeping: ReturnType<typeof createHousekeeping>;
 }
 
 /** Keeps the threads of one launcher's guest on their CPUs, from check to check. */
@@ -59,14 +59,15 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
     return place?.path;
   };
 
-  const masksOf = (podUID: string, path: string, { pid, start, affinity }: Guest) =>
+  const masksOf = (podUID: string, path: string, { pid, start, affinity }: QemuGuest) =>
     createMaskPinning({
       affinity,
       tree,
       path,
       now: parts.now,
-      heldBefore: record.held(podUID, { pid, start }),
-      remember: (held) => (held === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, held })),
+      scopeBefore: record.scope(podUID, { pid, start }),
+      remember: (scope) =>
+        scope === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, scope }),
     });
 
   const guestIn = (podUID: string, path: string) => {
@@ -75,17 +76,17 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
     const guest = findGuest(tree.processes(path) ?? [], parts);
     if (guest === undefined) running = undefined;
     else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
-      const keepHouse = createHousekeeping({ ...parts, affinity: guest.affinity });
-      running = { guest, masks: masksOf(podUID, path, guest), keepHouse };
+      const keepHousekeeping = createHousekeeping({ ...parts, affinity: guest.affinity });
+      running = { guest, masks: masksOf(podUID, path, guest), keepHousekeeping };
     }
     return running;
   };
 
   return {
-    look(launcher: Launcher, node: NodeCpus): LauncherView {
+    reconcile(launcher: Launcher, node: NodeCpus): LauncherView {
       const path = placeOf(launcher);
       const cpuset = path === undefined ? undefined : tree.cpuset(path);
-      const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
+      const running = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
       const idle: LauncherView = {
         launcher,
         pid: undefined,
@@ -94,15 +95,15 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
         mask: refusalOf(launcher, node),
         housekeeping: undefined,
       };
-      if (path === undefined || cpuset === undefined || found === undefined) {
+      if (path === undefined || cpuset === undefined || running === undefined) {
         if (cpuset === undefined) place = undefined;
         return idle;
       }
-      const { guest, masks, keepHouse } = found;
-      const threads = guest.look();
+      const { guest, masks, keepHousekeeping } = running;
+      const threads = guest.list();
       const view = { ...idle, pid: guest.pid, threads };
       if (node.dedicated.has(launcher.uid)) {
-        return { ...view, housekeeping: keepHouse({ path, cpuset, guest, threads, host: node.host }) };
+        return { ...view, housekeeping: keepHousekeeping({ path, cpuset, guest, threads, host: node.host }) };
       }
       if (launcher.maskRequest === undefined) {
         masks.release(threads, cpuset);
@@ -123,7 +124,7 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
     release() {
       if (running === undefined || place === undefined || !running.guest.isAlive()) return;
       const cpuset = tree.cpuset(place.path);
-      if (cpuset !== undefined) running.masks.release(running.guest.look(), cpuset);
+      if (cpuset !== undefined) running.masks.release(running.guest.list(), cpuset);
     },
   };
 }
@@ -131,7 +132,7 @@ export function createLauncherPinning(parts: LauncherPinningParts) {
 /** Why a mask is not applied, whether or not the guest runs. */
 function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeCpus): MaskOutcome | undefined {
   const refused = (reason: string, message: string): MaskOutcome => {
-    return { state: 'refused', reason, message, wanted: new Map(), pins: [], moved: 0 };
+    return { state: 'refused', reason, message, targets: new Map(), pins: [], moved: 0 };
   };
   if (problem !== undefined) return refused('Parse', problem);
   if (maskRequest === undefined || !dedicated.has(uid)) return undefined;
@@ -142,7 +143,7 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
  * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
  * Its next check follows after REST times that duration, so that it delays only itself and not the other launchers.
  */
-const DEAR = 20;
+const MAX_CHEAP_MILLISECONDS = 20;
 const REST = 50;
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MAX_STARTING_MILLISECONDS = 60_000;
@@ -181,7 +182,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
     since !== undefined &&
     performance.now() - since < MAX_STARTING_MILLISECONDS;
 
-  const look = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
+  const reconcile = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
     const { uid } = launcher;
     const last = checked.get(uid);
     const begun = performance.now();
@@ -189,11 +190,11 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
     if (last?.launcher === launcher && isSkipped) return unchanged(last.view);
     const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
     pinnings.set(uid, pinning);
-    const view = pinning.look(launcher, node);
+    const view = pinning.reconcile(launcher, node);
     const ended = performance.now();
     const cost = ended - begun;
     const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
-    checked.set(uid, { launcher, view, until: cost > DEAR ? ended + REST * cost : 0, since });
+    checked.set(uid, { launcher, view, until: cost > MAX_CHEAP_MILLISECONDS ? ended + REST * cost : 0, since });
     return view;
   };
 
@@ -204,7 +205,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
      */
     at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
       forgetOthers(new Set(launchers.map(({ uid }) => uid)));
-      return launchers.map((launcher) => look(launcher, node, onlyStarting));
+      return launchers.map((launcher) => reconcile(launcher, node, onlyStarting));
     },
     /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
     hasStarting: () => [...checked.values()].some(isStarting),

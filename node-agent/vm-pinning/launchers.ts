@@ -27,7 +27,7 @@ export interface Launcher {
   readonly containerId: string | undefined;
 }
 
-export const launcherPod = z.object({
+export const launcherPodSchema = z.object({
   metadata: objectMeta,
   spec: podSchema.shape.spec.pick({ containers: true }),
   status: z
@@ -36,7 +36,7 @@ export const launcherPod = z.object({
 });
 
 /** Undefined for a pod that only looks like a launcher. */
-export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefined {
+export function nodeLauncherOf(pod: z.infer<typeof launcherPodSchema>): Launcher | undefined {
   const recognized = recognizeLauncher(pod);
   const { uid, namespace, name } = pod.metadata;
   if (recognized.kind !== 'launcher' || uid === undefined || namespace === undefined || name === undefined) return;
@@ -80,8 +80,8 @@ export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatc
     client,
     path: '/api/v1/pods',
     query: { labelSelector: 'kubevirt.io=virt-launcher', fieldSelector: `spec.nodeName=${nodeName}` },
-    schema: launcherPod,
-    project: launcherOf,
+    schema: launcherPodSchema,
+    project: nodeLauncherOf,
     budget: new TenantBudget(MAX_BYTES),
     onChange,
     log,

@@ -1,6 +1,6 @@
 import { type HostPins, hostPins, type VcpuPin, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { type Affinity, EVERY_CPU, SyscallError } from '../../native/affinity.ts';
+import { EVERY_CPU, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { GuestThread } from './guest.ts';
 import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './housekeeping.ts';
@@ -11,48 +11,48 @@ export interface MaskOutcome {
   readonly reason?: string;
   readonly message?: string;
   /** The CPUs of threads by id: of vCPUs, and with a mask for the whole VM of all others. Empty unless pinned. */
-  readonly wanted: ReadonlyMap<number, CpuSet>;
+  readonly targets: ReadonlyMap<number, CpuSet>;
   readonly pins: readonly VcpuPin[];
   /** Number of threads whose CPUs were changed. */
   readonly moved: number;
 }
 
 /** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
-const SETTLE = 2000;
+const STARTING_MILLISECONDS = 2000;
 /** The kernel's masks consist of longs; masks of whole longs need no copy. */
 const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
   /** The affinity of the guest's own threads, at this moment. */
-  readonly affinity: () => Affinity;
+  readonly affinity: () => ThreadAffinity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** The cgroup of the container. */
   readonly path: string;
   /** The threads that an earlier agent had pinned. */
-  readonly heldBefore: PinnedScope | undefined;
+  readonly scopeBefore: PinnedScope | undefined;
   /** Called before threads are moved, and with undefined after they have been moved back. */
-  readonly remember: (held: PinnedScope | undefined) => void;
+  readonly remember: (scope: PinnedScope | undefined) => void;
 }
 
 /**
  * Keeps the threads of one guest on the CPUs of its mask: its vCPUs, or all threads if the mask has a single entry. It
  * pins all vCPUs or none.
  */
-export function createMaskPinning({ affinity, tree, path, now, heldBefore, remember }: MaskPinningParts) {
-  let held = heldBefore;
-  let hasPinned = held !== undefined;
+export function createMaskPinning({ affinity, tree, path, now, scopeBefore, remember }: MaskPinningParts) {
+  let scope = scopeBefore;
+  let hasPinned = scope !== undefined;
   /** Whether threads have been moved back since they were last pinned. */
   let isReleased = false;
   let unsettledSince: number | undefined;
 
   const hold = (next: PinnedScope) => {
-    held = next;
+    scope = next;
     isReleased = false;
     remember(next);
   };
 
-  const isHeld = (thread: GuestThread) => held === 'vm' || isVcpu(thread);
+  const isInScope = (thread: GuestThread) => scope === 'vm' || isVcpu(thread);
 
   /**
    * Confines pinned threads only to their container again. The first time it does so for every thread: a thread that
@@ -60,9 +60,9 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
    * CPUs.
    */
   const giveBack = (threads: readonly GuestThread[], container: CpuSet): number => {
-    if (held === 'vm') openHousekeeping(tree, path, container);
-    const isEach = held !== undefined && !isReleased;
-    const moves = threads.filter((thread) => isHeld(thread) && (isEach || !thread.allowed.equals(container)));
+    if (scope === 'vm') openHousekeeping(tree, path, container);
+    const isEach = scope !== undefined && !isReleased;
+    const moves = threads.filter((thread) => isInScope(thread) && (isEach || !thread.allowed.equals(container)));
     isReleased = true;
     const tids = moves.map(({ tid }) => tid);
     return moveThreads(affinity(), tids, EVERY_CPU).there.length;
@@ -78,20 +78,20 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
     const state = hasPinned ? 'unpinned' : 'refused';
     const moved = hasPinned ? giveBack(threads, container) : 0;
-    return { state, reason, message, wanted: new Map(), pins: [], moved };
+    return { state, reason, message, targets: new Map(), pins: [], moved };
   };
 
   /** Pins nothing, for example if `all` replaced the mask: threads elsewhere get the CPUs of the container. */
   const unpin = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
     const moved = giveBack(threads, container);
-    const wanted = new Map(threads.filter(isHeld).map(({ tid }) => [tid, container]));
-    return { state: 'pinned', ...remarkOn(plan), wanted, pins: [], moved };
+    const targets = new Map(threads.filter(isInScope).map(({ tid }) => [tid, container]));
+    return { state: 'pinned', ...remarkOn(plan), targets, pins: [], moved };
   };
 
   const isUnsettled = (reason: string): boolean => {
     if (reason !== 'Threads') return false;
     unsettledSince ??= now();
-    return now() - unsettledSince < SETTLE;
+    return now() - unsettledSince < STARTING_MILLISECONDS;
   };
 
   /**
@@ -99,35 +99,35 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
    * @throws SyscallError or PinError, after moving every thread back
    */
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
-    const wanted = new Map<number, CpuSet>();
+    const targets = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
     const wordsOf = createWords();
     for (const thread of vcpus) {
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
       const { tid, allowed } = thread;
-      wanted.set(tid, cpus);
+      targets.set(tid, cpus);
       if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
     }
     pinThreads(affinity(), moves);
-    return { moved: moves.length, wanted };
+    return { moved: moves.length, targets };
   };
 
   const pinAll = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
     const { pins, whole } = plan;
     const others = threads.filter((thread) => !isVcpu(thread));
     // The previous mask was for the whole VM.
-    if (held === 'vm' && whole === undefined) giveBack(others, container);
+    if (scope === 'vm' && whole === undefined) giveBack(others, container);
     hold(whole === undefined ? 'vcpus' : 'vm');
-    const { moved, wanted } = pinVcpus(threads.filter(isVcpu), pins);
+    const { moved, targets } = pinVcpus(threads.filter(isVcpu), pins);
     hasPinned = true;
-    if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), wanted, pins, moved };
+    if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), targets, pins, moved };
     const rest = keepOthers({ affinity: affinity(), tree }, path, others, whole);
     const left = new Set(rest.left);
-    for (const thread of others) if (!left.has(thread)) wanted.set(thread.tid, whole);
+    for (const thread of others) if (!left.has(thread)) targets.set(thread.tid, whole);
     const message = leftText(rest.left);
     const partly = message === undefined ? {} : { reason: 'ThreadsLeft', message };
-    return { state: 'pinned', ...partly, wanted, pins, moved: moved + rest.moved };
+    return { state: 'pinned', ...partly, targets, pins, moved: moved + rest.moved };
   };
 
   const pinOrGiveBack = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
@@ -162,8 +162,8 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
 
     /** The mask was removed: moves the threads that it had moved back to the CPUs of the container. */
     release(threads: readonly GuestThread[], container: CpuSet): number {
-      const moved = held === undefined ? 0 : giveBack(threads, container);
-      held = undefined;
+      const moved = scope === undefined ? 0 : giveBack(threads, container);
+      scope = undefined;
       hasPinned = false;
       remember(undefined);
       return moved;
@@ -173,10 +173,10 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
 
 /** Creates the kernel's form of each set once: many threads share few sets. */
 function createWords(): (cpus: CpuSet) => Uint32Array {
-  const known = new Map<CpuSet, Uint32Array>();
+  const wordsByCpus = new Map<CpuSet, Uint32Array>();
   return (cpus) => {
-    const words = known.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
-    known.set(cpus, words);
+    const words = wordsByCpus.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
+    wordsByCpus.set(cpus, words);
     return words;
   };
 }

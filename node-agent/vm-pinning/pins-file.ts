@@ -19,12 +19,12 @@ const pinnedGuest = z.object({
   pid: z.number().int().positive(),
   /** Distinguishes it from a later process with the same id. */
   start: z.number(),
-  held: z.enum(['vcpus', 'vm']),
+  scope: z.enum(['vcpus', 'vm']),
 });
 const schema = z.object({ bootId: z.string(), guests: z.array(pinnedGuest) });
 
 export type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
-export type PinnedScope = PinnedGuest['held'];
+export type PinnedScope = PinnedGuest['scope'];
 
 export interface PinsFileDeps {
   /** Pins do not survive a reboot. */
@@ -51,14 +51,14 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
   return {
     has: (podUID: string) => guests.has(podUID),
     /** Undefined for a process other than the recorded one. */
-    held(podUID: string, { pid, start }: Pick<PinnedGuest, 'pid' | 'start'>) {
+    scope(podUID: string, { pid, start }: Pick<PinnedGuest, 'pid' | 'start'>) {
       const guest = guests.get(podUID);
-      return guest?.pid === pid && guest.start === start ? guest.held : undefined;
+      return guest?.pid === pid && guest.start === start ? guest.scope : undefined;
     },
     /** Call it before moving the first thread. */
     remember(guest: PinnedGuest) {
-      const known = guests.get(guest.podUID);
-      if (known?.pid === guest.pid && known.start === guest.start && known.held === guest.held) return;
+      const saved = guests.get(guest.podUID);
+      if (saved?.pid === guest.pid && saved.start === guest.start && saved.scope === guest.scope) return;
       guests.set(guest.podUID, guest);
       save();
     },

@@ -89,18 +89,18 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
       for (const state of STATES) {
         metrics.vmPinning.set({ state }, views.filter(({ mask }) => mask?.state === state).length);
       }
-      const kept = views.filter(({ housekeeping }) => housekeeping !== undefined);
-      const failing = kept.filter(({ housekeeping }) => housekeeping?.problems.length !== 0).length;
-      metrics.vmHousekeeping.set({ state: 'kept' }, kept.length - failing);
+      const managed = views.filter(({ housekeeping }) => housekeeping !== undefined);
+      const failing = managed.filter(({ housekeeping }) => housekeeping?.problems.length !== 0).length;
+      metrics.vmHousekeeping.set({ state: 'kept' }, managed.length - failing);
       metrics.vmHousekeeping.set({ state: 'incomplete' }, failing);
     },
 
     /** Reports overlaps on the node, because only its administrator sees the VMs of all namespaces. */
-    overlaps(found: readonly Overlap<LauncherView>[]): void {
-      metrics.vmMaskOverlaps.set(found.length);
+    overlaps(pairs: readonly Overlap<LauncherView>[]): void {
+      metrics.vmMaskOverlaps.set(pairs.length);
       const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
-      const texts = found.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
-      const text = texts.join('; ') + (found.length > NAMED ? `; and ${found.length - NAMED} more` : '');
+      const texts = pairs.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
+      const text = texts.join('; ') + (pairs.length > NAMED ? `; and ${pairs.length - NAMED} more` : '');
       if (text === overlapsTold) return;
       overlapsTold = text;
       if (text === '') return;
@@ -133,7 +133,7 @@ export function statusOf(views: readonly LauncherView[], allowedNow: (tid: numbe
 
 function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefined): OneVm {
   const { launcher, pid, container, threads, mask, housekeeping } = view;
-  const wanted = new Map([...(mask?.wanted ?? []), ...(housekeeping?.wanted ?? [])]);
+  const targets = new Map([...(mask?.targets ?? []), ...(housekeeping?.targets ?? [])]);
   return {
     namespace: launcher.namespace,
     vmi: launcher.vmi.name,
@@ -150,7 +150,7 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
       const allowed = allowedNow(tid)?.toString();
       if (allowed === undefined) return [];
       const roleText = role.kind === 'vcpu' ? `vCPU ${role.index}` : role.kind;
-      return [{ tid, name, role: roleText, allowed, wanted: wanted.get(tid)?.toString() ?? null }];
+      return [{ tid, name, role: roleText, allowed, wanted: targets.get(tid)?.toString() ?? null }];
     }),
   };
 }

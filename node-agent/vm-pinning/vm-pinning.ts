@@ -1,8 +1,9 @@
 import type { PinningState } from '../../kube/node-topology.ts';
+import type { Reflector } from '../../kube/reflector.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { createGuard, createPaced, Listeners, untilAborted } from '../lifecycle/duty.ts';
+import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { allowedOf } from '../processes/proc.ts';
 import {
   createLauncherChecks,
@@ -16,14 +17,12 @@ import { createReporting, maskOverlaps, pinningStates, type ReportingDeps, statu
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
 /** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
-const STARTING = 100;
+const STARTING_POLL_MILLISECONDS = 100;
 
 export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
-  /** Follows the launchers of this node until the signal aborts. */
-  readonly watch: (onChange: () => void) => {
-    readonly items: ReadonlyMap<string, Launcher | undefined>;
-    run(signal: AbortSignal): Promise<void>;
-  };
+  readonly launchers: Pick<Reflector<Launcher | undefined>, 'items' | 'run'>;
+  /** Calls the listener when a launcher has changed. @returns a function that ends the subscription */
+  readonly onLaunchers: (listener: () => void) => () => void;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   readonly host: () => Host | undefined;
   /** Seconds between checks of the VMs that need any. */
@@ -41,7 +40,7 @@ export type VmPinning = ReturnType<typeof createVmPinning>;
  * Invariant: no thread gets a CPU outside its container's cpuset.
  */
 export function createVmPinning(deps: VmPinningDeps) {
-  const { assignments, checkInterval } = deps;
+  const { launchers, assignments, checkInterval } = deps;
   const listeners = new Listeners();
   const reporting = createReporting(deps);
   const launcherChecks = createLauncherChecks(deps, reporting.forget);
@@ -68,12 +67,12 @@ export function createVmPinning(deps: VmPinningDeps) {
   };
 
   const nodeCpus = (): NodeCpus => {
-    const { reserved, owned, assignments: held } = assignments.view();
-    const dedicated = new Set(held.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
+    const { reserved, owned, assignments: owners } = assignments.view();
+    const dedicated = new Set(owners.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
     return { host: deps.host(), reserved, owned, dedicated };
   };
 
-  const isKept = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
+  const isManaged = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
     maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
   /**
@@ -83,15 +82,15 @@ export function createVmPinning(deps: VmPinningDeps) {
   const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
     const node = nodeCpus();
     const present = [...launchers].filter((launcher) => launcher !== undefined);
-    const kept = present.filter((launcher) => isKept(launcher, node));
-    views = launcherChecks.at(kept, node, onlyStarting);
+    const managed = present.filter((launcher) => isManaged(launcher, node));
+    views = launcherChecks.at(managed, node, onlyStarting);
     reporting.views(views);
     tellOverlaps();
     publish();
-    if (kept.length === 0) return undefined;
+    if (managed.length === 0) return undefined;
     if (!onlyStarting) nextFull = performance.now() + checkInterval * 1000;
     const untilFull = Math.max(0, Math.ceil(nextFull - performance.now()));
-    return launcherChecks.hasStarting() ? Math.min(STARTING, untilFull) : untilFull;
+    return launcherChecks.hasStarting() ? Math.min(STARTING_POLL_MILLISECONDS, untilFull) : untilFull;
   };
 
   const end = () => {
@@ -110,37 +109,36 @@ export function createVmPinning(deps: VmPinningDeps) {
 
     /** The duty: keeps masks and housekeeping of this node's launchers. */
     async run(signal: AbortSignal) {
-      const guard = createGuard();
+      const guard = new Guard();
       let timer: NodeJS.Timeout | undefined;
       let isFull = true;
-      const work = guard(() => {
+      // A list of pods arrives as one change for each pod.
+      const passes = new Throttle(guard.wrap(work), 0, PASS_REST);
+      function work() {
         clearTimeout(timer);
         timer = undefined;
         if (signal.aborted) return;
         const onlyStarting = !isFull;
         isFull = false;
-        const next = pass(watched.items.values(), onlyStarting);
+        const next = pass(launchers.items.values(), onlyStarting);
         if (next !== undefined) timer = setTimeout(passByClock, next);
-      });
-      const passByClock = () => {
+      }
+      function passByClock() {
         isFull ||= performance.now() >= nextFull;
-        paced.soon();
-      };
+        passes.soon();
+      }
       const passForAll = () => {
         isFull = true;
-        paced.soon();
+        passes.soon();
       };
-      // A list of pods arrives as one change for each pod.
-      const paced = createPaced({ work, settle: 0, rest: PASS_REST });
-      const watched = deps.watch(passForAll);
-      const unsubscribe = assignments.subscribe(passForAll);
+      const ends = [deps.onLaunchers(passForAll), assignments.subscribe(passForAll)];
       passForAll();
       try {
-        await Promise.race([watched.run(signal), untilAborted(signal), guard.failed]);
+        await Promise.race([launchers.run(signal), guard.until(signal)]);
       } finally {
-        unsubscribe();
+        for (const unsubscribe of ends) unsubscribe();
         clearTimeout(timer);
-        paced.cancel();
+        passes.cancel();
         end();
       }
     },

@@ -10,16 +10,16 @@ import { monotonicSeconds } from '../../runtime/time.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
-import { createFailures, type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import { type DutyObserver, Failures, keepRunning } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 
 /** Maximum connections to the API server: few, since every node runs an agent. */
-const CONNECTIONS = 4;
+const MAX_CONNECTIONS = 4;
 /** Seconds that a failed duty must run before its failure counts as past. */
-const STEADY = 30;
+const STEADY_SECONDS = 30;
 
 /**
  * Wires the agent together. While another agent works on the node, this one waits. Stopping it aborts every duty at
@@ -30,11 +30,11 @@ const STEADY = 30;
 export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
-  const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
+  const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, MAX_CONNECTIONS);
   const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
-  const failures = createFailures();
+  const failures = new Failures();
   const { token, tokenFile } = access;
   const agent = createDuties({
     config,
@@ -60,7 +60,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
       if (isRunning) waiting.delete(duty);
       else waiting.add(duty);
       const clear = () => !waiting.has(duty) && failures.set(duty, false);
-      if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY * 1000).unref();
+      if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY_SECONDS * 1000).unref();
     },
     onFailure(duty) {
       metrics.dutyFailures.inc({ duty });

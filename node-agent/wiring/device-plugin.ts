@@ -8,7 +8,7 @@ import { readNode } from '../kube-objects/lease.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
 /** Maximum seconds that a container's start waits for the main thread: the check and a vacate take two at most. */
-const ANSWER_WITHIN = 5;
+const ANSWER_DEADLINE_SECONDS = 5;
 
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
@@ -19,14 +19,14 @@ export function createDevicePluginDuty(
   const allocationChecker = createAllocationChecker({ client, events, policy, refusals, log, metrics });
 
   const wholeCoresOnly = async () => {
-    const { config: found } = await kubeletConfig();
-    return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
+    const { config: kubelet } = await kubeletConfig();
+    return kubelet?.cpuManager.policy === 'static' && kubelet.cpuManager.options['full-pcpus-only'] === 'true';
   };
 
   /** From the kubelet's configuration, or else from the Node on the API server. */
   const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
-    const { config: found } = await kubeletConfig();
-    if (found !== undefined) return found.maxPods;
+    const { config: kubelet } = await kubeletConfig();
+    if (kubelet !== undefined) return kubelet.maxPods;
     const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
     return node?.maxPods;
   };
@@ -57,13 +57,13 @@ export function createDevicePluginDuty(
       host: (await facts.read()).description,
       policy,
       logLevel,
-      answerWithin: ANSWER_WITHIN,
+      answerWithin: ANSWER_DEADLINE_SECONDS,
     }),
     advertisement: async (signal) => {
-      if (!networks.known) return undefined;
+      if (!networks.isComplete) return undefined;
       const slots = (await maxPods(signal)) ?? DEFAULT_MAX_PODS;
-      const { networks: known, down } = networks.view();
-      const resources = advertisedResources(known, slots, down);
+      const { networks: nodeNetworks, down } = networks.view();
+      const resources = advertisedResources(nodeNetworks, slots, down);
       return { resources, wholeCoresOnly: await wholeCoresOnly() };
     },
     subscribe: networks.subscribe,

@@ -3,7 +3,7 @@ import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { createDpuLease, createOvsProbe } from '../dpu-lease/dpu.ts';
 import { createDpuHostLease, createLeaseRelease } from '../dpu-lease/dpu-host.ts';
-import { announceHealth, createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
+import { announceHealth, createHostDpuHealth, type HostDpuHealth } from '../dpu-lease/health.ts';
 import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { readObservedLease } from '../gate/state-file.ts';
@@ -14,7 +14,7 @@ import type { AgentParts } from './parts.ts';
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];
   /** The health of this host's DPU; undefined without a DPU or without the check. */
-  readonly health: DpuHealth | undefined;
+  readonly health: HostDpuHealth | undefined;
 }
 
 /**
@@ -39,7 +39,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });
     return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }, ...tokenDuties(parts)] : [], health: undefined };
   }
-  const health = createDpuHealth({
+  const health = createHostDpuHealth({
     client,
     lease,
     timing,

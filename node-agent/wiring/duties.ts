@@ -52,7 +52,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const assignments = createAssignments({
     kubeletDir,
     cdiDir: config.cdiDir,
-    online: () => facts.known()?.host.online ?? CpuSet.EMPTY,
+    online: () => facts.current()?.host.online ?? CpuSet.EMPTY,
     log,
     onFailure: (code) => metrics.podResourcesFailures.inc({ code }),
     configuredPolicy: async () => (await kubeletConfig()).config?.cpuManager.policy,
@@ -79,10 +79,10 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InvalidNetworkMap', message: mapFault });
   });
   const refusals = createRefusedStarts(monotonicSeconds);
-  const known = { facts, assignments, networks, refusals, kubeletConfig };
-  const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
+  const sources = { facts, assignments, networks, refusals, kubeletConfig };
+  const ovs = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
-  const host = { ...known, ovs, vms };
+  const host = { ...sources, ovs, vms };
   const report = createReportDuty(parts, host);
 
   const duties: Duty[] = [
@@ -164,7 +164,7 @@ export function createReportDuty(
         kubeletConfigProblems: problems,
         view: assignments.view(),
         // A report without networks would look like a node without any.
-        networks: networks.known || failures.current.has('networks') ? view : undefined,
+        networks: networks.isComplete || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],

@@ -3,13 +3,13 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { DpuHealth } from '../dpu-lease/health.ts';
+import type { HostDpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
 import { createInstaller, type GatePlaces, uninstall } from '../gate/installer.ts';
 import { createGateServer } from '../gate/server.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
-import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
+import { type Duty, Guard, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -20,7 +20,7 @@ export interface GateParts {
   readonly assignments: Assignments | undefined;
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if the node has no DPU, or its health is not checked. */
-  readonly health: DpuHealth | undefined;
+  readonly health: HostDpuHealth | undefined;
 }
 
 /** The gate's duties: the socket, the state file and the installer. */
@@ -64,7 +64,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
 }
 
 /** Writes the state file at the start and at each read of the Lease. */
-function keepState({ config }: AgentParts, path: string, health: DpuHealth | undefined) {
+function keepState({ config }: AgentParts, path: string, health: HostDpuHealth | undefined) {
   const boot = bootId() || undefined;
   const write = () => {
     const observation = health?.observation();
@@ -73,10 +73,10 @@ function keepState({ config }: AgentParts, path: string, health: DpuHealth | und
   };
   return async (signal: AbortSignal): Promise<void> => {
     write();
-    const guard = createGuard();
-    const unsubscribe = health?.subscribe(guard(write));
+    const guard = new Guard();
+    const unsubscribe = health?.subscribe(guard.wrap(write));
     try {
-      await Promise.race([untilAborted(signal), guard.failed]);
+      await guard.until(signal);
     } finally {
       unsubscribe?.();
     }

@@ -5,6 +5,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
+import { Listeners } from '../lifecycle/duty.ts';
 import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../ovs-affinity/reporting.ts';
 import { createMasksFile } from '../ovs-affinity/saved-masks.ts';
@@ -46,7 +47,7 @@ export function createOvsDuty(
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: OVS_CHECK_INTERVAL_SECONDS,
     containers: cgroups.containers,
-    isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
+    isolated: () => (config.ovsIsolated === 'leave' ? facts.current()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus.union(cgroups.dedicatedToDpdk()),
     onPmdMask: networks.subscribe,
     assignments,
@@ -60,8 +61,8 @@ export function createOvsDuty(
    * configuration contains.
    */
   const checkConfig = async () => {
-    const { config: found, problems } = await kubeletConfig();
-    if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+    const { config: kubelet, problems } = await kubeletConfig();
+    if (kubelet === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
   };
   return {
     ...ovs,
@@ -84,8 +85,9 @@ export function createVmPinningDuty(
   { client, config, events, metrics, log }: AgentParts,
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
 ): VmPinningDuty {
-  let launchers: ReturnType<typeof watchLaunchers> | undefined;
   const { nodeName } = config;
+  const changes = new Listeners();
+  const launchers = watchLaunchers({ client, nodeName, onChange: () => changes.notify(), log });
   // The name contains the node, since one machine may run an agent for each of several.
   const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
   const vms = createVmPinning({
@@ -95,12 +97,10 @@ export function createVmPinningDuty(
     tree: createCgroupTree(config.cgroupRoot),
     record: createPinsFile(file, { bootId: bootId(), startOf, log }),
     now: () => performance.now(),
-    watch(onChange) {
-      launchers = watchLaunchers({ client, nodeName, onChange, log });
-      return launchers;
-    },
+    launchers,
+    onLaunchers: changes.subscribe,
     assignments,
-    host: () => facts.known()?.host,
+    host: () => facts.current()?.host,
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
     events,
     nodeName,
@@ -109,7 +109,7 @@ export function createVmPinningDuty(
   });
   return {
     ...vms,
-    problem: () => (launchers?.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
+    problem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
     async run(signal) {
       // The agent checks a mask against the CPUs of the host, which must be known first.
       await facts.read();

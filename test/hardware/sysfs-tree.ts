@@ -43,7 +43,7 @@ export function createSysfsTree(root: string): SysfsTree {
     stacked(name, lower, { slaves = false, files = {} } = {}) {
       const own = `devices/virtual/net/${name}`;
       writeTree(root, { [`${own}/ifindex`]: '9\n', [`${own}/iflink`]: lower.length > 0 ? '2\n' : '9\n' });
-      for (const one of lower) link(`${own}/lower_${one}`, `class/net/${one}`);
+      for (const port of lower) link(`${own}/lower_${port}`, `class/net/${port}`);
       if (slaves) writeTree(root, { [`${own}/bonding/slaves`]: `${lower.join(' ')}\n` });
       link(`class/net/${name}`, own);
       tree.files(name, files);

@@ -164,12 +164,12 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     ]) {
       const stop = new AbortController();
       const before = requests.length;
-      const asked = ask(stop.signal);
+      const request = ask(stop.signal);
       eventually(() => requests.length > before, 'the request').then(
         () => stop.abort(),
         () => undefined,
       );
-      await assert.rejects(asked, { name: 'AbortError' });
+      await assert.rejects(request, { name: 'AbortError' });
     }
   });
 
@@ -177,9 +177,9 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     await client.get('/a');
     answer = () => undefined;
     const stop = new AbortController();
-    const asked = client.get('/a', { signal: stop.signal });
+    const request = client.get('/a', { signal: stop.signal });
     await Promise.all([
-      assert.rejects(asked, { name: 'AbortError' }),
+      assert.rejects(request, { name: 'AbortError' }),
       eventually(() => requests.length === 2, 'the request').then(() => stop.abort()),
     ]);
     answer = json(200, {});

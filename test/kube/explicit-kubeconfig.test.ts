@@ -34,11 +34,11 @@ describe('a daemon outside of a pod without --kubeconfig', function () {
       const program = ['--import', 'tsx', join(root, name, 'main.ts'), ...args];
       const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
       endsWithUs(child);
-      const said = text(child.stderr);
+      const stderrText = text(child.stderr);
       const ended = once(child, 'exit').then(([status]) => status as number | null);
       try {
         assert.equal(await Promise.race([ended, dialled]), 2);
-        assert.match(await said, new RegExp(`^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n$`));
+        assert.match(await stderrText, new RegExp(`^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n$`));
       } finally {
         child.kill('SIGKILL');
         server.close();

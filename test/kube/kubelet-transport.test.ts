@@ -30,7 +30,7 @@ describe('a unary call to the kubelet', () => {
     return {
       sent,
       result,
-      answer: (...given: Parameters<typeof answer>) => answer(...given),
+      answer: (...parameters: Parameters<typeof answer>) => answer(...parameters),
       cancelled: () => cancelled,
     };
   };

@@ -6,30 +6,30 @@ const MIB = 1024 * 1024;
 
 /** A list of objects with these sizes, which answers like the API server and records all requests. */
 function listOf(sizes: readonly number[]) {
-  const asked: { limit: number; from: number; largest: number }[] = [];
+  const requests: { limit: number; from: number; largest: number }[] = [];
   const get = async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
     const [limit, from] = [Number(query['limit']), Number(query['continue'] ?? 0)];
-    asked.push({ limit, from, largest });
+    requests.push({ limit, from, largest });
     const items = sizes.slice(from, from + limit);
     if (items.reduce((sum, size) => sum + size, 0) > largest) throw new KubeError(0, 'TooLarge', 'too large');
     const next = from + limit < sizes.length ? String(from + limit) : '';
     return { metadata: { resourceVersion: '7', continue: next }, items };
   };
-  return { client: { get } as PagesOptions['client'], asked };
+  return { client: { get } as PagesOptions['client'], requests };
 }
 
-const all = async (client: PagesOptions['client'], page: number) => {
-  const found: unknown[] = [];
-  for await (const { items } of pagesOf({ client, path: '/x', page })) found.push(...(items ?? []));
-  return found;
+const listAll = async (client: PagesOptions['client'], page: number) => {
+  const all: unknown[] = [];
+  for await (const { items } of pagesOf({ client, path: '/x', page })) all.push(...(items ?? []));
+  return all;
 };
 
 describe('the pages of a list', () => {
   it('have the requested length and end with the last object', async () => {
-    const { client, asked } = listOf(Array(25).fill(1));
-    assert.equal((await all(client, 10)).length, 25);
+    const { client, requests } = listOf(Array(25).fill(1));
+    assert.equal((await listAll(client, 10)).length, 25);
     assert.deepEqual(
-      asked.map(({ limit, from }) => [limit, from]),
+      requests.map(({ limit, from }) => [limit, from]),
       [
         [10, 0],
         [10, 10],
@@ -39,19 +39,19 @@ describe('the pages of a list', () => {
   });
 
   it('shrink to a quarter if one is too large, and grow again to half of it, later to all of it', async () => {
-    const { client, asked } = listOf([...Array(16).fill(MIB / 4), ...Array(100).fill(1)]);
-    assert.equal((await all(client, 16)).length, 116);
-    const limits = asked.map(({ limit }) => limit);
+    const { client, requests } = listOf([...Array(16).fill(MIB / 4), ...Array(100).fill(1)]);
+    assert.equal((await listAll(client, 16)).length, 116);
+    const limits = requests.map(({ limit }) => limit);
     assert.deepEqual(limits.slice(0, 5), [16, 4, 8, 8, 8]);
     assert.equal(Math.max(...limits.slice(1)), 16);
     assert.equal(limits.indexOf(16, 1), 5, `${limits}`);
   });
 
   it('may have 16 MiB with one object, otherwise 2 MiB', async () => {
-    const { client, asked } = listOf([15 * MIB, 1]);
-    assert.deepEqual(await all(client, 4), [15 * MIB, 1]);
+    const { client, requests } = listOf([15 * MIB, 1]);
+    assert.deepEqual(await listAll(client, 4), [15 * MIB, 1]);
     assert.deepEqual(
-      asked.slice(0, 2).map(({ limit, largest }) => [limit, largest / MIB]),
+      requests.slice(0, 2).map(({ limit, largest }) => [limit, largest / MIB]),
       [
         [4, 2],
         [1, 16],
@@ -60,10 +60,10 @@ describe('the pages of a list', () => {
   });
 
   it('fail for one object above 16 MiB, without a retry', async () => {
-    const { client, asked } = listOf([17 * MIB]);
-    await assert.rejects(all(client, 4), { reason: 'TooLarge' });
+    const { client, requests } = listOf([17 * MIB]);
+    await assert.rejects(listAll(client, 4), { reason: 'TooLarge' });
     assert.deepEqual(
-      asked.map(({ limit }) => limit),
+      requests.map(({ limit }) => limit),
       [4, 1],
     );
   });
@@ -74,7 +74,7 @@ describe('the pages of a list', () => {
       calls++;
       throw new KubeError(403, 'Forbidden', 'no');
     };
-    await assert.rejects(all({ get }, 4), { reason: 'Forbidden' });
+    await assert.rejects(listAll({ get }, 4), { reason: 'Forbidden' });
     assert.equal(calls, 1);
   });
 
@@ -99,10 +99,10 @@ describe('the pages of a list', () => {
   });
 
   it('have at least one object, and shrink again if they grew too far, then for twice as many pages', async () => {
-    const { client, asked } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
-    assert.equal((await all(client, 3)).length, 16);
+    const { client, requests } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
+    assert.equal((await listAll(client, 3)).length, 16);
     assert.deepEqual(
-      asked.map(({ limit, from }) => [limit, from]),
+      requests.map(({ limit, from }) => [limit, from]),
       [
         [3, 0],
         [1, 0],
@@ -124,10 +124,10 @@ describe('the pages of a list', () => {
   });
 
   it('double after every four pages', async () => {
-    const { client, asked } = listOf([MIB, MIB, ...Array(150).fill(1)]);
-    assert.equal((await all(client, 32)).length, 152);
+    const { client, requests } = listOf([MIB, MIB, ...Array(150).fill(1)]);
+    assert.equal((await listAll(client, 32)).length, 152);
     assert.deepEqual(
-      asked.map(({ limit }) => limit),
+      requests.map(({ limit }) => limit),
       [32, 8, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32],
     );
   });

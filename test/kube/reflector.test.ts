@@ -108,11 +108,11 @@ describe('a reflector: hostile sizes', () => {
   const meta = (name: string) => ({ name, resourceVersion: '1' });
   /** An API server with a few objects that counts the bytes of its answers. */
   const serve = (objects: readonly object[]) => {
-    const asked: number[] = [];
+    const requests: number[] = [];
     const client = {
       get: async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
         const [limit, from] = [Number(query['limit']), Number(query['continue'] ?? 0)];
-        asked.push(limit);
+        requests.push(limit);
         const items = objects.slice(from, from + limit);
         const next = from + limit < objects.length ? String(from + limit) : '';
         const text = JSON.stringify({ metadata: { resourceVersion: '9', continue: next }, items });
@@ -124,11 +124,11 @@ describe('a reflector: hostile sizes', () => {
           await new Promise(() => undefined);
         })(),
     } as unknown as KubeClient;
-    return { client, asked };
+    return { client, requests };
   };
 
   const run = async (objects: readonly object[], onChange: () => void = () => undefined) => {
-    const { client, asked } = serve(objects);
+    const { client, requests } = serve(objects);
     const reflector = createReflector({
       client,
       path: '/api/v1/nodes',
@@ -142,7 +142,7 @@ describe('a reflector: hostile sizes', () => {
     void reflector.run(stop.signal);
     await reflector.whenSynced;
     stop.abort();
-    return { reflector, asked };
+    return { reflector, requests };
   };
 
   it('reads a list of large objects in small pages, which grow again', async () => {
@@ -152,10 +152,10 @@ describe('a reflector: hostile sizes', () => {
       ...Array.from({ length: 12 }, (_, i) => large(i)),
       ...Array.from({ length: 200 }, (_, i) => small(i)),
     ];
-    const { reflector, asked } = await run(objects);
+    const { reflector, requests } = await run(objects);
     assert.equal(reflector.items.size, 212);
-    assert.ok(asked.includes(1) && asked.at(-1)! > 8, `asked for pages of ${asked}`);
-    assert.ok(asked.length < 60, `${asked.length} requests`);
+    assert.ok(requests.includes(1) && requests.at(-1)! > 8, `asked for pages of ${requests}`);
+    assert.ok(requests.length < 60, `${requests.length} requests`);
   });
 
   it('processes other objects if its listener fails on one', async () => {
@@ -191,9 +191,9 @@ describe('lines of a watch', () => {
     for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
   };
   const all = async (stream: AsyncIterable<Uint8Array>, longest = 1000) => {
-    const found: string[] = [];
-    for await (const line of lines(stream, longest)) found.push(line);
-    return found;
+    const keys: string[] = [];
+    for await (const line of lines(stream, longest)) keys.push(line);
+    return keys;
   };
 
   it('are joined across chunks, including characters of several bytes', async () => {

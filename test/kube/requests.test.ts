@@ -203,10 +203,10 @@ describe('requests to the API server', () => {
 
   it('read credentials from files: a renewed token, a CA, a client certificate', async () => {
     const { cert, key } = authority.issue(['agent']);
-    const given = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
-    const api = createKubeClient(given.read(), 'test/1');
+    const current = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
+    const api = createKubeClient(current.read(), 'test/1');
     await api.get('/a');
-    replaceFile(join(given.root, 'token'), 'renewed');
+    replaceFile(join(current.root, 'token'), 'renewed');
     await api.get('/a');
     assert.deepEqual(
       requests.map(({ authorization }) => authorization),

@@ -178,7 +178,7 @@ describe('TLS to the API server', () => {
           assert.deepEqual(await get, { client: outcome });
           assert.deepEqual(JSON.parse(await text(Readable.from(await watch))), { client: outcome });
         } else {
-          for (const asked of [get, watch]) await assert.rejects(asked, unreachableFor(outcome));
+          for (const call of [get, watch]) await assert.rejects(call, unreachableFor(outcome));
         }
         assert.equal(requests(), typeof outcome === 'string' ? 2 : 0);
       } finally {

@@ -125,9 +125,9 @@ describe('a line of a watch', () => {
     for (const text of texts) yield Buffer.from(text);
   }
   const read = async (longest: number, ...texts: string[]) => {
-    const found: string[] = [];
-    for await (const line of lines(chunksOf(...texts), longest)) found.push(line);
-    return found;
+    const received: string[] = [];
+    for await (const line of lines(chunksOf(...texts), longest)) received.push(line);
+    return received;
   };
   const isTooLarge = (error: unknown) =>
     error instanceof KubeError && error.reason === 'TooLarge' && error.status === 0;

@@ -36,8 +36,10 @@ const WRITABLE: Readonly<Record<string, readonly string[]>> = {
 };
 
 function podOf(name: string): Pod {
-  const found = objectsOf(render('base')).find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === name);
-  return (found as unknown as { spec: { template: { spec: Pod } } }).spec.template.spec;
+  const daemonSet = objectsOf(render('base')).find(
+    ({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === name,
+  );
+  return (daemonSet as unknown as { spec: { template: { spec: Pod } } }).spec.template.spec;
 }
 
 describe('the agent’s mounts', () => {
@@ -48,10 +50,10 @@ describe('the agent’s mounts', () => {
       const { containers, volumes } = podOf(name);
       const mounts = containers[0]?.volumeMounts ?? [];
       const ofHost = (mount: Mount) => volumes.find((one) => one.name === mount.name)?.hostPath !== undefined;
-      const found = mounts
+      const mount = mounts
         .filter((mount) => ofHost(mount) && mount.readOnly !== true)
         .map(({ mountPath }) => mountPath);
-      assert.deepEqual(found.sort(), [...writable].sort());
+      assert.deepEqual(mount.sort(), [...writable].sort());
       for (const directory of ['pods', 'plugins']) {
         const hiding = mounts.find(({ mountPath }) => mountPath === `${KUBELET}/${directory}`);
         assert.ok(hiding && !ofHost(hiding), `${directory}: what pods have mounted is not seen`);

@@ -29,7 +29,7 @@ function coalesce(over: Values, under: Values): Values {
 interface Release {
   readonly defaults: Values;
   /** The user's --set and -f. */
-  readonly given: Values;
+  readonly overrides: Values;
 }
 
 /**
@@ -37,10 +37,12 @@ interface Release {
  * pkg/action/upgrade.go of Helm 3. With --reuse-values the defaults of the old chart replace those of the new chart.
  */
 const WAYS: Readonly<Record<string, (old: Release, next: Release) => Values>> = {
-  '--reset-values': (_, next) => coalesce(next.given, next.defaults),
-  '--reuse-values': (old, next) => coalesce(coalesce(next.given, old.given), coalesce(old.given, old.defaults)),
-  '--reset-then-reuse-values': (old, next) => coalesce(coalesce(next.given, old.given), next.defaults),
-  'no flag': (old, next) => coalesce(Object.keys(next.given).length === 0 ? old.given : next.given, next.defaults),
+  '--reset-values': (_, next) => coalesce(next.overrides, next.defaults),
+  '--reuse-values': (old, next) =>
+    coalesce(coalesce(next.overrides, old.overrides), coalesce(old.overrides, old.defaults)),
+  '--reset-then-reuse-values': (old, next) => coalesce(coalesce(next.overrides, old.overrides), next.defaults),
+  'no flag': (old, next) =>
+    coalesce(Object.keys(next.overrides).length === 0 ? old.overrides : next.overrides, next.defaults),
 };
 
 /** The values with images of Plumbline. */
@@ -51,12 +53,12 @@ const own = parse(chartFile('values.yaml')) as Values;
 describe('an upgrade of the Helm release', () => {
   for (const [way, valuesOf] of Object.entries(WAYS)) {
     it(`${way}: the images follow the new chart, except for a tag of the user`, () => {
-      const given = { webhook: { replicas: 3 }, console: { image: { tag: 'mine' } } };
-      const values = valuesOf({ defaults: own, given }, { defaults: own, given: {} });
-      const kept = way === '--reset-values' ? '' : 'mine';
+      const overrides = { webhook: { replicas: 3 }, console: { image: { tag: 'mine' } } };
+      const values = valuesOf({ defaults: own, overrides }, { defaults: own, overrides: {} });
+      const expected = way === '--reset-values' ? '' : 'mine';
       assert.deepEqual(
         IMAGES.map((part) => tagIn(values, part)),
-        ['', '', '', kept],
+        ['', '', '', expected],
       );
       assert.equal((values['webhook'] as Values)['replicas'], way === '--reset-values' ? 2 : 3);
     });
@@ -64,7 +66,7 @@ describe('an upgrade of the Helm release', () => {
 
   it('the rule is needed: a tag in the old chart’s defaults survives --reuse-values', () => {
     const pinned = coalesce({ webhook: { image: { tag: '0.0.9' } } }, own);
-    const upgrade = WAYS['--reuse-values']?.({ defaults: pinned, given: {} }, { defaults: own, given: {} });
+    const upgrade = WAYS['--reuse-values']?.({ defaults: pinned, overrides: {} }, { defaults: own, overrides: {} });
     assert.equal(tagIn(upgrade ?? {}, 'webhook'), '0.0.9');
   });
 
@@ -93,7 +95,7 @@ describe('an upgrade of the Helm release, rendered', function () {
       const chart = parse(chartFile('Chart.yaml')) as Values;
       writeFileSync(join(next, 'Chart.yaml'), stringify({ ...chart, version: '9.8.7', appVersion: '9.8.7' }));
       // The values are the complete values of the release: the chart's own add nothing.
-      const values = valuesOf({ defaults: own, given: {} }, { defaults: own, given: {} });
+      const values = valuesOf({ defaults: own, overrides: {} }, { defaults: own, overrides: {} });
       writeFileSync(
         join(next, 'values.yaml'),
         stringify({ ...values, console: { ...(values['console'] as Values), enabled: true } }),

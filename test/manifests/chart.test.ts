@@ -83,9 +83,9 @@ describe('the Helm chart, rendered', function () {
   const id = ({ kind, metadata }: KubernetesObject) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
   const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((one) => [id(one), one]));
   const find = (objects: readonly KubernetesObject[], kind: string, name: string) => {
-    const found = objects.find((one) => one.kind === kind && one.metadata.name === name);
-    assert.ok(found, `no ${kind} ${name}`);
-    return found;
+    const object = objects.find((one) => one.kind === kind && one.metadata.name === name);
+    assert.ok(object, `no ${kind} ${name}`);
+    return object;
   };
   const assertSame = (chart: readonly KubernetesObject[], manifests: readonly KubernetesObject[]) => {
     // Helm creates it.

@@ -52,13 +52,16 @@ const STANDARD = ['.apiVersion', '.kind', '.metadata'];
 /** Every place of a schema below its root, parents first, without the standard ones. */
 export function placesOf(schema: Schema, path = ''): Place[] {
   const below: [string, Schema][] = [
-    ...Object.entries(schema.properties ?? {}).map(([name, one]): [string, Schema] => [`${path}.${name}`, one]),
+    ...Object.entries(schema.properties ?? {}).map(([name, property]): [string, Schema] => [
+      `${path}.${name}`,
+      property,
+    ]),
     ...(schema.items ? [[`${path}[]`, schema.items] as [string, Schema]] : []),
     ...(schema.additionalProperties ? [[`${path}{}`, schema.additionalProperties] as [string, Schema]] : []),
   ];
   return below
     .filter(([at]) => !STANDARD.includes(at))
-    .flatMap(([at, one]) => [{ path: at, schema: one }, ...placesOf(one, at)]);
+    .flatMap(([at, place]) => [{ path: at, schema: place }, ...placesOf(place, at)]);
 }
 
 /** The reason why a value of this schema can have any size, or undefined. */

@@ -8,11 +8,11 @@ describe('the definition of NodeTopology', () => {
 
   it('limits every string, list, map and number', () => {
     assert.ok(places.length >= 80, `${places.length} places`);
-    const found = places.flatMap(({ path, schema }) => {
+    const wrong = places.flatMap(({ path, schema }) => {
       const why = unbounded(schema);
       return why === undefined ? [] : [`${path}: ${why}`];
     });
-    assert.deepEqual(found, []);
+    assert.deepEqual(wrong, []);
   });
 
   it('defines the ownership of the parts of every list and map', () => {
@@ -50,7 +50,7 @@ describe('the definition of NodeTopology', () => {
         any: { type: 'object' },
       },
     };
-    const found = placesOf(open).flatMap(({ path, schema }) => (unbounded(schema) ? [path] : []));
-    assert.deepEqual(found, ['.text', '.list', '.list[]', '.map', '.map{}', '.any']);
+    const unlimited = placesOf(open).flatMap(({ path, schema }) => (unbounded(schema) ? [path] : []));
+    assert.deepEqual(unlimited, ['.text', '.list', '.list[]', '.map', '.map{}', '.any']);
   });
 });

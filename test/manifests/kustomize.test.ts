@@ -63,9 +63,9 @@ describe('the manifests', () => {
   });
 
   const find = (kind: string, name: string): Manifest => {
-    const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-    assert.ok(found, `no ${kind} ${name}`);
-    return found;
+    const object = objects.find((object) => object.kind === kind && object.metadata.name === name);
+    assert.ok(object, `no ${kind} ${name}`);
+    return object;
   };
   const containersOf = (object: Manifest): Container[] => podOf(object).containers;
   const podOf = (object: Manifest) =>
@@ -211,10 +211,10 @@ describe('the manifests', () => {
     const of = (component: string) => objectsOf(render('base', [`base/node-agent/components/${component}`]));
     const named = (all: readonly { kind: string; metadata: { name: string } }[]) =>
       all.filter(({ metadata }) => metadata.name.startsWith('plumbline-dpu')).map(({ kind }) => kind);
-    const found = of('dpu');
-    const role = found.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === 'plumbline-dpu');
+    const dpuObjects = of('dpu');
+    const role = dpuObjects.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === 'plumbline-dpu');
     assert.deepEqual(role?.['rules'], [{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] }]);
-    assert.equal(named(found).filter((kind) => kind === 'ValidatingAdmissionPolicyBinding').length, 2);
+    assert.equal(named(dpuObjects).filter((kind) => kind === 'ValidatingAdmissionPolicyBinding').length, 2);
     assert.deepEqual(named(of('dpu-observe')), [], 'where OVN-Kubernetes renews there are no DPU accounts');
     const [agent] = objectsOf(render('overlays/dpu')).filter(({ kind }) => kind === 'DaemonSet');
     const mounts = containersOf(agent as Manifest)[0]?.volumeMounts ?? [];

@@ -26,7 +26,9 @@ const dashboard = JSON.parse(readFileSync(join(MONITORING, 'dashboard.json'), 'u
 
 /** Labels that Prometheus adds to a series from its target. */
 const OF_TARGETS = ['job', 'node', 'pod', 'instance', 'namespace'];
-const known = new Map(Object.values(describedMetrics()).flatMap((metrics) => metrics.map((one) => [one.name, one])));
+const metricsByName = new Map(
+  Object.values(describedMetrics()).flatMap((metrics) => metrics.map((one) => [one.name, one])),
+);
 const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
 
 /** Metrics and labels in an expression that no daemon has. */
@@ -34,16 +36,16 @@ function unknownIn(expr: string): string[] {
   const names = metricsIn(expr);
   const foreign = (expr.match(/\b(?:process|nodejs)_[a-z_]+\b/g) ?? []).filter((name) => !PROCESS.includes(name));
   const selected = [...expr.matchAll(/\b(plumbline_[a-z_]+)\{([^}]*)\}/g)].flatMap(([, name = '', matchers = '']) => {
-    const allowed = [...(known.get(metricsIn(name)[0] ?? '')?.labelNames ?? []), ...OF_TARGETS];
+    const allowed = [...(metricsByName.get(metricsIn(name)[0] ?? '')?.labelNames ?? []), ...OF_TARGETS];
     return [...matchers.matchAll(/([a-z_]+)\s*(?:=|!=|=~|!~)"/g)].flatMap(([, label = '']) =>
       allowed.includes(label) ? [] : [`${name}{${label}}`],
     );
   });
   const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, labels = '']) => {
-    const allowed = ['le', ...OF_TARGETS, ...names.flatMap((name) => known.get(name)?.labelNames ?? [])];
+    const allowed = ['le', ...OF_TARGETS, ...names.flatMap((name) => metricsByName.get(name)?.labelNames ?? [])];
     return labels.split(/,\s*/).filter((label) => !allowed.includes(label));
   });
-  return [...names.filter((name) => !known.has(name)), ...foreign, ...selected, ...grouped];
+  return [...names.filter((name) => !metricsByName.has(name)), ...foreign, ...selected, ...grouped];
 }
 
 describe('alerts and dashboard', () => {
@@ -106,7 +108,7 @@ describe('alerts, evaluated by Prometheus', () => {
     const cases = Object.entries(ALERT_CASES);
     /** All of one kind at once: no two of them share a series. */
     const test = (kind: 'fires' | 'silent') => {
-      const series = cases.flatMap(([, one]) => Object.entries(one[kind]));
+      const series = cases.flatMap(([, testCase]) => Object.entries(testCase[kind]));
       assert.equal(new Set(series.map(([name]) => name)).size, series.length);
       return {
         interval: '1m',
@@ -116,11 +118,11 @@ describe('alerts, evaluated by Prometheus', () => {
           const { labels: own } = rules.groups
             .flatMap((group) => group.rules)
             .find(({ alert }) => alert === alertname)!;
-          const found = { ...labels, alertname, alertstate: 'firing', ...own };
+          const alert = { ...labels, alertname, alertstate: 'firing', ...own };
           return {
             expr: `ALERTS{alertname="${alertname}",alertstate="firing"}`,
             eval_time: '65m',
-            exp_samples: kind === 'fires' ? [{ labels: `ALERTS${selector(found)}`, value: 1 }] : [],
+            exp_samples: kind === 'fires' ? [{ labels: `ALERTS${selector(alert)}`, value: 1 }] : [],
           };
         }),
       };

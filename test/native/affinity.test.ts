@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type Affinity, createAffinity, SyscallError } from '../../native/affinity.ts';
+import { createAffinity, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 
 const allowedMask = (pid: number): bigint => {
   const line = /Cpus_allowed:\s*(\S+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -12,7 +12,7 @@ const asBigInt = (words: Uint32Array): bigint => words.reduceRight((all, word) =
 
 describe('native affinity', () => {
   if (process.platform !== 'linux') return;
-  let affinity: Affinity;
+  let affinity: ThreadAffinity;
   let child: ReturnType<typeof spawn>;
   let pid: number;
 
@@ -31,11 +31,11 @@ describe('native affinity', () => {
   it('sets one existing CPU, and all of them again', () => {
     const all = affinity.get(pid);
     const first = all.findIndex((word) => word !== 0);
-    const one = new Uint32Array(first + 1);
-    one[first] = all[first]! & -all[first]!;
-    affinity.set(pid, one);
-    assert.equal(asBigInt(affinity.get(pid)), asBigInt(one));
-    assert.equal(allowedMask(pid), asBigInt(one));
+    const words = new Uint32Array(first + 1);
+    words[first] = all[first]! & -all[first]!;
+    affinity.set(pid, words);
+    assert.equal(asBigInt(affinity.get(pid)), asBigInt(words));
+    assert.equal(allowedMask(pid), asBigInt(words));
     affinity.set(pid, all);
     assert.equal(allowedMask(pid), asBigInt(all));
   });

@@ -140,10 +140,10 @@ describe('the CNI plugin reads the answers of its agent', () => {
       const result = await gate.call({ conf: { ...gated, delegate: { type: 'short' } }, faults: [] });
       assert.equal(result.code, 0, result.stdout);
       const { calls } = result;
-      const heard = calls.findLastIndex(({ name }) => name === 'recvfrom');
-      const { args = '' } = calls[heard] ?? {};
+      const last = calls.findLastIndex(({ name }) => name === 'recvfrom');
+      const { args = '' } = calls[last] ?? {};
       assert.deepEqual(
-        calls.slice(heard + 1, heard + 2).map((one) => `${one.name} ${one.args}`),
+        calls.slice(last + 1, last + 2).map((one) => `${one.name} ${one.args}`),
         [`close ${/^\d+/.exec(args)}`],
       );
       const received = calls.filter(({ name, result }) => name === 'recvfrom' && result >= 0).map((one) => one.result);

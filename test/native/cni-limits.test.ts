@@ -51,8 +51,8 @@ describe('the CNI plugin at its limits', () => {
       const { code, stdout, json } = await gate.call({ verb: 'DEL', conf: wrapping('large') });
       if (size === MIB) assert.deepEqual([code, stdout.length], [0, MIB]);
       else {
-        const { code: said, msg } = json();
-        assert.deepEqual([code, said, msg], [1, 5, 'plumbline-gate: large answers more than a MiB']);
+        const { code: exitCode, msg } = json();
+        assert.deepEqual([code, exitCode, msg], [1, 5, 'plumbline-gate: large answers more than a MiB']);
       }
     }
   });

@@ -18,15 +18,15 @@ function misusedDescriptors(calls: readonly SystemCall[]): string[] {
   const open = new Map<number, string>();
   const problems: string[] = [];
   for (const { name, args, result } of calls) {
-    const shown = `${name}(${args})`;
+    const text = `${name}(${args})`;
     if (/^(open|openat|socket|pipe2)$/.test(name) && result >= 0) {
-      if (!args.includes('CLOEXEC')) problems.push(`inherits ${shown}`);
+      if (!args.includes('CLOEXEC')) problems.push(`inherits ${text}`);
       const pair = /^\[(\d+), (\d+)\]/.exec(args);
-      for (const fd of pair === null ? [result] : [Number(pair[1]), Number(pair[2])]) open.set(fd, shown);
+      for (const fd of pair === null ? [result] : [Number(pair[1]), Number(pair[2])]) open.set(fd, text);
     }
-    if (name === 'close' && !open.delete(Number(args))) problems.push(`closes in vain ${shown}`);
+    if (name === 'close' && !open.delete(Number(args))) problems.push(`closes in vain ${text}`);
     if (/^-\d/.test(args) && /^(connect|sendto|recvfrom|read|write|fstat|fcntl)$/.test(name)) {
-      problems.push(`uses without success ${shown}`);
+      problems.push(`uses without success ${text}`);
     }
   }
   return [...problems, ...[...open.values()].map((one) => `leaves open ${one}`)];
@@ -217,8 +217,8 @@ describe('the CNI plugin and failing system calls', () => {
     for (const [fault, errno] of failing) {
       it(`${fault}: is not executed, errno ${errno}`, async () => {
         const { code, json } = await delegated([fault]);
-        const { code: said, msg } = json();
-        assert.deepEqual([code, said, msg], [1, 999, `plumbline-gate: echo cannot be executed: errno ${errno}`]);
+        const { code: exitCode, msg } = json();
+        assert.deepEqual([code, exitCode, msg], [1, 999, `plumbline-gate: echo cannot be executed: errno ${errno}`]);
       });
     }
 

@@ -230,8 +230,8 @@ describe('the CNI plugin, case by case', () => {
 
     it('a version: unsupported ones are refused in the newest supported one, except for VERSION', async () => {
       for (const cniVersion of ['0.2.0', '1.1.1', '1.1', '', 'x', undefined]) {
-        const { cniVersion: said, code, msg } = (await gate.call({ conf: { ...gated, cniVersion } })).json();
-        assert.deepEqual([said, code], ['1.1.0', 1]);
+        const { cniVersion: version, code, msg } = (await gate.call({ conf: { ...gated, cniVersion } })).json();
+        assert.deepEqual([version, code], ['1.1.0', 1]);
         assert.ok(String(msg).endsWith(`the configuration says "${cniVersion ?? ''}"`), String(msg));
         assert.equal((await gate.call({ verb: 'VERSION', conf: { ...gated, cniVersion } })).code, 0);
       }
@@ -350,8 +350,8 @@ describe('the CNI plugin, case by case', () => {
     const passed = [0, undefined, undefined];
     const outcome = async (verb: string, conf: object = gated) => {
       const { code, stdout, json } = await gate.call({ verb, conf });
-      const { code: said, msg } = stdout === '' ? {} : json();
-      return [code, said, msg];
+      const { code: exitCode, msg } = stdout === '' ? {} : json();
+      return [code, exitCode, msg];
     };
 
     const cases: [name: string, state: object, add: unknown[], status: unknown[]][] = [
@@ -524,8 +524,8 @@ describe('the CNI plugin, case by case', () => {
       });
       assert.match(calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
       const relative = { conf: gated, environment: { PLUMBLINE_RUN_DIR: 'other' }, directory: gate.directory };
-      const found = await gate.call({ ...relative, faults: [] });
-      assert.match(found.calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
+      const result = await gate.call({ ...relative, faults: [] });
+      assert.match(result.calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
     });
 
     it('has the verb and the lengths of variables and configuration, followed by both', async () => {
@@ -534,9 +534,9 @@ describe('the CNI plugin, case by case', () => {
       for (const verb of ['ADD', 'STATUS']) {
         await gate.call({ verb, conf, environment: { ...here(), XCNI_A: 'b', CNIX: 'c' } });
         const newline = question.text.indexOf('\n');
-        const [, said, environment, length] =
+        const [, word, environment, length] =
           /^plumbline-gate\/1 (\w+) (\d+) (\d+)$/.exec(question.text.slice(0, newline)) ?? [];
-        assert.deepEqual([said, length], [verb, String(conf.length)]);
+        assert.deepEqual([word, length], [verb, String(conf.length)]);
         const variables = question.text.slice(newline + 1, newline + 1 + Number(environment));
         assert.ok(variables.endsWith('\0'));
         const keys = variables

@@ -86,7 +86,7 @@ export function createGateFixture(): GateFixture {
     },
     async call(called) {
       const { verb = 'ADD', conf, environment = {}, directory: cwd, traced = false, faults } = called;
-      const given = {
+      const variables = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
         CNI_CONTAINERID: 'sandbox-1',
@@ -98,7 +98,7 @@ export function createGateFixture(): GateFixture {
         ...environment,
       };
       const env = Object.fromEntries(
-        Object.entries(given).filter(([, value]) => value !== undefined),
+        Object.entries(variables).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
       if (!traced && faults === undefined) return run([shim], env, input, running, cwd);

@@ -58,8 +58,8 @@ describe('QEMU’s monitor, controlled by its guest', () => {
       to.on('data', (chunk: Buffer) => {
         for (const line of reader.read(chunk)) {
           const { execute, id } = JSON.parse(line) as { execute: string; id: number };
-          const said = execute === 'qmp_capabilities' ? {} : answer(execute, id);
-          if (said !== undefined) to.write(`${JSON.stringify({ return: said, id })}\n`);
+          const reply = execute === 'qmp_capabilities' ? {} : answer(execute, id);
+          if (reply !== undefined) to.write(`${JSON.stringify({ return: reply, id })}\n`);
         }
       });
       greet(to);

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { isThreadOf, threadsOf } from '../../native/peer.ts';
+import { isThreadOf, threadsOfProcess } from '../../native/peer.ts';
 import { skipWithout } from '../support/parts.ts';
 
 const MODULE = join(import.meta.dirname, '../../native/peer.ts');
 
 describe('threads of a process', () => {
   it('are all threads in /proc, and no others', () => {
-    const own = threadsOf(process.pid);
+    const own = threadsOfProcess(process.pid);
     assert.ok(own.length > 4 && own.every((tid) => isThreadOf(process.pid, tid)), own.join());
     assert.deepEqual([isThreadOf(process.pid, process.ppid), isThreadOf(process.ppid, process.pid)], [false, false]);
     // A thread id is not a pid.

@@ -32,9 +32,9 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
 
   const find = (path: string): Object_ => {
     if (api.failing) throw new KubeError(503, 'ServiceUnavailable', `${path}: down for the test`);
-    const found = objects.get(path);
-    if (found === undefined) throw new KubeError(404, 'NotFound', `${path} not found`);
-    return found;
+    const object = objects.get(path);
+    if (object === undefined) throw new KubeError(404, 'NotFound', `${path} not found`);
+    return object;
   };
   const store = (path: string, object: Object_): Object_ => {
     const metadata = { ...(object.metadata as Object_), resourceVersion: String(++version) };
@@ -44,8 +44,8 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
   };
   const request = async (method: string, path: string, body?: Object_, type = ''): Promise<unknown> => {
     if (method === 'GET') {
-      const found = structuredClone(find(path));
-      return 'items' in found ? { ...found, metadata: { resourceVersion: String(version) } } : found;
+      const object = structuredClone(find(path));
+      return 'items' in object ? { ...object, metadata: { resourceVersion: String(version) } } : object;
     }
     api.writes.push(`${method} ${path}`);
     if (method === 'POST') {

@@ -120,7 +120,7 @@ describe('the npm package', function () {
     registry = await startRegistry(['koffi', NATIVE], directory);
     const flags = ['--prefix', prefix, '--registry', registry.url, '--no-audit', '--no-fund', '--ignore-scripts'];
     await npm('install', '-g', ...flags, join(directory, packed.filename));
-    const others = registry.asked.filter((name) => name !== 'koffi' && !name.startsWith('@koromix/koffi-'));
+    const others = registry.requests.filter((name) => name !== 'koffi' && !name.startsWith('@koromix/koffi-'));
     assert.deepEqual(others, []);
     assert.deepEqual(readdirSync(join(prefix, 'bin')).sort(), Object.keys(own.bin).sort());
     const run = (name: string, ...args: readonly string[]) =>

@@ -10,13 +10,13 @@ import { root } from '../support/bundles.ts';
 export interface Registry {
   readonly url: string;
   /** The requested packages in order, including missing ones. */
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   close(): Promise<void>;
 }
 
 export async function startRegistry(names: readonly string[], directory: string): Promise<Registry> {
   const packages = new Map(names.map((name) => [name, packed(name, directory)]));
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server: Server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '/').slice(1);
     const { host = '' } = request.headers;
@@ -25,13 +25,13 @@ export async function startRegistry(names: readonly string[], directory: string)
       response.end(tarball.bytes);
       return;
     }
-    asked.push(path);
-    const found = packages.get(path);
-    if (found === undefined) {
+    requests.push(path);
+    const content = packages.get(path);
+    if (content === undefined) {
       response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"not found"}');
       return;
     }
-    const { manifest, file, integrity } = found;
+    const { manifest, file, integrity } = content;
     const version = { ...manifest, dist: { tarball: `http://${host}/-/${file}`, integrity } };
     const document = {
       name: path,
@@ -44,7 +44,7 @@ export async function startRegistry(names: readonly string[], directory: string)
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/`,
-    asked,
+    requests,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }

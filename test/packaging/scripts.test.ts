@@ -45,13 +45,13 @@ describe('the packaging scripts', function () {
   });
 
   it('SBOM: a component has its digest, licence and address; a duplicate is listed once', () => {
-    const one = { version: '1.0.0', license: 'MIT', integrity: 'sha512-AAEC' };
+    const entry = { version: '1.0.0', license: 'MIT', integrity: 'sha512-AAEC' };
     const shipped = shippedPackages({
       version: '0.1.0',
       packages: {
         '': {},
-        'node_modules/@a/b': one,
-        'node_modules/c/node_modules/@a/b': one,
+        'node_modules/@a/b': entry,
+        'node_modules/c/node_modules/@a/b': entry,
         'node_modules/c/node_modules/d': { version: '2.0.0', optional: true },
         'node_modules/e': { version: '3.0.0', dev: true },
       },

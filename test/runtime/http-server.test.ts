@@ -56,7 +56,7 @@ describe('an HTTPS server with a renewed certificate', () => {
   it('uses the new one for new connections, and fails no request while it changes 100 times', async function () {
     this.timeout(300_000);
     const running = new AbortController();
-    const kept = new TlsAgent({ keepAlive: true, maxSockets: 1 });
+    const agent = new TlsAgent({ keepAlive: true, maxSockets: 1 });
     let requests = 0;
     const serials = new Set<string>();
     const failures: unknown[] = [];
@@ -69,7 +69,7 @@ describe('an HTTPS server with a renewed certificate', () => {
         requests++;
       }
     };
-    const loads = [load(), load(), load(kept)];
+    const loads = [load(), load(), load(agent)];
     for (let i = 0; i < 100; i++) {
       await write(authority.issue(['localhost', '127.0.0.1']));
       // Some pairs get time to settle, others are overwritten half-way.
@@ -77,7 +77,7 @@ describe('an HTTPS server with a renewed certificate', () => {
     }
     running.abort();
     await Promise.all(loads);
-    kept.destroy();
+    agent.destroy();
     assert.deepEqual(failures, []);
     assert.ok(requests > 100, `only ${requests} requests`);
     assert.ok(serials.size > 5, `only ${serials.size} certificates were seen`);

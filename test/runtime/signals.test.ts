@@ -7,11 +7,11 @@ const untilAborted = (signal: AbortSignal) => sleep(60, signal);
 
 describe('work under signals', () => {
   it('ends with the first signal and its reason', async () => {
-    const [one, other] = [new AbortController(), new AbortController()];
-    const work = underSignals([one.signal, undefined, other.signal], undefined, untilAborted);
+    const [first, other] = [new AbortController(), new AbortController()];
+    const work = underSignals([first.signal, undefined, other.signal], undefined, untilAborted);
     other.abort(new Error('the other'));
     await assert.rejects(work, /the other/);
-    assert.deepEqual([listeners(one.signal), listeners(other.signal)], [0, 0]);
+    assert.deepEqual([listeners(first.signal), listeners(other.signal)], [0, 0]);
   });
 
   it('is aborted at once if one is already aborted', async () => {

@@ -51,10 +51,10 @@ describe('files in /var/lib/plumbline from an agent of another version', () => {
     const pins = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
     assert.match(String(logged.lines[0]?.['problem']), SAID);
     assert.match(String(logged.lines[0]?.['msg']), /removed masks may stay in force/);
-    pins.remember({ podUID: 'a', pid: 7, start: 3, held: 'vm' });
+    pins.remember({ podUID: 'a', pid: 7, start: 3, scope: 'vm' });
     assert.deepEqual(JSON.parse(readFileSync(`${path}.corrupt`, 'utf8')), LATER);
     const again = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
-    assert.equal(again.held('a', { pid: 7, start: 3 }), 'vm');
+    assert.equal(again.scope('a', { pid: 7, start: 3 }), 'vm');
     assert.equal(logged.lines.length, 1, 'and what it has written itself it reads');
   });
 

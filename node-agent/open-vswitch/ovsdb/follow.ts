@@ -12,14 +12,14 @@ import { createReplica, type Tables } from './replica.ts';
  * Seconds until the next attempt while there is no socket: its creation wakes the retry, so this only matters if that
  * event was lost.
  */
-const ABSENT = 60;
+const ABSENT_RETRY_SECONDS = 60;
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
 /**
  * Seconds after which a connection resets the backoff when it ends. A connection that fails because of its content ends
  * earlier.
  */
-const STEADY = 30;
+const STEADY_SECONDS = 30;
 
 /**
  * The monitored columns of Open vSwitch's configuration. Statistics and the like, which change all the time, are not
@@ -82,14 +82,14 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
         onTables(replica.tables);
         const since = monotonicSeconds();
         await connection.ended.finally(() => {
-          if (monotonicSeconds() - since >= STEADY) backoff.reset();
+          if (monotonicSeconds() - since >= STEADY_SECONDS) backoff.reset();
         });
       });
     } catch (error) {
       if (!signal.aborted) onProblem(error as Error);
     }
     const { signal: woken } = wake;
-    const wait = existsSync(socketPath) ? backoff.next() : ABSENT;
+    const wait = existsSync(socketPath) ? backoff.next() : ABSENT_RETRY_SECONDS;
     await underSignals([signal, woken], undefined, (either) => sleep(wait, either)).catch(() => undefined);
   }
 }
@@ -113,7 +113,7 @@ const MAX_ECHO_BYTES = 4096;
 const MAX_UNSENT_BYTES = 1024 * 1024;
 
 /** Seconds in which a working server answers a request. */
-const DEADLINE = 5;
+const DEADLINE_SECONDS = 5;
 
 /** Maximum length of a reason, in characters. */
 const MAX_REASON_CHARACTERS = 300;
@@ -128,7 +128,7 @@ const message = z.object({
   error: z.unknown().optional(),
 });
 
-export interface ConnectionOptions {
+export interface OvsdbConnectionOptions {
   readonly socketPath: string;
   readonly onNotification: (method: string, params: readonly unknown[]) => void;
   /** Ends the connection. */
@@ -138,10 +138,9 @@ export interface ConnectionOptions {
 /**
  * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. It answers echo requests, since the server
  * disconnects a client that does not.
- *
  * Source: RFC 7047, sections 4 and 4.1.11.
  */
-export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionOptions) {
+export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnectionOptions) {
   const socket = createConnection(socketPath);
   const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
   const read = createJsonStream();
@@ -188,7 +187,9 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
     waiting.clear();
     end(error);
   };
-  const abort = () => close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+  function abort() {
+    close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+  }
 
   socket.on('data', (chunk) => {
     try {
@@ -212,8 +213,8 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
         if (socket.destroyed) return reject(new OvsdbError(socketPath, 'the connection has ended'));
         const timer = setTimeout(() => {
           waiting.delete(number);
-          reject(new OvsdbError(socketPath, `no answer to ${method} in ${DEADLINE} s`));
-        }, DEADLINE * 1000);
+          reject(new OvsdbError(socketPath, `no answer to ${method} in ${DEADLINE_SECONDS} s`));
+        }, DEADLINE_SECONDS * 1000);
         const done =
           <Value>(settle: (value: Value) => void) =>
           (value: Value) => {

@@ -12,16 +12,16 @@ const tooLarge = (most: string): JsonStreamError =>
   new JsonStreamError(`Open vSwitch has too many ports: one value is larger than ${most}; networks are not located`);
 
 /** Bytes; the ports and uplinks of a node with 20,000 tunnels are 3.4 MB. */
-const LARGEST_VALUE = 4 * 1024 * 1024;
+const MAX_VALUE_BYTES = 4 * 1024 * 1024;
 /**
  * Maximum lists, objects and elements of a value: each costs up to 100 bytes of the agent's heap (40 MB) while it is
  * parsed. 20,000 tunnels are 180,000.
  */
 const MAX_ELEMENTS = 256 * 1024;
 /** Maximum depth of brackets; OVSDB messages have eight levels. Code that walks through a value later may recurse. */
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 /** Size of the buffer that is kept for the next value; a larger one is freed. */
-const KEPT = 64 * 1024;
+const MAX_IDLE_BUFFER_BYTES = 64 * 1024;
 
 /** Maximum length of the parser's error, which quotes the text, in characters. */
 const MAX_REASON_CHARACTERS = 120;
@@ -38,13 +38,12 @@ const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
  * messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a part of one,
  * or end within a character. It reads and copies each byte once, however the stream is split: it keeps no chunk, since
  * one byte may come in a buffer of its own.
- *
  * @returns the values that the chunk completes, in order
  * @throws JsonStreamError; the stream cannot be read any further then
  */
-export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => unknown[] {
+export function createJsonStream(largest = MAX_VALUE_BYTES): (chunk: Buffer) => unknown[] {
   /** The value so far is in its first `size` bytes. */
-  let held: Buffer = Buffer.alloc(0);
+  let buffer: Buffer = Buffer.alloc(0);
   let size = 0;
   let depth = 0;
   let elements = 0;
@@ -57,13 +56,13 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
     else if (byte === QUOTE) inString = false;
   };
 
-  const open = (): void => {
-    countElement();
-    if (++depth > DEEPEST) throw new JsonStreamError(`${NOT_JSON}more than ${DEEPEST} levels of brackets`);
-  };
-
   const countElement = (): void => {
     if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
+  };
+
+  const open = (): void => {
+    countElement();
+    if (++depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
   };
 
   /** Whether this byte ends a value. */
@@ -81,19 +80,19 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   const take = (part: Buffer) => {
     const needed = size + part.length;
     if (needed > largest) throw tooLarge(`${largest} bytes`);
-    if (needed > held.length) {
-      const larger = Buffer.allocUnsafe(Math.min(largest, Math.max(needed, held.length * 2)));
-      held.copy(larger, 0, 0, size);
-      held = larger;
+    if (needed > buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.min(largest, Math.max(needed, buffer.length * 2)));
+      buffer.copy(larger, 0, 0, size);
+      buffer = larger;
     }
-    size += part.copy(held, size);
+    size += part.copy(buffer, size);
   };
 
   const finish = (): unknown => {
-    const text = held.toString('utf8', 0, size);
+    const text = buffer.toString('utf8', 0, size);
     size = 0;
     elements = 0;
-    if (held.length > KEPT) held = Buffer.alloc(0);
+    if (buffer.length > MAX_IDLE_BUFFER_BYTES) buffer = Buffer.alloc(0);
     try {
       return JSON.parse(text);
     } catch (cause) {

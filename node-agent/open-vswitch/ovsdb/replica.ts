@@ -63,10 +63,9 @@ export function createReplica(
     /** The current tables; `apply` changes them in place. */
     tables: tables as Tables,
     /**
-     * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of rows.
-     *
+     * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of
+     * rows.
      * Source: ovsdb-server(7), sections 4.1.12 and 4.1.14 (row-update2).
-     *
      * @throws ReplicaError if it is not an update, or leads to more than a node can have
      */
     apply(updates: unknown) {
@@ -121,7 +120,6 @@ function pick(row: Row, columns: readonly string[]): Row {
  * Values in OVSDB's notation: an atom (text, number, boolean, or a pair of "uuid" and an id), a set (`["set", […]]`; a
  * single element may stand alone) or a map (`["map", [[key, value], …]]`). An absent column has its default: the empty
  * set or map, or the empty text.
- *
  * Source: RFC 7047, section 5.1.
  */
 

@@ -11,11 +11,11 @@ const listing = (listed: readonly string[], allocatable = '0-7') => ({
   allocatable: set(allocatable),
   listed: listed.map((cpus) => ({ namespace: 'n', podName: 'p', container: 'c', cpus: set(cpus), devices: [] })),
 });
-/** @param held the CPUs of each assignment; those that end with `?` have no pod name yet */
-const view = (held: readonly string[], problems: readonly string[] = []) => ({
+/** @param holds the CPUs of each assignment; those that end with `?` have no pod name yet */
+const view = (holds: readonly string[], problems: readonly string[] = []) => ({
   ...UNKNOWN_VIEW,
   problems,
-  assignments: held.map((text, i) => ({
+  assignments: holds.map((text, i) => ({
     podUID: `${i}`,
     container: 'c',
     cpus: set(text.replace('?', '')),

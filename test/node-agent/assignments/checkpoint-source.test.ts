@@ -52,24 +52,24 @@ describe('the kubelet’s checkpoint without events', () => {
     writeFileSync(`${file}.new`, text);
     renameSync(`${file}.new`, file);
   };
-  const shown = () =>
+  const displayed = () =>
     readings.map(({ reading, at }) => `${at} ${reading.value?.defaultCpus} ${reading.problem === undefined}`);
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 
   it('is read at the start, and again within five seconds of a change, until the end', () => {
     write(stateOf('0-3'));
     follow();
-    assert.deepEqual(shown(), ['10000 0-3 true']);
+    assert.deepEqual(displayed(), ['10000 0-3 true']);
     write(stateOf('0-2'));
     pass(4999);
     assert.equal(readings.length, 1);
     pass(1);
-    assert.deepEqual(shown(), ['10000 0-3 true', '15000 0-2 true']);
+    assert.deepEqual(displayed(), ['10000 0-3 true', '15000 0-2 true']);
     write(stateOf('0-1'));
     stop.abort();
     pass(10_000);
     assert.equal(readings.length, 2);
-    assert.deepEqual(said(), []);
+    assert.deepEqual(messages(), []);
   });
 
   it('is opened once while it does not change, and published once while its text does not', () => {
@@ -114,9 +114,9 @@ describe('the kubelet’s checkpoint without events', () => {
   it('is unreadable at first and after a removal: reported once with the next step, and the last value is kept', () => {
     follow();
     pass(15_000);
-    assert.deepEqual(shown(), ['10000 undefined false']);
+    assert.deepEqual(displayed(), ['10000 undefined false']);
     const UNUSABLE = '40 cpu_manager_state unusable; keeping the last known assignments';
-    assert.deepEqual(said(), [UNUSABLE]);
+    assert.deepEqual(messages(), [UNUSABLE]);
     assert.match(String(logged.lines[0]?.['problem']), /^cannot read .*cpu_manager_state: ENOENT/);
     assert.equal(logged.lines[0]?.['hint'], 'the kubelet writes it; check --kubelet-dir');
     write(stateOf('0-3'));
@@ -125,15 +125,15 @@ describe('the kubelet’s checkpoint without events', () => {
     for (let i = 0; i < 2; i++) pass(5000);
     renameSync(`${file}.away`, file);
     pass(5000);
-    assert.deepEqual(shown().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
+    assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
     const READABLE = '30 cpu_manager_state readable again';
-    assert.deepEqual(said(), [UNUSABLE, READABLE, UNUSABLE, READABLE]);
+    assert.deepEqual(messages(), [UNUSABLE, READABLE, UNUSABLE, READABLE]);
   });
 
   it('is reported as missing with its directory', () => {
     rmSync(directory, { recursive: true });
     follow();
-    assert.deepEqual(shown(), ['10000 undefined false']);
+    assert.deepEqual(displayed(), ['10000 undefined false']);
   });
 
   it('is torn: the value is kept, and the same text is reported once', () => {
@@ -143,7 +143,7 @@ describe('the kubelet’s checkpoint without events', () => {
       write('{"policyName":"static","def');
       pass(5000);
     }
-    assert.deepEqual(shown(), ['10000 0-3 true', '15000 0-3 false']);
+    assert.deepEqual(displayed(), ['10000 0-3 true', '15000 0-3 false']);
     assert.equal(logged.lines.length, 1);
     assert.match(String(logged.lines[0]?.['hint']), /restart the kubelet$/);
   });

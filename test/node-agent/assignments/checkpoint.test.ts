@@ -52,10 +52,10 @@ describe('cpu_manager_state', () => {
   ];
   for (const [name, text, expected] of forms) {
     it(name, () => {
-      const shown = parseCheckpoint(text).entries.map(
+      const displayed = parseCheckpoint(text).entries.map(
         ({ podUID, container, cpus }) => `${podUID}/${container}=${cpus}`,
       );
-      assert.equal(shown.join(' '), expected);
+      assert.equal(displayed.join(' '), expected);
     });
   }
 

@@ -16,7 +16,7 @@ describe('queries of the kubelet, in virtual time', () => {
   let verdict: AnswerVerdict;
   let failure: Error | undefined;
   let answering: Promise<void>;
-  let readings: { reading: Reading<PodResourcesAnswer>; asked: number }[];
+  let readings: { reading: Reading<PodResourcesAnswer>; startedAt: number }[];
   let codes: string[];
   let logged: ReturnType<typeof recordingLogger>;
   let stop: AbortController;
@@ -81,8 +81,8 @@ describe('queries of the kubelet, in virtual time', () => {
       socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),
       podsWithCpus: () => new Set(),
       log: logged.log,
-      onReading: (reading, asked) => {
-        readings.push({ reading, asked: asked - START });
+      onReading: (reading, startedAt) => {
+        readings.push({ reading, startedAt: startedAt - START });
         return verdict;
       },
       onFailure: (code) => codes.push(code),
@@ -96,7 +96,7 @@ describe('queries of the kubelet, in virtual time', () => {
     mock.reset();
   });
 
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
   const FAILED = '40 querying the kubelet failed; keeping the last answer and retrying';
 
   it('come once at the start, with a deadline, and again after a request', async () => {
@@ -107,8 +107,8 @@ describe('queries of the kubelet, in virtual time', () => {
       { signal, deadlineSeconds: 5 },
       { signal, deadlineSeconds: 5 },
     ]);
-    const [{ reading, asked } = {}] = readings;
-    assert.equal(asked, 0);
+    const [{ reading, startedAt } = {}] = readings;
+    assert.equal(startedAt, 0);
     assert.equal(reading?.problem, undefined);
     assert.equal(reading?.value?.allocatable.toString(), '2-3');
     assert.deepEqual(
@@ -119,7 +119,7 @@ describe('queries of the kubelet, in virtual time', () => {
     source.refresh();
     await pass(20_000);
     assert.deepEqual(rounds, [0, 101]);
-    assert.deepEqual([said(), codes], [[], []]);
+    assert.deepEqual([messages(), codes], [[], []]);
   });
 
   const pauses: [AnswerVerdict, number][] = [
@@ -160,20 +160,20 @@ describe('queries of the kubelet, in virtual time', () => {
     source.refresh();
     await pass(1000);
     assert.deepEqual(codes, ['unavailable', 'unavailable', 'unavailable']);
-    assert.deepEqual(said(), [FAILED]);
+    assert.deepEqual(messages(), [FAILED]);
     const problem = (failure as Error).message;
     assert.equal(logged.lines[0]?.['problem'], problem);
     assert.equal(readings.length, 2);
     assert.deepEqual(readings[1]?.reading, { value: readings[0]?.reading.value, problem });
     failure = new Error(`GetAllocatableResources: ${'x'.repeat(400)}`);
     await pass(1000);
-    assert.deepEqual(said(), [FAILED, '40 GetAllocatableResources failed', FAILED]);
+    assert.deepEqual(messages(), [FAILED, '40 GetAllocatableResources failed', FAILED]);
     assert.equal(codes.at(-1), 'failed');
     const long = readings.at(-1)?.reading.problem ?? '';
     assert.ok(long.length <= 301 && long.startsWith('GetAllocatableResources: xxx'), `${long.length} characters`);
     failure = undefined;
     await pass(10_000);
-    assert.deepEqual(said().slice(3), ['30 kubelet reachable again']);
+    assert.deepEqual(messages().slice(3), ['30 kubelet reachable again']);
     assert.equal(readings.at(-1)?.reading.problem, undefined);
     source.refresh();
     await pass(1000);
@@ -216,7 +216,7 @@ describe('queries of the kubelet, in virtual time', () => {
       source.refresh();
       await pass(5000);
       assert.equal(rounds.length, 3);
-      assert.deepEqual([codes, said(), readings.length], [[], [], length]);
+      assert.deepEqual([codes, messages(), readings.length], [[], [], length]);
     });
   }
 });

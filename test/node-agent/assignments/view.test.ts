@@ -185,8 +185,8 @@ describe('owners of CPUs', () => {
 
 describe('the PodResources API alone, after a long time without a checkpoint', () => {
   const absent = failed<Checkpoint>(undefined);
-  const alone = (said: Reading<PodResourcesAnswer>, previous = UNKNOWN_VIEW, configuredPolicy?: string) =>
-    view('0-7', absent, said, previous, true, { alone: true, configuredPolicy });
+  const alone = (reading: Reading<PodResourcesAnswer>, previous = UNKNOWN_VIEW, configuredPolicy?: string) =>
+    view('0-7', absent, reading, previous, true, { alone: true, configuredPolicy });
 
   it('frees allocatable and reserved CPUs that are not listed, and still names the missing source', () => {
     const now = alone(good(answer('2-7', { vm: '4-5' })));
@@ -242,9 +242,9 @@ describe('free CPUs over time', () => {
         let now = UNKNOWN_VIEW;
         for (const step of steps) {
           const state = checkpoint(step.pool, step.entries);
-          const said = answer(step.allocatable, step.listed);
+          const reading = answer(step.allocatable, step.listed);
           const before = now;
-          now = view('0-7', step.torn ? failed(state) : good(state), step.up ? good(said) : failed(said), before);
+          now = view('0-7', step.torn ? failed(state) : good(state), step.up ? good(reading) : failed(reading), before);
           assert.ok(!now.free?.intersects(now.owned), 'free and owned');
           const whole = step.up && !step.torn && step.allocatable !== '';
           if (!whole && now.free !== undefined) assert.ok(before.free && now.free.isSubsetOf(before.free), 'grew');
@@ -295,8 +295,8 @@ describe('pod names for the uids of the checkpoint', () => {
   });
 
   it('distinguishes a pod created again under its old name by its uid', () => {
-    const known = new Map([['old', { namespace: 'ns', podName: 'p' }]]);
-    const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], known);
+    const previousNames = new Map([['old', { namespace: 'ns', podName: 'p' }]]);
+    const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], previousNames);
     assert.equal(names.get('new')?.podName, 'p');
     assert.equal(names.has('old'), false);
   });
@@ -310,9 +310,9 @@ describe('containers that the kubelet lists', () => {
   });
 
   it('returns containers with CPUs of their own, with pod and container name', () => {
-    const found = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
+    const containers = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
     assert.deepEqual(
-      found.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
+      containers.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
       [
         { namespace: 'ns', podName: 'a', container: 'c0', cpus: '1,3' },
         { namespace: 'ns', podName: 'b', container: 'c1', cpus: '0' },

@@ -165,8 +165,8 @@ describe('refusals for the report', () => {
     let changes = 0;
     const end = refusals.subscribe(() => changes++);
     for (let i = 0; i < 1000; i++) refusals.add(holder(`vm-${i}`), `u${i}`, 'x'.repeat(10_000));
-    const kept = refusals.current();
-    assert.deepEqual([kept.length, kept[0]?.podName, kept[0]?.message.length], [64, 'vm-936', 512]);
+    const refused = refusals.current();
+    assert.deepEqual([refused.length, refused[0]?.podName, refused[0]?.message.length], [64, 'vm-936', 512]);
     now = 500;
     refusals.add(holder('vm-999'), 'u999', 'again');
     now = 700;

@@ -79,20 +79,20 @@ describe('before a container with Plumbline devices starts', () => {
   };
   const start = (made: ReturnType<typeof barrier>, ids = ['tunnel-0']) =>
     made.beforeStart(TUNNEL, ids, new AbortController().signal);
-  const asked = () => posted.find((message) => message.kind === 'before-start');
+  const question = () => posted.find((message) => message.kind === 'before-start');
   const outcome = () => posted.find((message) => message.kind === 'pre-start')?.outcome;
 
   it('the plugin asks the main thread, with pod, container and CPUs', async () => {
     await start(barrier(async () => pods, [undefined]));
-    assert.deepEqual(asked()?.holder, { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' });
+    assert.deepEqual(question()?.holder, { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' });
     assert.equal(outcome(), 'passed');
   });
 
   it('the request has no holder if the container is not listed or the kubelet does not answer', async () => {
     await start(barrier(async () => [], [undefined]));
-    assert.equal(asked()?.holder, undefined);
+    assert.equal(question()?.holder, undefined);
     await start(barrier(() => Promise.reject(new Error('down')), [undefined]));
-    assert.equal(asked()?.holder, undefined);
+    assert.equal(question()?.holder, undefined);
   });
 
   it('the plugin retries if the kubelet answers ResourceExhausted', async () => {
@@ -102,7 +102,7 @@ describe('before a container with Plumbline devices starts', () => {
       return pods;
     };
     await start(barrier(list, [undefined]));
-    assert.equal(asked()?.holder?.cpus, '2-3');
+    assert.equal(question()?.holder?.cpus, '2-3');
   });
 
   it('a refusal prevents the start', async () => {
@@ -118,7 +118,7 @@ describe('before a container with Plumbline devices starts', () => {
     assert.equal(outcome(), 'unanswered');
   });
 
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
   const UNLISTED = '40 allocation check skipped: owner unknown';
   const TIMED_OUT = '50 agent timed out; starting the container before OVS left its CPUs';
 
@@ -135,7 +135,7 @@ describe('before a container with Plumbline devices starts', () => {
       limits,
       [1, 2, 3].map(() => ({ signal, deadlineSeconds: 2 })),
     );
-    assert.deepEqual(said(), [UNLISTED]);
+    assert.deepEqual(messages(), [UNLISTED]);
     const [line] = logged.lines;
     assert.equal(line?.['resource'], TUNNEL);
     assert.deepEqual(line['ids'], [...ids.slice(0, 8), 'and 2 more']);
@@ -153,20 +153,20 @@ describe('before a container with Plumbline devices starts', () => {
       .beforeStart(TUNNEL, ['tunnel-0'], stop.signal)
       .catch(() => undefined);
     assert.equal(tries, 1);
-    assert.deepEqual(said(), [UNLISTED]);
+    assert.deepEqual(messages(), [UNLISTED]);
   });
 
   it('a refusal and a main thread that hangs are logged', async () => {
     const made = barrier(async () => pods, ['not there']);
     await assert.rejects(start(made));
-    assert.deepEqual(said(), ['40 container start refused']);
+    assert.deepEqual(messages(), ['40 container start refused']);
     const { resource, ids, refusal } = logged.lines[0] ?? {};
     assert.deepEqual([resource, ids, refusal], [TUNNEL, ['tunnel-0'], 'not there']);
     await start(barrier(async () => pods, 'silence', 'warn'));
-    assert.deepEqual(said(), [TIMED_OUT]);
+    assert.deepEqual(messages(), [TIMED_OUT]);
     assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['answerWithin']], [TUNNEL, 0.05]);
     await start(barrier(async () => pods, [undefined]));
-    assert.deepEqual(said(), []);
+    assert.deepEqual(messages(), []);
   });
 
   it('each request has its own number, and a late answer to an earlier one does not count', async () => {

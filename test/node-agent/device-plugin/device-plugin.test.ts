@@ -83,15 +83,15 @@ describe('device plugin with a kubelet', () => {
     await kubelet.start();
     await registered();
     const plugin = pluginOf(NAMES[0]!);
-    let asked = 0;
-    beforeStart = async () => void asked++;
+    let calls = 0;
+    beforeStart = async () => void calls++;
     const many = Array.from({ length: 2000 }, (_, i) => `physnet1-${i}`);
     const isShort = (says: RegExp) => (error: unknown) =>
       error instanceof KubeletApiError && says.test(error.message) && error.message.length < 400;
     await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices in one request; the limit is 1024/));
     await assert.rejects(plugin.allocate([many]), isShort(/2000 devices in one request/));
     await assert.rejects(plugin.allocate([['x'.repeat(5000)]]), isShort(/has no device "x{80}"…/));
-    assert.equal(asked, 0);
+    assert.equal(calls, 0);
 
     const watching = new AbortController();
     setMaxListeners(0, watching.signal);
@@ -164,15 +164,15 @@ describe('device plugin over time', () => {
   setUp();
 
   it('waits for the hook in PreStartContainer and passes its refusal to the kubelet as text', async () => {
-    const asked: unknown[] = [];
+    const calls: unknown[] = [];
     beforeStart = async (resource, ids) => {
-      asked.push([resource, ids]);
+      calls.push([resource, ids]);
     };
     await kubelet.start();
     await registered();
     const plugin = pluginOf(NAMES[0]!);
     await plugin.preStartContainer(['physnet1-3']);
-    assert.deepEqual(asked, [[NAMES[0], ['physnet1-3']]]);
+    assert.deepEqual(calls, [[NAMES[0], ['physnet1-3']]]);
     beforeStart = () => Promise.reject(new Error('CPUs 2-3 are not where physnet1 is'));
     await assert.rejects(plugin.preStartContainer(['physnet1-3']), (error) => {
       return error instanceof KubeletApiError && error.code === 'refused' && /CPUs 2-3 are not/.test(error.message);
@@ -226,13 +226,13 @@ describe('device plugin over time', () => {
     await kubelet.start();
     await registered();
     const before = pluginOf(NAMES[0]!);
-    let asked = 0;
+    let calls = 0;
     beforeStart = () => {
-      asked++;
+      calls++;
       return new Promise(() => {});
     };
     const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
-    await eventually(() => asked === 1, 'the start waits');
+    await eventually(() => calls === 1, 'the start waits');
     stop.abort();
     await done;
     assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
@@ -318,17 +318,17 @@ describe('device plugin over time', () => {
     await new Promise((resolve) => others.close(resolve));
   });
 
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
   const WAITING = '40 waiting for the kubelet; check --kubelet-dir';
   const REGISTERED = '30 device plugin registered with the kubelet';
 
   it('logs once that it waits for a kubelet, then what it has registered, and counts each registration', async () => {
     await eventually(() => logged.lines.length === 1, 'it waits');
     await kubelet.start();
-    await eventually(() => said().includes(REGISTERED), 'registered');
+    await eventually(() => messages().includes(REGISTERED), 'registered');
     await kubelet.stop();
-    await eventually(() => said().filter((line) => line === WAITING).length === 2, 'it waits again');
-    assert.deepEqual(said(), [WAITING, REGISTERED, '30 recovered', WAITING]);
+    await eventually(() => messages().filter((line) => line === WAITING).length === 2, 'it waits again');
+    assert.deepEqual(messages(), [WAITING, REGISTERED, '30 recovered', WAITING]);
     assert.equal(
       logged.lines[0]?.['problem'],
       `${join(kubelet.directory, 'device-plugins/kubelet.sock')} does not exist`,
@@ -351,11 +351,11 @@ describe('device plugin over time', () => {
     await eventually(() => outcomes.length >= 2, 'two attempts');
     assert.deepEqual([...new Set(outcomes)], [`${NAMES[0]} failed`]);
     const FAILED = '40 registering the device plugin failed; retrying';
-    assert.ok(said().includes(FAILED));
+    assert.ok(messages().includes(FAILED));
     server.close();
     rmSync(socket, { force: true });
     await kubelet.start();
     await registered();
-    await eventually(() => said().includes('30 recovered'), 'recovered');
+    await eventually(() => messages().includes('30 recovered'), 'recovered');
   });
 });

@@ -30,7 +30,7 @@ describe('networks that move while pods run', () => {
   let pods: PodResources[];
   let lists: number;
   let failing: boolean;
-  let known: boolean;
+  let isComplete: boolean;
   let closed: number;
   let logged: ReturnType<typeof recordingLogger>;
   let notified: { target: EventTarget; event: EventText }[];
@@ -65,7 +65,7 @@ describe('networks that move while pods run', () => {
     pods = [holding('vm', '2-3')];
     lists = 0;
     failing = false;
-    known = true;
+    isComplete = true;
     closed = 0;
     logged = recordingLogger();
     notified = [];
@@ -79,8 +79,8 @@ describe('networks that move while pods run', () => {
     done = createMovedNetworks({
       networks: {
         view: () => ({ ...UNKNOWN_NETWORKS, networks: now }),
-        get known() {
-          return known;
+        get isComplete() {
+          return isComplete;
         },
         subscribe(listener) {
           listeners.add(listener);
@@ -201,11 +201,11 @@ describe('networks that move while pods run', () => {
 
   it('networks that are unknown for a while have not left; where they are afterwards counts', async () => {
     store('vm');
-    known = false;
+    isComplete = false;
     change(physnets({}));
     await new Promise((resolve) => setTimeout(resolve, 20));
     assert.deepEqual([notified.length, lists], [0, 0]);
-    known = true;
+    isComplete = true;
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 1, 'the move');
   });

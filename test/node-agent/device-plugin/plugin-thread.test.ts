@@ -78,14 +78,14 @@ it('a thread gets the answer to each request before a container starts, and its 
   );
   const metrics = testMetrics();
   const stop = new AbortController();
-  const asked: unknown[] = [];
+  const calls: unknown[] = [];
   const done = createPluginThread({
     program,
     data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
     advertisement: async () => undefined,
     subscribe: () => () => {},
     beforeStart: async (resource, holder) => {
-      asked.push([resource, holder?.podName, holder?.cpus.toString()]);
+      calls.push([resource, holder?.podName, holder?.cpus.toString()]);
       return 'no';
     },
     log: recordingLogger().log,
@@ -95,7 +95,7 @@ it('a thread gets the answer to each request before a container starts, and its 
     (await metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
   try {
     await eventually(async () => (await outcomes()).length > 0, 'an outcome is counted');
-    assert.deepEqual(asked, [[PHYSNET, 'vm', '2-3']]);
+    assert.deepEqual(calls, [[PHYSNET, 'vm', '2-3']]);
     assert.deepEqual(await outcomes(), [{ resource: PHYSNET, outcome: 'refused', value: 1 }]);
   } finally {
     stop.abort();
@@ -283,14 +283,14 @@ describe('an agent with a blocked main thread', function () {
 
   it('still starts pods with and without a physnet', async () => {
     const release = join(temp(), 'release');
-    const said: string[] = [];
-    agent.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(text));
+    const outcomes: string[] = [];
+    agent.stdout!.setEncoding('utf8').on('data', (text: string) => outcomes.push(text));
     agent.stdin!.write(`block ${release}\n`);
-    await eventually(() => said.join('') === 'blocking\n', 'it stands still');
+    await eventually(() => outcomes.join('') === 'blocking\n', 'it stands still');
     await runs('unrelated', { cpu: '2', memory: '1Gi' });
     await runs('network', { cpu: '2', memory: '1Gi', [PHYSNET]: '1' });
-    assert.equal(said.join(''), 'blocking\n', 'it stands still to the end');
+    assert.equal(outcomes.join(''), 'blocking\n', 'it stands still to the end');
     writeFileSync(release, '');
-    await eventually(() => said.join('') === 'blocking\nback\n', 'it continues');
+    await eventually(() => outcomes.join('') === 'blocking\nback\n', 'it continues');
   });
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import {
   advertisedResources,
+  deviceSlots,
   devicesOf,
   slotOf,
-  slotsOf,
   socketName,
 } from '../../../node-agent/device-plugin/resources.ts';
 
@@ -18,19 +18,23 @@ describe('the resources of a node', () => {
       ['a', set('1')],
       ['b', set('')],
     ]);
-    const shown = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
+    const displayed = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
       advertisedResources({ physnets, tunnel }, 3, down).map(
         ({ name, cells, slots, preStart, healthy }) => `${name} ${cells} ${slots} ${preStart} ${healthy}`,
       );
     const placed = 'plumbline.dev/placed  3 false true';
-    assert.deepEqual(shown(set('0-1')), [
+    assert.deepEqual(displayed(set('0-1')), [
       `${PHYSNET} 1 3 true true`,
       'physnet.plumbline.dev/b  3 true true',
       'plumbline.dev/tunnel 0,1 3 true true',
       placed,
     ]);
-    assert.deepEqual(shown(undefined), [`${PHYSNET} 1 3 true true`, 'physnet.plumbline.dev/b  3 true true', placed]);
-    assert.deepEqual(shown(set('0'), new Set(['b', undefined])), [
+    assert.deepEqual(displayed(undefined), [
+      `${PHYSNET} 1 3 true true`,
+      'physnet.plumbline.dev/b  3 true true',
+      placed,
+    ]);
+    assert.deepEqual(displayed(set('0'), new Set(['b', undefined])), [
       `${PHYSNET} 1 3 true true`,
       'physnet.plumbline.dev/b  3 true false',
       'plumbline.dev/tunnel 0 3 true false',
@@ -48,8 +52,8 @@ describe('the resources of a node', () => {
     [Number.NaN, 0],
     [Number.POSITIVE_INFINITY, 10_000],
   ];
-  for (const [wanted, expected] of slots)
-    it(`have ${expected} slots for ${wanted} pods`, () => assert.equal(slotsOf(wanted), expected));
+  for (const [pods, expected] of slots)
+    it(`have ${expected} slots for ${pods} pods`, () => assert.equal(deviceSlots(pods), expected));
 
   it('have equal devices on their NUMA nodes, with ids that name the resource', () => {
     const resource = { name: PHYSNET, cells: [0, 1], slots: 2, preStart: true, healthy: false };
@@ -85,9 +89,9 @@ describe('the resources of a node', () => {
     assert.equal(socketName('physnet.plumbline.dev/a'), 'plumbline-physnet-a.sock');
     const fits = 'x'.repeat(32);
     assert.equal(socketName(`physnet.plumbline.dev/${fits}`), `plumbline-physnet-${fits}.sock`);
-    const [one, other] = ['1', '2'].map((end) => socketName(`physnet.plumbline.dev/${fits}${end}`));
-    assert.notEqual(one, other);
-    for (const name of [one, other]) {
+    const [first, other] = ['1', '2'].map((end) => socketName(`physnet.plumbline.dev/${fits}${end}`));
+    assert.notEqual(first, other);
+    for (const name of [first, other]) {
       assert.ok((name?.length ?? 0) <= 'plumbline-.sock'.length + 40 && !name?.includes('xxx'), name);
     }
   });

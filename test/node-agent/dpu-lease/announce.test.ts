@@ -35,9 +35,9 @@ describe('reports of the DPU health', () => {
     ]);
     look('dead', false, 70.5);
     const value = async (metric: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
-      (await metric.get()).values.filter(({ value: one }) => one !== 0);
+      (await metric.get()).values.filter(({ value: state }) => state !== 0);
     assert.deepEqual(
-      (await value(metrics.dpuRenewalAge)).map(({ value: one }) => one),
+      (await value(metrics.dpuRenewalAge)).map(({ value: age }) => age),
       [70.5],
     );
     assert.deepEqual(await value(metrics.dpuReady), []);

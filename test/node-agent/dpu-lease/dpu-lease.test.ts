@@ -53,7 +53,7 @@ describe('DPU Lease, on the host', () => {
     assert.deepEqual(api.writes.length, 1, 'and leaves it alone');
   });
 
-  const wrongs: [string, (found: LeaseObject) => void][] = [
+  const wrongs: [string, (lease: LeaseObject) => void][] = [
     ['a foreign holder', ({ spec }) => Object.assign(spec, { holderIdentity: 'another' })],
     ['another duration', ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 10 })],
     [

@@ -65,7 +65,8 @@ describe('the renewals of a DPU, round by round', () => {
     mock.timers.tick(seconds * 1000);
     await turns();
   };
-  const said = () => logged.lines.map(({ level, problem, msg }) => `${level} ${msg}${problem ? `: ${problem}` : ''}`);
+  const messages = () =>
+    logged.lines.map(({ level, problem, msg }) => `${level} ${msg}${problem ? `: ${problem}` : ''}`);
   const outcomes = async () =>
     Object.fromEntries((await metrics.dpuRenewals.get()).values.map(({ labels, value }) => [labels.outcome, value]));
 
@@ -80,7 +81,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.equal(reads, 1, 'the Lease is read once');
     assert.ok((patched[0] ?? '') > '2026-01-01T00:00:05', patched[0]);
     assert.deepEqual([...patched].sort(), patched);
-    assert.deepEqual(said(), ['30 renewing the DPU lease']);
+    assert.deepEqual(messages(), ['30 renewing the DPU lease']);
     assert.deepEqual(logged.lines[0]?.['lease'], 'dpu');
     assert.equal(logged.lines[0]?.['interval'], 10);
     assert.deepEqual(await outcomes(), { renewed: 3 });
@@ -97,7 +98,7 @@ describe('the renewals of a DPU, round by round', () => {
     await round();
     const failed = (why: string) =>
       `40 renewing the DPU lease failed: not renewed because the DPU is not healthy: ${why}`;
-    assert.deepEqual(said(), [
+    assert.deepEqual(messages(), [
       '30 renewing the DPU lease',
       failed('no answer'),
       failed('gone'),
@@ -125,6 +126,6 @@ describe('the renewals of a DPU, round by round', () => {
     probed = () => stop.abort();
     unwell = 'the agent is stopping';
     await round();
-    assert.deepEqual(said(), ['30 renewing the DPU lease']);
+    assert.deepEqual(messages(), ['30 renewing the DPU lease']);
   });
 });

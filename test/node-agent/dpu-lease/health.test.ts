@@ -152,13 +152,13 @@ describe('the DPU health on the host', () => {
     it(`reads a Lease of ${duration} s after ${dead} s while the DPU is dead, after ${alive} s while it is alive`, async () => {
       const { signal } = new AbortController();
       const host = createVirtualHost({ duration, interval });
-      assert.equal(await host.health.look(signal), dead);
+      assert.equal(await host.health.poll(signal), dead);
       host.renewTime = null;
-      await host.health.look(signal);
+      await host.health.poll(signal);
       host.renewTime = renewed();
-      assert.equal(await host.health.look(signal), alive);
+      assert.equal(await host.health.poll(signal), alive);
       host.now += duration - alive / 2;
-      const rest = await host.health.look(signal);
+      const rest = await host.health.poll(signal);
       assert.ok(Math.abs(rest - (alive / 2 + 0.05)) < 1e-6, `${rest} s, just after its expiry`);
     });
   }

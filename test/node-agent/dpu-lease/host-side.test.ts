@@ -41,9 +41,9 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     mock.timers.tick(seconds * 1000);
     await turns();
   };
-  const held = (holderIdentity: string) =>
+  const leaseOf = (holderIdentity: string) =>
     void api.objects.set(PATH, { metadata: { name: lease.name }, spec: { holderIdentity, leaseDurationSeconds: 40 } });
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
   const refuse = (error: KubeError) => {
     api.client.patch = () => Promise.reject(error);
   };
@@ -64,9 +64,9 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     assert.equal(reads, 1);
     await pass(0.001);
     assert.equal(reads, 2);
-    held('someone');
+    leaseOf('someone');
     await pass(60);
-    assert.deepEqual(said(), ['30 DPU lease released; health check off']);
+    assert.deepEqual(messages(), ['30 DPU lease released; health check off']);
     assert.equal(logged.lines[0]?.['lease'], lease.name);
     await pass(60);
     assert.equal(reads, 4);
@@ -74,7 +74,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
   });
 
   it('release: tries again five seconds after a failure, which is logged once, and its end', async () => {
-    held('someone');
+    leaseOf('someone');
     const { patch } = api.client;
     refuse(new KubeError(500, 'InternalError', 'no'));
     await release();
@@ -83,31 +83,31 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     await pass(0.001);
     assert.equal(reads, 2);
     const FAILED = '40 releasing the DPU lease failed; retrying';
-    assert.deepEqual(said(), [FAILED]);
+    assert.deepEqual(messages(), [FAILED]);
     api.client.patch = patch;
     await pass(5);
-    assert.deepEqual(said(), [FAILED, '30 DPU lease released; health check off', '30 recovered']);
+    assert.deepEqual(messages(), [FAILED, '30 DPU lease released; health check off', '30 recovered']);
   });
 
   it('release: tries again without a log line if another client wrote first', async () => {
-    held('someone');
+    leaseOf('someone');
     refuse(new KubeError(409, 'Conflict', 'changed'));
     await release();
     await pass(5);
-    assert.deepEqual([reads, said()], [2, []]);
+    assert.deepEqual([reads, messages()], [2, []]);
   });
 
   it('care: looks in each renewal interval, and repairs only what is wrong', async () => {
     await tend();
-    assert.deepEqual(said(), ['30 DPU lease created; waiting for the DPU to renew it']);
+    assert.deepEqual(messages(), ['30 DPU lease created; waiting for the DPU to renew it']);
     assert.deepEqual([logged.lines[0]?.['lease'], logged.lines[0]?.['duration']], [lease.name, 40]);
     await pass(9.999);
     assert.equal(reads, 1);
     await pass(0.001);
     assert.equal(reads, 2);
-    held('someone');
+    leaseOf('someone');
     await pass(10);
-    assert.deepEqual(said().slice(1), ['40 DPU lease repaired']);
+    assert.deepEqual(messages().slice(1), ['40 DPU lease repaired']);
     assert.equal(logged.lines[1]?.['lease'], lease.name);
     assert.deepEqual(logged.lines[1]?.['faults'], ['no-owner', 'holder']);
     await pass(10);
@@ -120,25 +120,25 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
   ];
   for (const [name, error] of races) {
     it(`care: looks again without a log line if another client ${name} first`, async () => {
-      held('someone');
+      leaseOf('someone');
       refuse(error);
       await tend();
       await pass(10);
-      assert.deepEqual([reads, said()], [2, []]);
+      assert.deepEqual([reads, messages()], [2, []]);
     });
   }
 
   it('care: a failure is logged once, and its end', async () => {
-    held('someone');
+    leaseOf('someone');
     const { patch } = api.client;
     refuse(new KubeError(500, 'InternalError', 'no'));
     await tend();
     await pass(10);
     const FAILED = '40 maintaining the DPU lease failed; retrying';
-    assert.deepEqual([reads, said()], [2, [FAILED]]);
+    assert.deepEqual([reads, messages()], [2, [FAILED]]);
     api.client.patch = patch;
     await pass(10);
-    assert.deepEqual(said(), [FAILED, '40 DPU lease repaired', '30 recovered']);
+    assert.deepEqual(messages(), [FAILED, '40 DPU lease repaired', '30 recovered']);
   });
 
   for (const [what, start] of [
@@ -146,14 +146,14 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     ['care', tend],
   ] as const) {
     it(`${what}: a failure that the end causes is not logged`, async () => {
-      held('someone');
+      leaseOf('someone');
       api.client.patch = () => {
         stop.abort();
         return Promise.reject(new Error('aborted'));
       };
       await start();
       await done;
-      assert.deepEqual(said(), []);
+      assert.deepEqual(messages(), []);
     });
   }
 });

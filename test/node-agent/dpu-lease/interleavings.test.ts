@@ -46,8 +46,8 @@ async function play(steps: readonly Step[], proof: number): Promise<void> {
   let lastRenewal = Number.NEGATIVE_INFINITY;
   let apiUpSince = host.now;
 
-  for (const one of steps) {
-    switch (one.kind) {
+  for (const step of steps) {
+    switch (step.kind) {
       case 'renew': {
         if (host.apiDown) break;
         const next = renewals.next();
@@ -58,22 +58,22 @@ async function play(steps: readonly Step[], proof: number): Promise<void> {
         break;
       }
       case 'pass':
-        wall += one.seconds * 1000;
-        await host.pass(one.seconds);
+        wall += step.seconds * 1000;
+        await host.pass(step.seconds);
         break;
       case 'api':
-        if (host.apiDown && !one.down) apiUpSince = host.now;
-        host.apiDown = one.down;
+        if (host.apiDown && !step.down) apiUpSince = host.now;
+        host.apiDown = step.down;
         break;
       case 'clock':
-        wall += one.seconds * 1000;
+        wall += step.seconds * 1000;
         break;
       case 'restart-dpu':
         renewals = createRenewals(() => wall);
         renewals.seen(host.renewTime);
         break;
       case 'restart-host':
-        host.restart(one.keepsState ? host.health.observation() : undefined);
+        host.restart(step.keepsState ? host.health.observation() : undefined);
         break;
     }
     const { state, ready, age } = host.health.current();
@@ -100,9 +100,9 @@ describe('renewals, outages, clock jumps and restarts of either side', function 
   it('keep the invariants in 1,000 random interleavings', async () => {
     let steps = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.constantFrom(1, 2), async (one, proof) => {
-        steps += one.length;
-        await play(one, proof);
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.constantFrom(1, 2), async (run, proof) => {
+        steps += run.length;
+        await play(run, proof);
       }),
       { numRuns: 1000 },
     );

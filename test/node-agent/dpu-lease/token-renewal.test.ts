@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { createTokenRenewal, readTokenClaims, TOKEN_LIFETIME } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import {
+  createTokenRenewal,
+  readTokenClaims,
+  TOKEN_LIFETIME_SECONDS,
+} from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const DAY = 86_400;
@@ -48,8 +52,8 @@ describe('the renewal of a DPU’s token', () => {
     readonly body: object;
   }
 
-  /** A DPU on which time passes while the duty waits. `given`: validity of the API server's tokens, in seconds. */
-  function dpu({ given = DAY, skew = 0 } = {}) {
+  /** A DPU on which time passes while the duty waits. `granted`: validity of the API server's tokens, in seconds. */
+  function dpu({ granted = DAY, skew = 0 } = {}) {
     const directory = temp();
     const file = join(directory, 'token');
     const requested: Requested[] = [];
@@ -64,7 +68,7 @@ describe('the renewal of a DPU’s token', () => {
         requested.push({ path, body });
         if (failure) throw failure;
         const issued = START + seconds;
-        return { status: { token: tokenOf({ sub: SUBJECT, iat: issued, exp: issued + given }) } };
+        return { status: { token: tokenOf({ sub: SUBJECT, iat: issued, exp: issued + granted }) } };
       },
     } as unknown as KubeClient;
     let until = 0;
@@ -116,7 +120,7 @@ describe('the renewal of a DPU’s token', () => {
         body: {
           apiVersion: 'authentication.k8s.io/v1',
           kind: 'TokenRequest',
-          spec: { expirationSeconds: TOKEN_LIFETIME },
+          spec: { expirationSeconds: TOKEN_LIFETIME_SECONDS },
         },
       },
     ]);
@@ -129,17 +133,22 @@ describe('the renewal of a DPU’s token', () => {
     assert.ok(!JSON.stringify(logged.lines).includes('signature'), 'no token is logged');
   });
 
-  const cases: [string, { lifetime: number; age?: number }, { given?: number }, duration: number, renewals: number][] =
-    [
-      ['a one-day token past half of its life', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
-      ['a new one-day token, up to half a day', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
-      ['a new one-day token, over half a day', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
-      ['a token for ten minutes', { lifetime: 600 }, {}, 1, 1],
-      ['an expired token', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
-      ['a token for a year, over one day', { lifetime: 365 * DAY }, {}, DAY, 0],
-      ['one-day tokens over a week', { lifetime: HOUR }, {}, 7 * DAY, 14],
-      ['an API server that grants at most one hour, over 12 hours', { lifetime: HOUR }, { given: HOUR }, 12 * HOUR, 24],
-    ];
+  const cases: [
+    string,
+    { lifetime: number; age?: number },
+    { granted?: number },
+    duration: number,
+    renewals: number,
+  ][] = [
+    ['a one-day token past half of its life', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
+    ['a new one-day token, up to half a day', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
+    ['a new one-day token, over half a day', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
+    ['a token for ten minutes', { lifetime: 600 }, {}, 1, 1],
+    ['an expired token', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
+    ['a token for a year, over one day', { lifetime: 365 * DAY }, {}, DAY, 0],
+    ['one-day tokens over a week', { lifetime: HOUR }, {}, 7 * DAY, 14],
+    ['an API server that grants at most one hour, over 12 hours', { lifetime: HOUR }, { granted: HOUR }, 12 * HOUR, 24],
+  ];
   for (const [what, { lifetime, age }, options, duration, renewals] of cases) {
     it(`${what}: renewed ${renewals} times`, async () => {
       const { put, pass, requested, waits } = dpu(options);

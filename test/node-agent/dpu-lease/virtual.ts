@@ -1,6 +1,6 @@
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { LeaseObservation } from '../../../model/lease/observer.ts';
-import { createDpuHealth, type DpuHealth } from '../../../node-agent/dpu-lease/health.ts';
+import { createHostDpuHealth, type HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 
 /**
  * A Lease, an API server and a monotonic clock that a test moves by hand; the observer of the host checks when it is
@@ -12,7 +12,7 @@ export interface VirtualHost {
   /** undefined: the Lease does not exist; null: it was never renewed. */
   renewTime: string | null | undefined;
   apiDown: boolean;
-  health: DpuHealth;
+  health: HostDpuHealth;
   readonly flips: { readonly at: number; readonly ready: boolean; readonly state: string }[];
   /** Moves the clock and runs each check that is due. */
   pass(seconds: number): Promise<void>;
@@ -42,18 +42,18 @@ export function createVirtualHost(options: VirtualOptions = {}): VirtualHost {
     renewTime: undefined,
     apiDown: false,
     flips: [],
-    health: undefined as unknown as DpuHealth,
+    health: undefined as unknown as HostDpuHealth,
     async pass(seconds) {
       const end = host.now + seconds;
       while (due <= end) {
         host.now = Math.max(host.now, due);
-        due = host.now + (await host.health.look(new AbortController().signal));
+        due = host.now + (await host.health.poll(new AbortController().signal));
       }
       host.now = end;
     },
     restart(before) {
       due = host.now;
-      host.health = createDpuHealth({
+      host.health = createHostDpuHealth({
         client,
         lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
         timing: { renewInterval: interval, duration },

@@ -49,8 +49,8 @@ describe('YAML from other programs', () => {
     const uses = (count: number) => `a: &x 1\nb: [${Array.from({ length: count }, () => '*x').join(', ')}]\n`;
     assert.equal((parseBoundedYaml(uses(90)) as { b: number[] }).b.length, 90);
     const laughs = ['a: &a [x, x, x]'];
-    for (const [one, before] of ['ba', 'cb', 'dc', 'ed', 'fe'].map((pair) => [pair[0], pair[1]]))
-      laughs.push(`${one}: &${one} [*${before}, *${before}, *${before}, *${before}]`);
+    for (const [anchor, before] of ['ba', 'cb', 'dc', 'ed', 'fe'].map((pair) => [pair[0], pair[1]]))
+      laughs.push(`${anchor}: &${anchor} [*${before}, *${before}, *${before}, *${before}]`);
     refused(laughs.join('\n'), /alias/i);
   });
 

@@ -15,28 +15,28 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   const registry = new Registry();
   const state: { dpu: DpuWord | undefined } = { dpu: READY };
   const vacated: string[] = [];
-  const asked: CniPod[] = [];
+  const requests: CniPod[] = [];
   const answers = createAnswers({
     policy: { status: true, scope: 'all', exempt: ['kube-system'], ...policy },
     dpu: () => state.dpu,
     cpusOf: (uid) => (uid === UID ? CpuSet.parse('4-5') : CpuSet.EMPTY),
     vacate: async (cpus) => void vacated.push(cpus.toString()),
     hasDevice: async (pod) => {
-      asked.push(pod);
+      requests.push(pod);
       return undefined;
     },
     metrics: createAgentMetrics(registry),
     ...deps,
   });
   const shim = () => {
-    const said: string[] = [];
+    const messages: string[] = [];
     const leaving = new AbortController();
     return {
-      said,
+      messages,
       leave: () => leaving.abort(),
       asker: {
-        say: (frame: string | Buffer) => void said.push(`${frame}`),
-        end: (frame: string | Buffer) => void said.push(`${frame} end`),
+        send: (frame: string | Buffer) => void messages.push(`${frame}`),
+        end: (frame: string | Buffer) => void messages.push(`${frame} end`),
         gone: leaving.signal,
       },
     };
@@ -50,19 +50,19 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   return {
     state,
     vacated,
-    asked,
+    requests,
     answers,
     shim,
     question,
     /** Sends a request and does not wait for the answer. */
     begin(changes: Partial<Question> & { args?: string } = {}) {
-      const one = shim();
-      return { ...one, done: answers.answer(question(changes), one.asker) };
+      const caller = shim();
+      return { ...caller, done: answers.answer(question(changes), caller.asker) };
     },
     async ask(changes: Partial<Question> & { args?: string } = {}) {
-      const one = shim();
-      await answers.answer(question(changes), one.asker);
-      return one;
+      const caller = shim();
+      await answers.answer(question(changes), caller.asker);
+      return caller;
     },
     async counted() {
       const lines = (await registry.metrics()).split('\n');
@@ -90,16 +90,16 @@ describe('the gate’s answers: ADD', () => {
 
   it('keeps the connection open after allowing a delegate', async () => {
     const { ask } = stage();
-    assert.deepEqual((await ask()).said, ['allow\n']);
+    assert.deepEqual((await ask()).messages, ['allow\n']);
   });
 
   it('refuses pods while the DPU is dead, except in exempt namespaces; without a DPU it allows all', async () => {
     const { ask, state } = stage();
     state.dpu = DEAD;
-    assert.match((await ask()).said.join(), REFUSED);
-    assert.deepEqual((await ask({ args: 'K8S_POD_NAMESPACE=kube-system' })).said, ['allow\n']);
+    assert.match((await ask()).messages.join(), REFUSED);
+    assert.deepEqual((await ask({ args: 'K8S_POD_NAMESPACE=kube-system' })).messages, ['allow\n']);
     state.dpu = undefined;
-    assert.deepEqual((await ask()).said, ['allow\n']);
+    assert.deepEqual((await ask()).messages, ['allow\n']);
   });
 
   it('vacates only the CPUs of the pod itself', async () => {
@@ -120,31 +120,31 @@ describe('the gate’s answers: ADD', () => {
 
   it('refuses with a retry and the reason if CPUs are not vacated in time', async () => {
     const { ask } = stage({}, { vacate: async () => Promise.reject(new Error('pmd stays')) });
-    const { said } = await ask({ args: `K8S_POD_UID=${UID}` });
-    assert.match(said.join(), /^deny 11 \d+\nOVS is still on CPUs 4-5: pmd stays end$/);
+    const { messages } = await ask({ args: `K8S_POD_UID=${UID}` });
+    assert.match(messages.join(), /^deny 11 \d+\nOVS is still on CPUs 4-5: pmd stays end$/);
   });
 
   it('refuses if the DPU dies while CPUs are vacated', async () => {
     const vacate = async () => {
-      one.state.dpu = DEAD;
+      scene.state.dpu = DEAD;
     };
-    const one = stage({}, { vacate });
-    assert.match((await one.ask({ args: `K8S_POD_UID=${UID}` })).said.join(), REFUSED);
+    const scene = stage({}, { vacate });
+    assert.match((await scene.ask({ args: `K8S_POD_UID=${UID}` })).messages.join(), REFUSED);
   });
 
   it('sends one wait request after 0.2 s', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { done: vacated, finish } = work();
-    const { said, done } = stage({}, { vacate: () => vacated }).begin({ args: `K8S_POD_UID=${UID}` });
+    const { messages, done } = stage({}, { vacate: () => vacated }).begin({ args: `K8S_POD_UID=${UID}` });
     await turns();
     mock.timers.tick(199);
-    assert.deepEqual(said, []);
+    assert.deepEqual(messages, []);
     mock.timers.tick(1);
-    assert.deepEqual(said, ['wait\n']);
+    assert.deepEqual(messages, ['wait\n']);
     mock.timers.tick(10_000);
     finish();
     await done;
-    assert.deepEqual(said, ['wait\n', 'allow\n']);
+    assert.deepEqual(messages, ['wait\n', 'allow\n']);
   });
 
   it('sends no wait request if the answer or the failure is faster', async () => {
@@ -153,8 +153,8 @@ describe('the gate’s answers: ADD', () => {
     const vacate = async () => Promise.reject(new Error('no'));
     const refused = await stage({}, { vacate }).ask({ args: `K8S_POD_UID=${UID}` });
     mock.timers.tick(10_000);
-    assert.deepEqual(fast.said, ['allow\n']);
-    assert.equal(refused.said.length, 1);
+    assert.deepEqual(fast.messages, ['allow\n']);
+    assert.equal(refused.messages.length, 1);
   });
 });
 
@@ -162,16 +162,16 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
   afterEach(() => mock.reset());
 
   it('asks the kubelet only if its answer matters', async () => {
-    const one = stage({ scope: 'device' });
-    await one.ask();
-    assert.deepEqual(one.asked, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
-    await one.ask({ args: 'K8S_POD_NAMESPACE=kube-system' });
-    one.state.dpu = undefined;
-    await one.ask();
-    assert.equal(one.asked.length, 1);
+    const scene = stage({ scope: 'device' });
+    await scene.ask();
+    assert.deepEqual(scene.requests, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
+    await scene.ask({ args: 'K8S_POD_NAMESPACE=kube-system' });
+    scene.state.dpu = undefined;
+    await scene.ask();
+    assert.equal(scene.requests.length, 1);
     const all = stage();
     await all.ask();
-    assert.deepEqual(all.asked, []);
+    assert.deepEqual(all.requests, []);
   });
 
   for (const [has, isRefused] of [
@@ -180,9 +180,9 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
     [false, false],
   ] as const) {
     it(`the kubelet answers ${has}: ${isRefused ? 'refused' : 'allowed'}`, async () => {
-      const one = stage({ scope: 'device' }, { hasDevice: async () => has });
-      one.state.dpu = DEAD;
-      assert.equal(REFUSED.test((await one.ask()).said.join()), isRefused);
+      const scene = stage({ scope: 'device' }, { hasDevice: async () => has });
+      scene.state.dpu = DEAD;
+      assert.equal(REFUSED.test((await scene.ask()).messages.join()), isRefused);
     });
   }
 
@@ -199,28 +199,28 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
   ];
   for (const [conf, isDevice] of confs) {
     it(`a configuration ${conf} ${isDevice ? 'has a device' : 'leaves the decision to the kubelet'}`, async () => {
-      const one = stage({ scope: 'device' }, { hasDevice: async () => false });
-      one.state.dpu = DEAD;
-      assert.equal(REFUSED.test((await one.ask({ conf })).said.join()), isDevice);
+      const scene = stage({ scope: 'device' }, { hasDevice: async () => false });
+      scene.state.dpu = DEAD;
+      assert.equal(REFUSED.test((await scene.ask({ conf })).messages.join()), isDevice);
     });
   }
 
   it('does not ask the kubelet if the configuration has a device', async () => {
-    const one = stage({ scope: 'device' });
-    await one.ask({ conf: confs[0]?.[0] ?? '' });
-    assert.deepEqual(one.asked, []);
+    const scene = stage({ scope: 'device' });
+    await scene.ask({ conf: confs[0]?.[0] ?? '' });
+    assert.deepEqual(scene.requests, []);
   });
 
   it('sends a wait request to the shim while the kubelet is slow', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { done: answered, finish } = work();
-    const { said, done } = stage({ scope: 'device' }, { hasDevice: () => answered.then(() => false) }).begin();
+    const { messages, done } = stage({ scope: 'device' }, { hasDevice: () => answered.then(() => false) }).begin();
     await turns();
     mock.timers.tick(200);
-    assert.deepEqual(said, ['wait\n']);
+    assert.deepEqual(messages, ['wait\n']);
     finish();
     await done;
-    assert.deepEqual(said, ['wait\n', 'allow\n']);
+    assert.deepEqual(messages, ['wait\n', 'allow\n']);
   });
 });
 
@@ -229,31 +229,31 @@ describe('the gate’s answers: other verbs', () => {
 
   it('refuses STATUS while the DPU is dead, if configured', async () => {
     const { ask, state } = stage();
-    assert.deepEqual((await ask({ verb: 'STATUS' })).said, ['allow\n end']);
+    assert.deepEqual((await ask({ verb: 'STATUS' })).messages, ['allow\n end']);
     state.dpu = DEAD;
-    assert.match((await ask({ verb: 'STATUS' })).said.join(), /^deny 50 /);
+    assert.match((await ask({ verb: 'STATUS' })).messages.join(), /^deny 50 /);
     const off = stage({ status: false });
     off.state.dpu = DEAD;
-    assert.deepEqual((await off.ask({ verb: 'STATUS' })).said, ['allow\n end']);
+    assert.deepEqual((await off.ask({ verb: 'STATUS' })).messages, ['allow\n end']);
   });
 
   it('allows all other verbs, even while the DPU is dead, and closes the connection', async () => {
     const { ask, state, vacated } = stage();
     state.dpu = DEAD;
     for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION'] as const) {
-      assert.deepEqual((await ask({ verb, args: `K8S_POD_UID=${UID}` })).said, ['allow\n end']);
+      assert.deepEqual((await ask({ verb, args: `K8S_POD_UID=${UID}` })).messages, ['allow\n end']);
     }
     assert.deepEqual(vacated, []);
   });
 
   it('counts each answer by outcome, with its time', async () => {
-    const one = stage();
-    await one.ask();
-    await one.ask({ verb: 'DEL' });
-    one.state.dpu = DEAD;
-    await one.ask();
-    await one.ask({ verb: 'STATUS' });
-    const lines = await one.counted();
+    const scene = stage();
+    await scene.ask();
+    await scene.ask({ verb: 'DEL' });
+    scene.state.dpu = DEAD;
+    await scene.ask();
+    await scene.ask({ verb: 'STATUS' });
+    const lines = await scene.counted();
     for (const expected of [
       'plumbline_gate_calls_total{verb="ADD",outcome="allowed"} 1',
       'plumbline_gate_calls_total{verb="DEL",outcome="allowed"} 1',
@@ -271,55 +271,55 @@ describe('the gate’s answers: other verbs', () => {
     const vacate = async () => {
       now += 120;
     };
-    const one = stage({}, { vacate });
-    await one.ask({ args: `K8S_POD_UID=${UID}` });
+    const scene = stage({}, { vacate });
+    await scene.ask({ args: `K8S_POD_UID=${UID}` });
     assert.ok(
-      (await one.counted()).includes('plumbline_gate_seconds_sum{verb="ADD"} 0.12'),
-      String(await one.counted()),
+      (await scene.counted()).includes('plumbline_gate_seconds_sum{verb="ADD"} 0.12'),
+      String(await scene.counted()),
     );
   });
 });
 
 describe('the gate’s answers: ADDs in progress', () => {
   it('cancels a running delegate once when the DPU dies', async () => {
-    const one = stage();
-    const first = await one.ask();
-    const second = await one.ask();
-    assert.equal(one.answers.recheck(), 0);
-    one.state.dpu = DEAD;
-    assert.equal(one.answers.recheck(), 2);
-    assert.match(first.said[1] ?? '', REFUSED);
-    assert.match(second.said[1] ?? '', REFUSED);
-    assert.equal(one.answers.recheck(), 0);
-    assert.ok((await one.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
+    const scene = stage();
+    const first = await scene.ask();
+    const second = await scene.ask();
+    assert.equal(scene.answers.recheck(), 0);
+    scene.state.dpu = DEAD;
+    assert.equal(scene.answers.recheck(), 2);
+    assert.match(first.messages[1] ?? '', REFUSED);
+    assert.match(second.messages[1] ?? '', REFUSED);
+    assert.equal(scene.answers.recheck(), 0);
+    assert.ok((await scene.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
   });
 
   it('does not cancel an ADD whose shim has ended, one that ignores the DPU, or another verb', async () => {
-    const one = stage();
-    const gone = await one.ask();
+    const scene = stage();
+    const gone = await scene.ask();
     gone.leave();
-    const left = one.shim();
+    const left = scene.shim();
     left.leave();
-    await one.answers.answer(one.question(), left.asker);
+    await scene.answers.answer(scene.question(), left.asker);
     const others = [
-      await one.ask({ args: 'K8S_POD_NAMESPACE=kube-system' }),
-      await one.ask({ verb: 'DEL' }),
-      await one.ask({ verb: 'STATUS' }),
+      await scene.ask({ args: 'K8S_POD_NAMESPACE=kube-system' }),
+      await scene.ask({ verb: 'DEL' }),
+      await scene.ask({ verb: 'STATUS' }),
     ];
-    one.state.dpu = DEAD;
-    assert.equal(one.answers.recheck(), 0);
+    scene.state.dpu = DEAD;
+    assert.equal(scene.answers.recheck(), 0);
     assert.deepEqual(
-      [gone, left, ...others].map(({ said }) => said.length),
+      [gone, left, ...others].map(({ messages }) => messages.length),
       [1, 1, 1, 1, 1],
     );
   });
 
   it('does not cancel the ADD of a pod without a device', async () => {
-    const one = stage({ scope: 'device' }, { hasDevice: async ({ name }) => name === 'p' });
-    const without = await one.ask({ args: 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=q' });
-    const having = await one.ask();
-    one.state.dpu = DEAD;
-    assert.equal(one.answers.recheck(), 1);
-    assert.deepEqual([without.said.length, having.said.length], [1, 2]);
+    const scene = stage({ scope: 'device' }, { hasDevice: async ({ name }) => name === 'p' });
+    const without = await scene.ask({ args: 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=q' });
+    const having = await scene.ask();
+    scene.state.dpu = DEAD;
+    assert.equal(scene.answers.recheck(), 1);
+    assert.deepEqual([without.messages.length, having.messages.length], [1, 2]);
   });
 });

@@ -57,7 +57,7 @@ describe('facts of the gate about a pod: its devices', () => {
   });
 
   it('are asked with a few calls for hundreds of pods, and asked again after the answers', async () => {
-    let asked = 0;
+    let requests = 0;
     let answer = () => {};
     const answered = new Promise<void>((resolve) => {
       answer = resolve;
@@ -65,7 +65,7 @@ describe('facts of the gate about a pod: its devices', () => {
     const { list } = client('nvidia.com/bf3');
     const slow = {
       list: async () => {
-        asked++;
+        requests++;
         await answered;
         return list();
       },
@@ -74,11 +74,11 @@ describe('facts of the gate about a pod: its devices', () => {
     const pod = { namespace: 'a', name: 'vm', uid: 'u' };
     const all = Array.from({ length: 500 }, () => question(pod));
     await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(asked, 16);
+    assert.equal(requests, 16);
     answer();
-    const found = await Promise.all(all);
+    const result = await Promise.all(all);
     assert.deepEqual(
-      [found.filter((one) => one === true).length, found.filter((one) => one === undefined).length],
+      [result.filter((one) => one === true).length, result.filter((one) => one === undefined).length],
       [16, 484],
     );
     assert.equal(await question(pod), true);

@@ -31,10 +31,10 @@ describe('the gate’s protocol: requests', () => {
     const reader = createQuestionReader();
     const sizes: number[] = [];
     for (const [i, byte] of bytes.entries()) {
-      const found = reader.read(Buffer.from([byte]));
+      const result = reader.read(Buffer.from([byte]));
       sizes.push(reader.size);
-      if (i < bytes.length - 1) assert.equal(found, undefined, `after byte ${i}`);
-      else assert.deepEqual([found?.environment.get('A'), found?.conf], ['é', '{}']);
+      if (i < bytes.length - 1) assert.equal(result, undefined, `after byte ${i}`);
+      else assert.deepEqual([result?.environment.get('A'), result?.conf], ['é', '{}']);
     }
     // First the length of the first line, then the length of the whole request.
     const head = text.indexOf('\n');

@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createQuestionReader, ProtocolError } from '../../../node-agent/gate/protocol.ts';
-import { type Asker, createGateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
+import { createGateServer, type GateCaller, type GateServerDeps } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories } from '../support.ts';
 
 const question = (conf = '{}', environment = 'CNI_IFNAME=eth0\0', verb = 'ADD') =>
@@ -14,13 +14,13 @@ describe('the gate’s protocol', () => {
     const bytes = question(JSON.stringify({ x: 'ä'.repeat(1000) }));
     for (const size of [1, 7, 128, 1000, bytes.length]) {
       const reader = createQuestionReader();
-      let found: ReturnType<typeof reader.read>;
+      let result: ReturnType<typeof reader.read>;
       for (let at = 0; at < bytes.length; at += size) {
-        assert.equal(found, undefined);
-        found = reader.read(bytes.subarray(at, at + size));
+        assert.equal(result, undefined);
+        result = reader.read(bytes.subarray(at, at + size));
       }
-      assert.deepEqual([found?.verb, found?.environment.get('CNI_IFNAME')], ['ADD', 'eth0']);
-      assert.equal(JSON.parse(found?.conf ?? '').x.length, 1000);
+      assert.deepEqual([result?.verb, result?.environment.get('CNI_IFNAME')], ['ADD', 'eth0']);
+      assert.equal(JSON.parse(result?.conf ?? '').x.length, 1000);
     }
   });
 
@@ -60,18 +60,18 @@ describe('the gate’s server', () => {
   const temp = tempDirectories();
   let path: string;
   let stop: () => Promise<void>;
-  let asked: Asker[];
+  let callers: GateCaller[];
   let sockets: Socket[];
   let logged: ReturnType<typeof recordingLogger>;
 
   const serve = async (limits: GateServerDeps['limits'], answer?: GateServerDeps['answer']) => {
     path = join(temp(), 'gate.sock');
-    asked = [];
+    callers = [];
     sockets = [];
     logged = recordingLogger();
     const stopping = new AbortController();
     const hold: GateServerDeps['answer'] = (_question, asker) => {
-      asked.push(asker);
+      callers.push(asker);
       return new Promise<void>((resolve) => asker.gone.addEventListener('abort', () => resolve()));
     };
     const server = createGateServer({
@@ -92,14 +92,14 @@ describe('the gate’s server', () => {
   /** A connection, and whether the server has closed it. */
   const connect = () => {
     const socket = createConnection(path);
-    const one = { socket, closed: false };
+    const connection = { socket, closed: false };
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      one.closed = true;
+      connection.closed = true;
     });
     socket.resume();
     sockets.push(socket);
-    return one;
+    return connection;
   };
 
   for (const [what, act] of [
@@ -111,14 +111,14 @@ describe('the gate’s server', () => {
       await serve({});
       const before = connect();
       before.socket.write(question());
-      await eventually(() => asked.length === 1, 'asked');
+      await eventually(() => callers.length === 1, 'asked');
       const begun = performance.now();
       act();
       await eventually(() => existsSync(path) && statSync(path).isSocket(), 'it listens again');
       assert.ok(performance.now() - begun < 5000);
       assert.equal(statSync(path).mode & 0o777, 0o600);
       connect().socket.write(question());
-      await eventually(() => asked.length === 2, 'asked at the new socket');
+      await eventually(() => callers.length === 2, 'asked at the new socket');
       assert.equal(before.closed, false);
       assert.ok(logged.said('the gate’s socket was removed or replaced; listening again'));
     });
@@ -149,34 +149,34 @@ describe('the gate’s server', () => {
 
   it('closes connections beyond the limit at once and answers the others', async () => {
     await serve({ connections: 3 });
-    const kept = [connect(), connect(), connect()];
-    for (const { socket } of kept) socket.write(question());
-    await eventually(() => asked.length === 3, 'asked');
+    const connections = [connect(), connect(), connect()];
+    for (const { socket } of connections) socket.write(question());
+    await eventually(() => callers.length === 3, 'asked');
     const beyond = connect();
     await eventually(() => beyond.closed, 'closed');
-    assert.ok(kept.every(({ closed }) => !closed));
-    kept[0]?.socket.destroy();
+    assert.ok(connections.every(({ closed }) => !closed));
+    connections[0]?.socket.destroy();
     await eventually(async () => {
       const next = connect();
       next.socket.write(question());
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return asked.length === 4;
+      return callers.length === 4;
     }, 'a place is free again');
   });
 
   it('counts announced bytes whether they arrive or not', async () => {
     await serve({ bytes: 3 * 1024 * 1024 });
     const announce = 'plumbline-gate/1 ADD 0 1048576\n';
-    const held = Array.from({ length: 2 }, connect);
-    for (const { socket } of held) socket.write(announce);
+    const connections = Array.from({ length: 2 }, connect);
+    for (const { socket } of connections) socket.write(announce);
     const small = connect();
     small.socket.write(question());
-    await eventually(() => asked.length === 1, 'a small one has room');
+    await eventually(() => callers.length === 1, 'a small one has room');
     const beyond = connect();
     beyond.socket.write(announce);
     await eventually(() => beyond.closed, 'closed');
-    assert.ok(held.every(({ closed }) => !closed));
-    for (const { socket } of held) socket.destroy();
+    assert.ok(connections.every(({ closed }) => !closed));
+    for (const { socket } of connections) socket.destroy();
     await eventually(async () => {
       const next = connect();
       next.socket.write(announce);
@@ -188,9 +188,9 @@ describe('the gate’s server', () => {
   it('logs a malformed request once, in a short line', async () => {
     await serve({});
     for (let i = 0; i < 5; i++) {
-      const one = connect();
-      one.socket.write(`plumbline-gate/2 ${'x'.repeat(100)}\n`);
-      await eventually(() => one.closed, 'closed');
+      const connection = connect();
+      connection.socket.write(`plumbline-gate/2 ${'x'.repeat(100)}\n`);
+      await eventually(() => connection.closed, 'closed');
     }
     const lines = logged.lines.filter(({ msg }) => msg === 'ignored malformed gate request');
     assert.equal(lines.length, 1);
@@ -214,7 +214,7 @@ describe('the gate’s server', () => {
     await eventually(async () => {
       connect().socket.write(bytes);
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return asked.length > 0;
+      return callers.length > 0;
     }, 'another request has room');
   });
 

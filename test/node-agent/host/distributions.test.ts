@@ -12,7 +12,7 @@ import { kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { needs } from '../../support/parts.ts';
-import { inputs, known } from '../report/inputs-fixture.ts';
+import { inputs, knownView } from '../report/inputs-fixture.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -427,7 +427,7 @@ describe('the kubelet’s settings in a report', () => {
 
   const published = async (read: ReturnType<typeof createKubeletConfigReader>) => {
     const { config: kubeletConfig, problems } = await read();
-    const view = { ...known, reserved: CpuSet.parse('0') };
+    const view = { ...knownView, reserved: CpuSet.parse('0') };
     const status = buildStatus({ ...inputs, view, kubeletConfig, kubeletConfigProblems: problems }, undefined, 'now');
     assert.ok(status);
     return status;

@@ -22,12 +22,12 @@ describe('the configuration of a running kubelet', () => {
   let server: Server;
   let kubeletDir: string;
   let endpoint: string;
-  let asked: (string | undefined)[];
+  let requests: (string | undefined)[];
   let answer: { status: number; body: string };
 
   before(async () => {
     server = createServer({ cert: serving.cert, key: serving.key }, (request, response) => {
-      asked.push(request.headers.authorization);
+      requests.push(request.headers.authorization);
       response.writeHead(answer.status).end(answer.body);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -36,7 +36,7 @@ describe('the configuration of a running kubelet', () => {
   after(() => server.close());
   beforeEach(() => {
     kubeletDir = temp();
-    asked = [];
+    requests = [];
     const kubeletconfig = { cpuManagerPolicy: 'static', maxPods: 250, reservedSystemCPUs: '0-1' };
     answer = { status: 200, body: JSON.stringify({ kubeletconfig }) };
   });
@@ -51,7 +51,7 @@ describe('the configuration of a running kubelet', () => {
       const { source, cpuManager, maxPods, reserved } = await read();
       assert.equal(source, `https://${endpoint}/configz`);
       assert.deepEqual([cpuManager.policy, maxPods, reserved?.toString()], ['static', 250, '0-1']);
-      assert.deepEqual(asked, ['Bearer secret']);
+      assert.deepEqual(requests, ['Bearer secret']);
     });
   }
 
@@ -59,7 +59,7 @@ describe('the configuration of a running kubelet', () => {
     await refused(/no certificate to identify the kubelet in \S+pki\/kubelet-server-current.pem or \S+kubelet.crt/);
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
     await refused(/does not present the kubelet’s certificate/);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requests, []);
   });
 
   it('stops waiting for a silent server after three seconds', async () => {

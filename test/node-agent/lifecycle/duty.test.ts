@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import {
-  createFailures,
-  createGuard,
-  type DutyObserver,
-  keepRunning,
-  untilAborted,
-} from '../../../node-agent/lifecycle/duty.ts';
+import { type DutyObserver, Failures, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger } from '../support.ts';
 
 /** Lets pending work reach its next wait. */
@@ -16,32 +10,32 @@ const turns = async () => {
 
 describe('failed duties', () => {
   it('are listed until they recover; listeners get each change and nothing else', () => {
-    const failures = createFailures();
-    let heard = 0;
-    const end = failures.subscribe(() => void heard++);
+    const failures = new Failures();
+    let notifications = 0;
+    const end = failures.subscribe(() => void notifications++);
     failures.set('a', false);
-    assert.equal(heard, 0);
+    assert.equal(notifications, 0);
     failures.set('a', true);
     failures.set('b', true);
     failures.set('a', true);
-    assert.deepEqual([[...failures.current], heard], [['a', 'b'], 2]);
+    assert.deepEqual([[...failures.current], notifications], [['a', 'b'], 2]);
     failures.set('a', false);
-    assert.deepEqual([[...failures.current], heard], [['b'], 3]);
+    assert.deepEqual([[...failures.current], notifications], [['b'], 3]);
     end();
     failures.set('b', false);
-    assert.deepEqual([[...failures.current], heard], [[], 3]);
+    assert.deepEqual([[...failures.current], notifications], [[], 3]);
   });
 });
 
 describe('a duty that is kept running', () => {
   const log = recordingLogger();
-  let said: string[];
+  let messages: string[];
   const observer: DutyObserver = {
-    onState: (duty, running) => void said.push(`${duty} ${running ? 'runs' : 'waits'}`),
-    onFailure: (duty) => void said.push(`${duty} failed`),
+    onState: (duty, running) => void messages.push(`${duty} ${running ? 'runs' : 'waits'}`),
+    onFailure: (duty) => void messages.push(`${duty} failed`),
   };
   beforeEach(() => {
-    said = [];
+    messages = [];
     log.lines.length = 0;
     mock.timers.enable({ apis: ['setTimeout'] });
   });
@@ -49,7 +43,7 @@ describe('a duty that is kept running', () => {
 
   it('is not restarted if it ends without an error', async () => {
     await keepRunning({ name: 'd', run: async () => {} }, log.log, observer, new AbortController().signal);
-    assert.deepEqual([said, log.lines], [['d runs', 'd waits'], []]);
+    assert.deepEqual([messages, log.lines], [['d runs', 'd waits'], []]);
   });
 
   it('is restarted after a failure, each time with its own signal, after growing pauses', async () => {
@@ -68,7 +62,7 @@ describe('a duty that is kept running', () => {
       stopping.signal,
     );
     await turns();
-    assert.deepEqual(said, ['d runs', 'd failed', 'd waits']);
+    assert.deepEqual(messages, ['d runs', 'd failed', 'd waits']);
     assert.equal(log.lines[0]?.['duty'], 'd');
     // The pauses are up to half a second, then up to one second.
     for (const pause of [1000, 2000]) {
@@ -80,7 +74,7 @@ describe('a duty that is kept running', () => {
     assert.equal(new Set(signals).size, 3);
     stopping.abort();
     await running;
-    assert.equal(said.at(-1), 'd waits');
+    assert.equal(messages.at(-1), 'd waits');
   });
 
   for (const [seconds, isSteady] of [
@@ -119,38 +113,38 @@ describe('a duty that is kept running', () => {
     const stopping = new AbortController();
     const running = keepRunning({ name: 'd', run: untilAborted }, log.log, observer, stopping.signal);
     await turns();
-    assert.deepEqual(said, ['d runs']);
+    assert.deepEqual(messages, ['d runs']);
     stopping.abort();
     await running;
-    assert.deepEqual([said, log.lines], [['d runs', 'd waits'], []]);
-    said = [];
+    assert.deepEqual([messages, log.lines], [['d runs', 'd waits'], []]);
+    messages = [];
     await keepRunning({ name: 'd', run: async () => {} }, log.log, observer, stopping.signal);
-    assert.deepEqual(said, []);
+    assert.deepEqual(messages, []);
   });
 });
 
 describe('a guard', () => {
   it('passes arguments on and fails with the first exception', async () => {
-    const guard = createGuard();
+    const guard = new Guard();
     const seen: unknown[] = [];
-    guard((...args: unknown[]) => void seen.push(...args))(1, 'a');
+    guard.wrap((...args: unknown[]) => void seen.push(...args))(1, 'a');
     assert.deepEqual(seen, [1, 'a']);
-    const throwing = guard(() => {
+    const throwing = guard.wrap(() => {
       throw new Error('first');
     });
     throwing();
     guard.fail(new Error('second'));
-    await assert.rejects(guard.failed, /first/);
-    const other = createGuard();
+    await assert.rejects(guard.until(new AbortController().signal), /first/);
+    const other = new Guard();
     other.fail(new Error('given'));
-    await assert.rejects(other.failed, /given/);
+    await assert.rejects(other.until(new AbortController().signal), /given/);
   });
 
   it('causes no unhandled rejection if its result is unused', async () => {
     let unhandled = 0;
     const onUnhandled = () => void unhandled++;
     process.on('unhandledRejection', onUnhandled);
-    createGuard().fail(new Error('no'));
+    new Guard().fail(new Error('no'));
     await turns();
     process.off('unhandledRejection', onUnhandled);
     assert.equal(unhandled, 0);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createPaced } from '../../../node-agent/lifecycle/duty.ts';
+import { Throttle } from '../../../node-agent/lifecycle/duty.ts';
 
 const busyFor = (millis: number) => {
   const end = performance.now() + millis;
@@ -9,7 +9,7 @@ const busyFor = (millis: number) => {
 describe('paced work', () => {
   it('runs once for any number of requests', async () => {
     let done = 0;
-    const paced = createPaced({ work: () => done++, settle: 0.02, rest: 10 });
+    const paced = new Throttle(() => done++, 0.02, 10);
     for (let i = 0; i < 100; i++) paced.soon();
     assert.equal(done, 0);
     await new Promise((resolve) => setTimeout(resolve, 60));
@@ -22,7 +22,7 @@ describe('paced work', () => {
       busyFor(10);
       busy += 10;
     };
-    const paced = createPaced({ work, settle: 0, rest: 10 });
+    const paced = new Throttle(work, 0, 10);
     const begun = performance.now();
     const asking = setInterval(paced.soon, 1);
     await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -34,7 +34,7 @@ describe('paced work', () => {
 
   it('does not run after a cancel', async () => {
     let done = 0;
-    const paced = createPaced({ work: () => done++, settle: 0.01, rest: 10 });
+    const paced = new Throttle(() => done++, 0.01, 10);
     paced.soon();
     paced.cancel();
     await new Promise((resolve) => setTimeout(resolve, 40));

@@ -3,13 +3,11 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
-import { createCarrierWatch } from '../../../node-agent/networks/networks.ts';
+import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
+import { CarrierWatch } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import { tempDirectories } from '../support.ts';
-
-type CarrierWatch = ReturnType<typeof createCarrierWatch>;
 
 describe('the carriers that the switch does not report', () => {
   const temp = tempDirectories();
@@ -25,14 +23,15 @@ describe('the carriers that the switch does not report', () => {
     tree.nic('nic', '0000:18:00.0', { files: { carrier: '1\n' } });
     changes = 0;
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    carriers = createCarrierWatch(tree.root, () => changes++);
+    carriers = new CarrierWatch(tree.root);
+    carriers.subscribe(() => changes++);
   });
   afterEach(() => {
     carriers.end();
     mock.timers.reset();
   });
 
-  const search = (more: Partial<SwitchConfig>): FoundNetworks => {
+  const search = (more: Partial<SwitchConfig>): DiscoveredNetworks => {
     const parts = { sysfsRoot: tree.root, cells: CpuSet.of([0]), interfaceOf: (ip: string) => addresses.get(ip) };
     const none = { bridges: new Map(), integration: new Set<string>(), mappings: new Map(), encapIps: [] };
     return locateNetworks(
@@ -41,9 +40,9 @@ describe('the carriers that the switch does not report', () => {
     );
   };
   const uplink = (linkUp: boolean | undefined): Partial<SwitchConfig> => {
-    const one = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
+    const port = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
     return {
-      bridges: new Map([['br', { internal: new Set<string>(), patches: new Map(), interfaces: [one] }]]),
+      bridges: new Map([['br', { internal: new Set<string>(), patches: new Map(), interfaces: [port] }]]),
       mappings: new Map([['net', ['br']]]),
     };
   };
@@ -92,8 +91,8 @@ describe('the carriers that the switch does not report', () => {
       running.delete(timer);
       end(timer);
     };
-    for (const found of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
-      carriers.follow(found);
+    for (const located of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
+      carriers.follow(located);
       assert.equal(timers(), 0);
     }
     carriers.follow(search(uplink(undefined)));

@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
-import type { FoundNetworks } from '../../../node-agent/networks/locate.ts';
+import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
 
 const set = (text: string) => CpuSet.parse(text);
@@ -19,7 +19,7 @@ const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetwor
   physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, set(cells)])),
   tunnel: tunnel === undefined ? undefined : set(tunnel),
 });
-const foundNetworks = (more: Partial<FoundNetworks> = {}): FoundNetworks => ({
+const foundNetworks = (more: Partial<DiscoveredNetworks> = {}): DiscoveredNetworks => ({
   networks: networks({ a: '0' }),
   down: new Set(),
   polled: new Set(),
@@ -28,14 +28,14 @@ const foundNetworks = (more: Partial<FoundNetworks> = {}): FoundNetworks => ({
   lacksAddress: false,
   ...more,
 });
-const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false };
+const NO_MAP: MapInUse = { override: undefined, fault: undefined, isLastGood: false };
 const mapped = (override: NodeNetworks): MapInUse => ({ ...NO_MAP, override });
 
 const combine = (more: Partial<NetworkSources>) =>
   combineNetworks({
     host,
     map: NO_MAP,
-    found: foundNetworks(),
+    discovered: foundNetworks(),
     pmdCpus: CpuSet.EMPTY,
     switchFaults: [],
     switchProblem: undefined,
@@ -43,7 +43,7 @@ const combine = (more: Partial<NetworkSources>) =>
   });
 
 /** The complete view, with its sets as text. */
-const shown = (view: NetworksView) => ({
+const displayed = (view: NetworksView) => ({
   ...view,
   networks: [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' '),
   tunnel: view.networks.tunnel?.toString(),
@@ -71,14 +71,14 @@ describe('a faulty network map', () => {
       const map: MapInUse = { ...NO_MAP, fault: { reason, message: 'the fault' } };
       const view = combine({ map, pmdCpus: set('1'), switchFaults: ['x'], switchProblem: 'y' });
       const problems = [{ reason, message: 'the fault' }];
-      assert.deepEqual(shown(view), { ...EMPTY, pmdCpus: '1', problems, mapFault });
+      assert.deepEqual(displayed(view), { ...EMPTY, pmdCpus: '1', problems, mapFault });
     });
   }
 
-  const kept = { ...NO_MAP, override: networks({ b: '1' }), isKept: true };
+  const lastGood = { ...NO_MAP, override: networks({ b: '1' }), isKept: true };
   it('for an unknown node, with an earlier map: keeps the earlier networks and reports a problem that names the map in use', () => {
-    const map: MapInUse = { ...kept, fault: { reason: 'NodeUnknown', message: 'no labels' } };
-    assert.deepEqual(shown(combine({ map })), {
+    const map: MapInUse = { ...lastGood, fault: { reason: 'NodeUnknown', message: 'no labels' } };
+    assert.deepEqual(displayed(combine({ map })), {
       ...EMPTY,
       networks: 'a=0 b=1',
       problems: [{ reason: 'NodeUnknown', message: 'no labels; the last good map stays in use' }],
@@ -87,7 +87,7 @@ describe('a faulty network map', () => {
   });
 
   it('unreadable, with an earlier map: keeps the earlier networks and reports the fault, without a problem', () => {
-    const map: MapInUse = { ...kept, fault: { reason: 'InvalidMap', message: 'no YAML' } };
+    const map: MapInUse = { ...lastGood, fault: { reason: 'InvalidMap', message: 'no YAML' } };
     const view = combine({ map });
     assert.deepEqual(view.problems, []);
     assert.equal(view.mapFault, 'no YAML; the last good map stays in use');
@@ -117,10 +117,14 @@ describe('an unreadable switch', () => {
     ],
     [
       'gives a problem if no network was ever found, without a map',
-      { found: undefined },
+      { discovered: undefined },
       ['gone; and there is no network map for this node'],
     ],
-    ['gives no problem if no network was ever found, with a map', { found: undefined, map: mapped(networks({})) }, []],
+    [
+      'gives no problem if no network was ever found, with a map',
+      { discovered: undefined, map: mapped(networks({})) },
+      [],
+    ],
   ];
   for (const [name, more, messages] of cases) {
     it(name, () => {
@@ -130,8 +134,8 @@ describe('an unreadable switch', () => {
   }
 
   it('shows the mapped networks if it was never read: none is down, and there is no drift', () => {
-    const view = combine({ found: undefined, map: mapped(networks({ b: '1' }, '0')), pmdCpus: set('0') });
-    assert.deepEqual(shown(view), { ...EMPTY, networks: 'b=1', tunnel: '0', pmdCpus: '0' });
+    const view = combine({ discovered: undefined, map: mapped(networks({ b: '1' }, '0')), pmdCpus: set('0') });
+    assert.deepEqual(displayed(view), { ...EMPTY, networks: 'b=1', tunnel: '0', pmdCpus: '0' });
   });
 });
 
@@ -142,7 +146,7 @@ describe('doubts about networks', () => {
   ];
   const messages = (override: NodeNetworks | undefined) =>
     combine({
-      found: foundNetworks({ doubts }),
+      discovered: foundNetworks({ doubts }),
       map: override === undefined ? NO_MAP : mapped(override),
       switchFaults: ['of the switch'],
     }).problems;
@@ -185,8 +189,8 @@ describe('limits of a view', () => {
   const physnets = (count: number) =>
     networks(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, '0'])));
   it('shows up to 256 physnets, and names the others before every other problem', () => {
-    assert.deepEqual(combine({ found: foundNetworks({ networks: physnets(256) }) }).problems, []);
-    const view = combine({ found: foundNetworks({ networks: physnets(257) }), switchFaults: ['x'] });
+    assert.deepEqual(combine({ discovered: foundNetworks({ networks: physnets(256) }) }).problems, []);
+    const view = combine({ discovered: foundNetworks({ networks: physnets(257) }), switchFaults: ['x'] });
     assert.deepEqual([view.networks.physnets.size, view.networks.physnets.has('n256')], [256, false]);
     assert.deepEqual(view.problems, [
       { reason: 'TooMany', message: '1 physnets exceed the 256 of a report; ignored: n256' },
@@ -195,7 +199,7 @@ describe('limits of a view', () => {
   });
 
   it('names three of four physnets beyond the limit', () => {
-    const view = combine({ found: foundNetworks({ networks: physnets(260) }) });
+    const view = combine({ discovered: foundNetworks({ networks: physnets(260) }) });
     assert.equal(
       view.problems[0]?.message,
       '4 physnets exceed the 256 of a report; ignored: n256, n257, n258, and 1 more',
@@ -203,7 +207,9 @@ describe('limits of a view', () => {
   });
 
   it('reports a name that fits no resource as a problem, with the reason', () => {
-    const { problems } = combine({ found: foundNetworks({ networks: networks({ ['é'.repeat(40)]: '0', b: '1' }) }) });
+    const { problems } = combine({
+      discovered: foundNetworks({ networks: networks({ ['é'.repeat(40)]: '0', b: '1' }) }),
+    });
     assert.equal(problems.length, 1);
     assert.equal(problems[0]?.reason, 'InvalidName');
     assert.match(problems[0]?.message ?? '', /1 to 30 bytes/);
@@ -219,8 +225,8 @@ describe('limits of a view', () => {
 
 describe('drift from the map', () => {
   it('is reported for the tunnel on another NUMA node and for a physnet without a NUMA node', () => {
-    const found = foundNetworks({ networks: networks({ a: '' }, '1') });
-    assert.deepEqual(combine({ found, map: mapped(networks({ a: '1' }, '')) }).drift, [
+    const discovered = foundNetworks({ networks: networks({ a: '' }, '1') });
+    assert.deepEqual(combine({ discovered, map: mapped(networks({ a: '1' }, '')) }).drift, [
       'physnet a: the map says NUMA node 1, it was found on no NUMA node in particular',
       'the tunnel: the map says no NUMA node in particular, it was found on NUMA node 1',
     ]);
@@ -228,7 +234,7 @@ describe('drift from the map', () => {
 });
 
 describe('unpolled networks: no polling CPU on their NUMA node', () => {
-  const found = foundNetworks({
+  const discovered = foundNetworks({
     networks: networks({ a: '0', b: '0-1' }, '1'),
     polled: new Set(['a', 'b', undefined, 'unknown']),
   });
@@ -262,6 +268,6 @@ describe('unpolled networks: no polling CPU on their NUMA node', () => {
     ],
   ];
   for (const [name, pmdCpus, unpolled] of cases) {
-    it(name, () => assert.deepEqual(combine({ found, pmdCpus: set(pmdCpus) }).unpolled, unpolled));
+    it(name, () => assert.deepEqual(combine({ discovered, pmdCpus: set(pmdCpus) }).unpolled, unpolled));
   }
 });

@@ -38,7 +38,7 @@ describe('the last good network map', () => {
   });
   const used = (text: string | Error | undefined) => {
     const current = text === undefined || text instanceof Error ? text : map(text);
-    const { override, fault, isKept } = use({ map: current, labels: {}, cells });
+    const { override, fault, isLastGood: isKept } = use({ map: current, labels: {}, cells });
     return [override?.tunnel?.toString(), fault?.reason, isKept];
   };
 

@@ -10,7 +10,7 @@ import { hasNodeSelectors, parseNetworkMapText } from '../../../node-agent/netwo
 /** The map that a host with NUMA nodes 0 and 1 reads. */
 const parse = (text: string, labels = {}): NodeNetworks =>
   networkMapFor(parseNetworkMapText('map.yaml', text), labels, CpuSet.parse('0-1')) ?? NO_NETWORKS;
-const shown = ({ physnets, tunnel }: NodeNetworks) => ({
+const displayed = ({ physnets, tunnel }: NodeNetworks) => ({
   physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toArray() })),
   tunnel: tunnel && { cells: tunnel.toArray() },
 });
@@ -18,7 +18,7 @@ const shown = ({ physnets, tunnel }: NodeNetworks) => ({
 describe('network map', () => {
   it('gives physnets by name and the tunnel, with sorted NUMA nodes', () => {
     const text = 'physnets: {physnet0: {numaNodes: [0]}, physnet1: {numaNodes: [1, 0, 1]}}\ntunnel: {numaNodes: [1]}';
-    assert.deepEqual(shown(parse(text)), {
+    assert.deepEqual(displayed(parse(text)), {
       physnets: [
         { name: 'physnet0', cells: [0] },
         { name: 'physnet1', cells: [0, 1] },
@@ -28,15 +28,15 @@ describe('network map', () => {
   });
 
   it('may be empty, or have only physnets or only the tunnel', () => {
-    assert.deepEqual(shown(parse('')), { physnets: [], tunnel: undefined });
-    assert.deepEqual(shown(parse('tunnel: {numaNodes: []}')).tunnel, { cells: [] });
+    assert.deepEqual(displayed(parse('')), { physnets: [], tunnel: undefined });
+    assert.deepEqual(displayed(parse('tunnel: {numaNodes: []}')).tunnel, { cells: [] });
   });
 
   it('selects entries by node labels', () => {
     const text =
       '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}\n- {nodeSelector: {rack: b}, tunnel: {numaNodes: [1]}}';
-    assert.deepEqual(shown(parse(text, { rack: 'b' })).tunnel, { cells: [1] });
-    assert.deepEqual(shown(parse(text, { rack: 'c' })).tunnel, undefined);
+    assert.deepEqual(displayed(parse(text, { rack: 'b' })).tunnel, { cells: [1] });
+    assert.deepEqual(displayed(parse(text, { rack: 'c' })).tunnel, undefined);
     assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', text)), true);
     assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', 'tunnel: {numaNodes: [0]}')), false);
   });

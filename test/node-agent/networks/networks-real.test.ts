@@ -65,19 +65,19 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     for (const name of LINKS) if (existsSync(`/sys/class/net/${name}`)) ip('link', 'del', name);
   });
 
-  const shown = () => {
+  const displayed = () => {
     const { networks: now, down } = networks.view();
     const gone = (name: string | undefined) => (down.has(name) ? '!' : '');
     const physnets = [...now.physnets].sort().map(([name, cells]) => `${name}=${cells}${gone(name)}`);
     return [...physnets, ...(now.tunnel === undefined ? [] : [`tunnel=${now.tunnel}${gone(undefined)}`])].join(' ');
   };
-  const becomes = (expected: string) => eventually(() => shown() === expected, `${expected}, not ${shown()}`);
+  const becomes = (expected: string) => eventually(() => displayed() === expected, `${expected}, not ${displayed()}`);
   const external = (key: string, value: string) =>
     ovs.vsctl('set', 'Open_vSwitch', '.', `external_ids:${key}=${value}`);
 
   it('follow bridges and mappings as they are created', async () => {
-    await eventually(() => networks.known, 'the first look');
-    assert.equal(shown(), '');
+    await eventually(() => networks.isComplete, 'the first look');
+    assert.equal(displayed(), '');
     external('ovn-bridge-mappings', 'physnet0:plumbbr0,physnet1:plumbbr1');
     await eventually(() => networks.view().problems.length === 2, 'bridges are missing');
     for (const [i, link] of LINKS.entries()) {
@@ -103,7 +103,7 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     assert.match(networks.view().problems[0]?.message ?? '', /physnet0: bridge plumbbr0 has no uplink/);
     ip('link', 'set', `${LINKS[0]}p`, 'down');
     await new Promise((resolve) => setTimeout(resolve, 300));
-    assert.equal(shown(), 'physnet0= physnet1=0-1 tunnel=0-1', 'a bond with one carrier has one');
+    assert.equal(displayed(), 'physnet0= physnet1=0-1 tunnel=0-1', 'a bond with one carrier has one');
     ip('link', 'set', `${LINKS[1]}p`, 'down');
     await becomes('physnet0= physnet1=0-1! tunnel=0-1!');
     for (const name of LINKS) ip('link', 'set', `${name}p`, 'up');
@@ -154,7 +154,7 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
   it('stay as they are when the database server dies, with a problem', async () => {
     ovs.ovsdb.kill('SIGKILL');
     await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
-    assert.equal(shown(), 'physnet1=0-1');
+    assert.equal(displayed(), 'physnet1=0-1');
     assert.ok(existsSync(join(ovs.rundir, 'db.sock')), 'its socket is still there');
   });
 });

@@ -10,7 +10,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { NetworkMapError } from '../../../model/networks/network-map.ts';
 import { combineNetworks, type NetworkSources } from '../../../node-agent/networks/combine.ts';
-import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
+import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import {
   createLastMapFile,
   createMapMemory,
@@ -80,7 +80,7 @@ describe('locations of networks', () => {
     ['10.0.1.1', 'far'],
     ['10.0.2.1', 'br-net'],
   ]);
-  const locate = (one: SwitchConfig): FoundNetworks =>
+  const locate = (one: SwitchConfig): DiscoveredNetworks =>
     locateNetworks(one, { sysfsRoot: tree.root, cells: set('0-1'), interfaceOf: (ip) => addresses.get(ip) });
 
   const physnets: [string, SwitchInterface[], string, string[]][] = [
@@ -131,10 +131,10 @@ describe('locations of networks', () => {
   ];
   for (const [name, interfaces, cells, doubts] of physnets) {
     it(name, () => {
-      const found = locate(config(interfaces));
-      assert.equal(found.networks.physnets.get('net')?.toString(), cells);
+      const located = locate(config(interfaces));
+      assert.equal(located.networks.physnets.get('net')?.toString(), cells);
       assert.deepEqual(
-        found.doubts.map(({ text }) => text),
+        located.doubts.map(({ text }) => text),
         doubts,
       );
     });
@@ -147,7 +147,7 @@ describe('locations of networks', () => {
   };
   const linuxBridge = (name: string, ports: string[]) => {
     tree.stacked(name, ports, { files: { 'bridge/bridge_id': '8000\n' } });
-    for (const one of ports) symlinkSync(`../${name}`, join(tree.root, 'class/net', one, 'master'));
+    for (const bond of ports) symlinkSync(`../${name}`, join(tree.root, 'class/net', bond, 'master'));
   };
   type Bridges = Record<
     string,
@@ -291,10 +291,10 @@ describe('locations of networks', () => {
           { interfaces, patches: new Map(Object.entries(patches)), internal: new Set(internal) },
         ] as const;
       });
-      const found = locate(config([], { bridges: new Map(bridges) }));
-      assert.equal(found.networks.physnets.get('net')?.toString(), cells);
+      const located = locate(config([], { bridges: new Map(bridges) }));
+      assert.equal(located.networks.physnets.get('net')?.toString(), cells);
       assert.deepEqual(
-        found.doubts.map(({ text }) => text),
+        located.doubts.map(({ text }) => text),
         doubts,
       );
     });
@@ -430,7 +430,7 @@ describe('limits for the input of a switch', () => {
 
 describe('found networks and mapped networks', () => {
   const temp = tempDirectories();
-  const found: FoundNetworks = {
+  const discovered: DiscoveredNetworks = {
     networks: {
       physnets: new Map([
         ['a', set('0')],
@@ -451,7 +451,7 @@ describe('found networks and mapped networks', () => {
     return combineNetworks({
       host,
       map: createMapMemory({ load: () => last, save() {} }, recordingLogger().log)({ map, labels, cells: set('0-1') }),
-      found,
+      discovered,
       pmdCpus: CpuSet.EMPTY,
       switchFaults: [],
       switchProblem: undefined,
@@ -496,10 +496,10 @@ describe('found networks and mapped networks', () => {
       const last = { networks: { physnets: new Map([['a', set('1')]]), tunnel: undefined } };
       const view = combine({ ...change, last });
       assert.deepEqual([physnets(view), view.networks.tunnel?.toString()], ['a=1 b=1 c=', '1']);
-      const said = view.mapFault ?? view.problems[0]?.message ?? '';
-      assert.match(said, /; the last good map stays in use$/);
+      const text = view.mapFault ?? view.problems[0]?.message ?? '';
+      assert.match(text, /; the last good map stays in use$/);
       if (reason === 'InvalidMap')
-        assert.match(said, /map.yaml: not YAML|NUMA node 7 of the tunnel is not on this host/);
+        assert.match(text, /map.yaml: not YAML|NUMA node 7 of the tunnel is not on this host/);
     });
   }
 
@@ -532,14 +532,16 @@ describe('found networks and mapped networks', () => {
     const away = combine({ switchProblem: 'db.sock: gone' });
     assert.equal(physnets(away), 'a=0 b=1 c=');
     assert.match(away.problems[0]?.message ?? '', /db.sock: gone; keeping what was last known/);
-    const never = { found: undefined, switchProblem: 'db.sock: none' };
+    const never = { discovered: undefined, switchProblem: 'db.sock: none' };
     assert.equal(combine(never).problems[0]?.reason, 'SwitchUnreachable');
     assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
   });
 
   it('only the first physnets fit in a report, and the number of others is reported', () => {
     const many = new Map(Array.from({ length: 300 }, (_, i) => [`net${i}`, set('0')]));
-    const view = combine({ found: { ...found, networks: { physnets: many, tunnel: undefined }, doubts: [] } });
+    const view = combine({
+      discovered: { ...discovered, networks: { physnets: many, tunnel: undefined }, doubts: [] },
+    });
     assert.equal(view.networks.physnets.size, 256);
     assert.deepEqual(view.problems, [
       {
@@ -556,7 +558,11 @@ describe('found networks and mapped networks', () => {
     const doubts = range.map((i) => ({ network: long(i), text: long(i) }));
     const networks = { physnets, tunnel: undefined };
     const override = range.slice(0, 100).map((i) => ({ physnets: { [`p${i}`]: { numaNodes: [0] } } }));
-    const view = combine({ found: { ...found, networks, doubts }, map: override, switchFaults: range.map(long) });
+    const view = combine({
+      discovered: { ...discovered, networks, doubts },
+      map: override,
+      switchFaults: range.map(long),
+    });
     const { problems, drift, unpolled } = view;
     const size = JSON.stringify({ problems, drift, unpolled }).length;
     assert.ok(problems.length > 1 && drift.length > 1 && size < 60_000, `${size} characters`);
@@ -565,7 +571,7 @@ describe('found networks and mapped networks', () => {
 
   it('a name that no resource can have is left out and reported', () => {
     const networks = { physnets: new Map([['é'.repeat(40), set('0')]]), tunnel: undefined };
-    const view = combine({ found: { ...found, networks, doubts: [] } });
+    const view = combine({ discovered: { ...discovered, networks, doubts: [] } });
     assert.deepEqual([physnets(view), view.problems[0]?.reason], ['', 'InvalidName']);
   });
 
@@ -580,7 +586,7 @@ describe('found networks and mapped networks', () => {
 /** The database of a switch whose bridge br-net has the port `near`. */
 function startDatabase(path: string) {
   const sockets = new Set<Socket>();
-  let asked: number | undefined;
+  let requests: number | undefined;
   let sent: object | undefined;
   const row = (id: string, columns: object) => ({ [id]: { insert: columns } });
   const server = createServer((socket) => {
@@ -589,13 +595,13 @@ function startDatabase(path: string) {
     socket.on('error', () => socket.destroy());
     socket.on('data', (chunk) => {
       for (const { method, id } of read(chunk) as { method: string; id: number }[]) {
-        if (method === 'monitor_cond') asked = id;
+        if (method === 'monitor_cond') requests = id;
       }
     });
   });
   server.listen(path);
   return {
-    monitored: () => asked !== undefined,
+    monitored: () => requests !== undefined,
     /** Answers with the external_ids: the whole database first, then the change. */
     send(externalIds: Record<string, string>) {
       const root = { external_ids: ['map', Object.entries(externalIds)], other_config: ['map', []] };
@@ -607,7 +613,7 @@ function startDatabase(path: string) {
       const updates = { Open_vSwitch: row('o', root), ...(sent === undefined && rest) };
       const message =
         sent === undefined
-          ? { id: asked, result: updates, error: null }
+          ? { id: requests, result: updates, error: null }
           : { id: null, method: 'update2', params: ['plumbline', updates] };
       sent = updates;
       for (const socket of sockets) socket.write(JSON.stringify(message));
@@ -670,7 +676,7 @@ describe('the duty that follows networks', () => {
     await end();
 
     const restarted = follow();
-    await eventually(() => restarted.networks.known, 'the agent is restarted with the bad map');
+    await eventually(() => restarted.networks.isComplete, 'the agent is restarted with the bad map');
     assert.equal(restarted.networks.view().networks.tunnel?.toString(), '0');
     assert.match(restarted.networks.view().mapFault ?? '', /the last good map stays in use/);
     replaceFile(file, 'tunnel: {numaNodes: [1]}');
@@ -691,7 +697,7 @@ describe('the duty that follows networks', () => {
     const networks = networksOf(root, { networkMap: file });
     const done = networks.run(stop.signal);
     try {
-      await eventually(() => networks.known, 'looked at');
+      await eventually(() => networks.isComplete, 'looked at');
       assert.match(networks.view().mapFault ?? '', /not YAML/);
       replaceFile(file, 'tunnel: {numaNodes: [1]}');
       await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the repaired map');
@@ -709,7 +715,7 @@ describe('the duty that follows networks', () => {
     const networks = networksOf(root, { networkMap: `${root}/later/map.yaml` });
     const done = networks.run(stop.signal);
     try {
-      await eventually(() => networks.known, 'looked at');
+      await eventually(() => networks.isComplete, 'looked at');
       assert.deepEqual(
         networks.view().problems.map(({ reason }) => reason),
         ['InvalidMap'],
@@ -745,16 +751,16 @@ describe('the duty that follows networks', () => {
     let changes = 0;
     const leave = networks.subscribe(() => changes++);
     const done = networks.run(stop.signal);
-    const said = () => lines.map(({ level, msg, problem }) => `${level} ${problem ?? msg}`);
+    const messages = () => lines.map(({ level, msg, problem }) => `${level} ${problem ?? msg}`);
     try {
       await eventually(() => database.monitored(), 'it asks');
       await new Promise((resolve) => setTimeout(resolve, 100));
-      assert.deepEqual([networks.known, changes], [false, 0], 'the switch has not answered');
+      assert.deepEqual([networks.isComplete, changes], [false, 0], 'the switch has not answered');
       database.send({ 'ovn-bridge-mappings': 'net:br-net', 'ovn-encap-ip': '192.0.2.2' });
-      await eventually(() => networks.known, 'the first answer');
-      const shown = () => `${networks.view().networks.physnets.get('net')} ${networks.view().networks.tunnel}`;
-      assert.equal(shown(), '0 1');
-      assert.deepEqual(said(), ['30 network map updated']);
+      await eventually(() => networks.isComplete, 'the first answer');
+      const displayed = () => `${networks.view().networks.physnets.get('net')} ${networks.view().networks.tunnel}`;
+      assert.equal(displayed(), '0 1');
+      assert.deepEqual(messages(), ['30 network map updated']);
       const { physnets, tunnel, down, pmdCpus } = lines[0] ?? {};
       assert.deepEqual(JSON.parse(JSON.stringify({ physnets, tunnel, down, pmdCpus })), {
         physnets: { net: '0' },
@@ -765,16 +771,16 @@ describe('the duty that follows networks', () => {
       assert.equal(changes, 1);
       leave();
       database.send({ 'ovn-bridge-mappings': 'net:br-net', 'ovn-encap-ip': '2001:db8::1,192.0.2.2' });
-      await eventually(() => shown() === '0 0-1', 'a change');
+      await eventually(() => displayed() === '0 0-1', 'a change');
       const listed = list.mock.callCount();
       database.send({ 'ovn-bridge-mappings': 'net:br-net' });
-      await eventually(() => shown() === '0 undefined', 'no tunnel');
+      await eventually(() => displayed() === '0 undefined', 'no tunnel');
       assert.equal(list.mock.callCount(), listed, 'addresses are listed for a tunnel only');
       assert.equal(changes, 1, 'no longer called');
 
       await database.close();
       await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
-      assert.equal(shown(), '0 undefined');
+      assert.equal(displayed(), '0 undefined');
       assert.equal(lines.filter(({ msg }) => msg === 'querying Open vSwitch failed; retrying').length > 0, true);
       database = listen();
       await eventually(() => database.monitored(), 'it asks again');

@@ -71,8 +71,8 @@ describe('the configuration of a switch', () => {
         ]),
       );
     assert.deepEqual([bridges(1024).bridges.size, bridges(1024).problems], [1024, []]);
-    const { bridges: kept, problems } = bridges(1025);
-    assert.deepEqual([kept.size, kept.has('br1024')], [1024, false]);
+    const { bridges: read, problems } = bridges(1025);
+    assert.deepEqual([read.size, read.has('br1024')], [1024, false]);
     assert.deepEqual(problems, ['the switch has more than 1024 bridges; the rest is ignored']);
   });
 
@@ -338,9 +338,9 @@ describe('lists in the configuration', () => {
     const longer = root({ 'ovn-bridge-mappings': `a:x,b:${'y'.repeat(32 * 1024)}` });
     assert.deepEqual([...longer.mappings], [['a', ['x']]]);
     assert.deepEqual(longer.problems, ['ovn-bridge-mappings has 32774 characters; only 3 are read']);
-    const one = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...one.mappings], []);
-    assert.deepEqual(one.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
+    const long = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
+    assert.deepEqual([...long.mappings], []);
+    assert.deepEqual(long.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
   });
 
   it('have up to sixteen addresses, without blanks and empty ones', () => {

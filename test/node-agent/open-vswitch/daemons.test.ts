@@ -80,8 +80,8 @@ describe('the daemons of Open vSwitch', () => {
     await eventually(() => existsSync(pidfile(name)) && commOf(pid) === name, `${name} runs`);
     return { parent: child, pid, stop: () => process.kill(pid, 'SIGKILL') };
   };
-  const shown = (found: ReturnType<typeof createDaemonFinder>) => {
-    const { processes, missing, ...rest } = found.find();
+  const searchWith = (finder: ReturnType<typeof createDaemonFinder>) => {
+    const { processes, missing, ...rest } = finder.find();
     return {
       processes: processes.map(({ name, role, pid }) => `${name} ${role} ${pid}`),
       missing: missing.map(({ name, code }) => `${name} ${code}`),
@@ -94,7 +94,7 @@ describe('the daemons of Open vSwitch', () => {
     const finder = createDaemonFinder(rundir);
     assert.equal(finder.isAsFound(), false, 'not looked yet');
     const nothing = { processes: [], missing: NONE, changed: false, isStarting: false };
-    assert.deepEqual([shown(finder), shown(finder)], [nothing, nothing]);
+    assert.deepEqual([searchWith(finder), searchWith(finder)], [nothing, nothing]);
     assert.equal(finder.isAsFound(), true);
     write('ovsdb-server', 'x');
     assert.equal(finder.isAsFound(), false);
@@ -103,9 +103,9 @@ describe('the daemons of Open vSwitch', () => {
   it('are missing for a reason with its own text', () => {
     const reason = (text: string | number) => {
       write('ovs-vswitchd', text);
-      const [found] = findDaemons(rundir);
-      assert.ok(found !== undefined && isMissing(found));
-      return found;
+      const [daemon] = findDaemons(rundir);
+      assert.ok(daemon !== undefined && isMissing(daemon));
+      return daemon;
     };
     const file = pidfile('ovs-vswitchd');
     assert.deepEqual(reason(NO_PID), {
@@ -152,23 +152,23 @@ describe('the daemons of Open vSwitch', () => {
     const daemon = await startDaemon('ovsdb-server');
     const finder = createDaemonFinder(rundir);
     const line = `ovsdb-server daemon ${daemon.pid}`;
-    const found = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
-    assert.deepEqual(shown(finder), { ...found, changed: true });
-    assert.deepEqual(shown(finder), { ...found, changed: false });
+    const expected = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
+    assert.deepEqual(searchWith(finder), { ...expected, changed: true });
+    assert.deepEqual(searchWith(finder), { ...expected, changed: false });
     assert.equal(finder.isAsFound(), true);
     assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
     assert.ok((startOf(daemon.pid) ?? 0) > 0);
 
     utimesSync(pidfile('ovsdb-server'), 1000, 1000);
     assert.equal(finder.isAsFound(), false, 'written again');
-    assert.deepEqual(shown(finder), { ...found, changed: false }, 'by the same process');
+    assert.deepEqual(searchWith(finder), { ...expected, changed: false }, 'by the same process');
     assert.equal(finder.isAsFound(), true);
 
     await end(daemon);
     assert.equal(finder.isAsFound(), true, 'it checks no process');
     const gone = { processes: [], missing: NONE, isStarting: false };
-    assert.deepEqual(shown(finder), { ...gone, changed: true });
-    assert.deepEqual(shown(finder), { ...gone, changed: false });
+    assert.deepEqual(searchWith(finder), { ...gone, changed: true });
+    assert.deepEqual(searchWith(finder), { ...gone, changed: false });
     assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
   });
 
@@ -178,7 +178,7 @@ describe('the daemons of Open vSwitch', () => {
     finder.find();
     await end(first);
     const second = await startDaemon('ovs-vswitchd');
-    const { processes, changed } = shown(finder);
+    const { processes, changed } = searchWith(finder);
     assert.deepEqual([processes, changed], [[`ovs-vswitchd daemon ${second.pid}`], true]);
   });
 
@@ -201,8 +201,8 @@ describe('the daemons of Open vSwitch', () => {
           changed: true,
           isStarting,
         };
-        assert.deepEqual(shown(finder), expected);
-        assert.deepEqual(shown(finder), { ...expected, changed: false });
+        assert.deepEqual(searchWith(finder), expected);
+        assert.deepEqual(searchWith(finder), { ...expected, changed: false });
         assert.equal(finder.isAsFound(), !isStarting, 'while it is starting another search may find more');
         assert.equal(findDaemons(rundir).length, isMonitor ? 3 : 2);
       } finally {
@@ -218,11 +218,11 @@ describe('the daemons of Open vSwitch', () => {
     stop();
     await eventually(() => commOf(pid) === undefined, 'the daemon is down');
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
-    assert.deepEqual(shown(finder).processes, [monitor]);
-    const { processes, changed } = shown(finder);
+    assert.deepEqual(searchWith(finder).processes, [monitor]);
+    const { processes, changed } = searchWith(finder);
     assert.deepEqual([processes, changed], [[monitor], false]);
     await end(parent);
-    assert.deepEqual([shown(finder).processes, shown(finder).changed], [[], false]);
+    assert.deepEqual([searchWith(finder).processes, searchWith(finder).changed], [[], false]);
   });
 
   it('have a monitor that is first seen while they are down only if an earlier agent recorded it', async () => {
@@ -230,11 +230,11 @@ describe('the daemons of Open vSwitch', () => {
     const recorded = createDaemonFinder(rundir).find().processes;
     stop();
     await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
-    assert.deepEqual(shown(createDaemonFinder(rundir)).processes, []);
+    assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
-    assert.deepEqual(shown(createDaemonFinder(rundir, () => recorded)).processes, [monitor]);
+    assert.deepEqual(searchWith(createDaemonFinder(rundir, () => recorded)).processes, [monitor]);
     const later = recorded.map((process) => ({ ...process, start: process.start + 1 }));
-    assert.deepEqual(shown(createDaemonFinder(rundir, () => later)).processes, [], 'another process has its pid');
+    assert.deepEqual(searchWith(createDaemonFinder(rundir, () => later)).processes, [], 'another process has its pid');
   });
 
   /** Makes the pidfile of an ovs-vswitchd that was killed; its pid may belong to any process by now. */
@@ -282,7 +282,7 @@ describe('the daemons of Open vSwitch', () => {
   for (const [what, act] of hostile) {
     it(`are not another program that has ${what}`, async () => {
       await act();
-      assert.deepEqual(shown(createDaemonFinder(rundir)).processes, []);
+      assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
     });
   }
 
@@ -294,7 +294,7 @@ describe('the daemons of Open vSwitch', () => {
     const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
     const pid = Number(String(line));
     await eventually(() => commOf(pid) === 'ovs-vswitchd', 'the daemon runs');
-    assert.deepEqual(shown(createDaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
+    assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
     process.kill(pid, 'SIGKILL');
   });
 
@@ -303,11 +303,11 @@ describe('the daemons of Open vSwitch', () => {
     const file = pidfile('ovs-vswitchd');
     utimesSync(file, 1000, 1000);
     const finder = createDaemonFinder(rundir);
-    const { processes } = shown(finder);
+    const { processes } = searchWith(finder);
     assert.deepEqual(processes, [`ovs-vswitchd daemon ${daemon.pid}`]);
     writeFileSync(file, 'x'.repeat(String(daemon.pid).length + 1));
     utimesSync(file, 1000, 1000);
-    const again = shown(finder);
+    const again = searchWith(finder);
     assert.deepEqual([again.processes, again.missing, again.changed], [processes, ['ovsdb-server absent'], false]);
   });
 });

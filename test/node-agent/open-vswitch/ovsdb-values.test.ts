@@ -123,9 +123,9 @@ describe('the limits of the message stream', () => {
       read(bytes(`["${'x'.repeat(size - 4)}"]`));
       const { allocUnsafe } = Buffer;
       let count = 0;
-      Buffer.allocUnsafe = (wanted: number) => {
+      Buffer.allocUnsafe = (size: number) => {
         count++;
-        return allocUnsafe(wanted);
+        return allocUnsafe(size);
       };
       try {
         read(bytes('["y"]'));

@@ -55,9 +55,9 @@ describe('OVSDB: the message stream', () => {
         const bytes = Buffer.from(messages.map(([message, after]) => JSON.stringify(message) + after).join(''));
         const places = [0, ...at.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
         const read = createJsonStream();
-        const found = places.slice(1).flatMap((end, i) => read(bytes.subarray(places[i], end)));
+        const values = places.slice(1).flatMap((end, i) => read(bytes.subarray(places[i], end)));
         assert.deepEqual(
-          found,
+          values,
           messages.map(([message]) => JSON.parse(JSON.stringify(message))),
         );
       }),
@@ -67,8 +67,8 @@ describe('OVSDB: the message stream', () => {
   it('reads every recorded message byte by byte', () => {
     const read = createJsonStream();
     const text = samples.map((sample) => JSON.stringify(sample)).join('');
-    const found = [...Buffer.from(text)].flatMap((byte) => read(Buffer.from([byte])));
-    assert.deepEqual(found, samples);
+    const values = [...Buffer.from(text)].flatMap((byte) => read(Buffer.from([byte])));
+    assert.deepEqual(values, samples);
   });
 
   it('holds 1 MiB in pieces of one byte only once: it keeps no piece and copies each byte at most twice', () => {
@@ -84,11 +84,11 @@ describe('OVSDB: the message stream', () => {
       const read = createJsonStream();
       global.gc?.();
       const before = process.memoryUsage();
-      let found: unknown[] = [];
+      let values: unknown[] = [];
       // Each in its own buffer, as from a socket.
-      for (let i = 0; i < bytes.length; i++) found = read(Buffer.from([bytes[i] as number]));
+      for (let i = 0; i < bytes.length; i++) values = read(Buffer.from([bytes[i] as number]));
       const { heapUsed, external } = process.memoryUsage();
-      assert.equal(found.length, 1);
+      assert.equal(values.length, 1);
       assert.ok(copied < 4 * bytes.length, `${copied} bytes copied for ${bytes.length}`);
       assert.ok(heapUsed + external - before.heapUsed - before.external < 64 * 1024 * 1024);
     } finally {
@@ -272,10 +272,10 @@ describe('OVSDB: values and rows', () => {
       };
       counting.set(table, { get } as never);
     }
-    const { bridges: found, problems } = switchConfig(counting);
+    const { bridges: readBridges, problems } = switchConfig(counting);
     assert.ok(looked <= 2000, `${looked} look-ups`);
     assert.equal(
-      [...found.values()].reduce((sum, one) => sum + one.interfaces.length, 0),
+      [...readBridges.values()].reduce((sum, one) => sum + one.interfaces.length, 0),
       256,
     );
     assert.deepEqual(problems, ['bridge br0 has 1000 ports; only 256 are checked for uplinks']);
@@ -315,8 +315,11 @@ describe('OVSDB: values and rows', () => {
       Port: { p: { insert: { name: 'p', interfaces: ['uuid', 'i'] } } },
       Interface: { i: { insert: { name: 'd', type: 'dpdk', status: ['map', [['numa_id', numaId]]] } } },
     });
-    const found = (numaId: string) => switchConfig(tablesOf(dpdk(numaId))).bridges.get('br')?.interfaces[0]?.numaId;
-    assert.deepEqual([found('1'), found('-1'), found('99999999'), found('1e9')], [1, undefined, undefined, 1]);
+    const numaIdOf = (numaId: string) => switchConfig(tablesOf(dpdk(numaId))).bridges.get('br')?.interfaces[0]?.numaId;
+    assert.deepEqual(
+      [numaIdOf('1'), numaIdOf('-1'), numaIdOf('99999999'), numaIdOf('1e9')],
+      [1, undefined, undefined, 1],
+    );
   });
 
   const masks: [string, string, boolean][] = [

@@ -23,7 +23,7 @@ describe('confirmation that free CPUs are free', () => {
   let seconds: number;
   let running: ContainerCpus | undefined;
   let confirmation: Confirmation;
-  const held = (gain: string, view: AssignmentsView) => confirmation.held(cpus(gain), view).toString();
+  const stillUsed = (gain: string, view: AssignmentsView) => confirmation.stillUsed(cpus(gain), view).toString();
 
   beforeEach(() => {
     seconds = 0;
@@ -46,19 +46,19 @@ describe('confirmation that free CPUs are free', () => {
   for (const [name, guaranteed, others, gain, view, expected] of cases) {
     it(`${name}: ${expected || 'nothing'} held`, () => {
       running = { guaranteed: guaranteed.map(cpus), others: others.map(cpus) };
-      assert.equal(held(gain, viewOf(...view)), expected);
+      assert.equal(stillUsed(gain, viewOf(...view)), expected);
     });
   }
 
   it('checks held CPUs again after ten seconds, until they are free', () => {
     running = { guaranteed: [cpus('4-5')], others: [] };
-    held('4-7', viewOf('0-7', ''));
+    stillUsed('4-7', viewOf('0-7', ''));
     seconds = 9.999;
     assert.equal(confirmation.isDue(), false);
     seconds = 10;
     assert.equal(confirmation.isDue(), true);
     running = { guaranteed: [], others: [] };
-    held('4-7', viewOf('0-7', ''));
+    stillUsed('4-7', viewOf('0-7', ''));
     seconds = 100;
     assert.equal(confirmation.isDue(), false);
   });
@@ -68,13 +68,13 @@ describe('confirmation that free CPUs are free', () => {
     confirmation.see(viewOf('0-3', '4-5'));
     seconds = 100;
     confirmation.see(viewOf('0-7', ''));
-    assert.equal(held('4-7', viewOf('0-7', '')), '4-5');
+    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '4-5');
     seconds = 159.999;
     confirmation.see(viewOf('0-6', '7'));
-    assert.equal(held('4-7', viewOf('0-7', '')), '4-5');
+    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '4-5');
     seconds = 160;
     confirmation.see(viewOf('0-6', '7'));
-    assert.equal(held('4-7', viewOf('0-7', '')), '');
+    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '');
   });
 });
 
@@ -82,7 +82,7 @@ describe('the CPUs of running containers, from their cgroups', () => {
   needs('linux');
   const temp = tempDirectories();
   const uid = (n: number) => `0f7f4f36-7a0c-4c0e-9a4e-3d9d2a1f5b7${n}`;
-  const shown = (sets: readonly CpuSet[] | undefined) => sets?.map(String);
+  const displayed = (sets: readonly CpuSet[] | undefined) => sets?.map(String);
 
   for (const layout of LAYOUTS) {
     it(`${layout}: lists Guaranteed and other pods, but not ended or unconfined ones`, () => {
@@ -105,9 +105,9 @@ describe('the CPUs of running containers, from their cgroups', () => {
       container(5, 'burstable', '0-3');
       container(6, 'besteffort', '0-3');
       container(7, 'besteffort', '0-7');
-      const found = tree.containers();
-      assert.deepEqual(shown(found?.guaranteed)?.sort(), ['0-3', '4-5']);
-      assert.deepEqual(shown(found?.others)?.sort(), ['0-3', '0-7']);
+      const result = tree.containers();
+      assert.deepEqual(displayed(result?.guaranteed)?.sort(), ['0-3', '4-5']);
+      assert.deepEqual(displayed(result?.others)?.sort(), ['0-3', '0-7']);
     });
   }
 });

@@ -111,7 +111,7 @@ describe('delayed growth', () => {
 
   it('the status names the CPUs that wait for the delay', () => {
     becomes('0-7');
-    assert.equal(targets.wanted?.toString(), '0-3');
+    assert.equal(targets.lastTarget?.toString(), '0-3');
     assert.deepEqual(targets.why, [`4-7: free, taken after ${DELAY} s without further changes`]);
   });
 });
@@ -129,7 +129,7 @@ describe('the wait of a growth', () => {
       mock.timers.tick(milliseconds);
     };
     for (let i = 0; i < 5; i++) {
-      debounce.want(cpus(`0-${i}`));
+      debounce.request(cpus(`0-${i}`));
       pass(i < 4 ? 900 : 399);
     }
     assert.deepEqual([now, due, debounce.pending?.toString()], [3999, 0, '0-4']);

@@ -1,5 +1,5 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type Affinity, SyscallError } from '../../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 
 const set = (text: string) => CpuSet.parse(text);
@@ -27,7 +27,7 @@ export class FakeKernel {
     this.names.set(tid, name);
   }
 
-  readonly affinity: Affinity = {
+  readonly affinity: ThreadAffinity = {
     get: (tid) => {
       this.gets++;
       return this.mask(tid, 'sched_getaffinity').intersect(set(this.online)).toWords(32);
@@ -35,9 +35,9 @@ export class FakeKernel {
     set: (tid, words) => {
       this.sets++;
       this.mask(tid, 'sched_setaffinity');
-      const kept = CpuSet.fromWords(words).intersect(set(this.cpuset)).intersect(set(this.online));
-      if (kept.isEmpty) throw new SyscallError('sched_setaffinity', tid, 22);
-      this.masks.set(tid, kept);
+      const allowed = CpuSet.fromWords(words).intersect(set(this.cpuset)).intersect(set(this.online));
+      if (allowed.isEmpty) throw new SyscallError('sched_setaffinity', tid, 22);
+      this.masks.set(tid, allowed);
       this.onSet(tid);
     },
   };
@@ -48,7 +48,7 @@ export class FakeKernel {
     return mask;
   }
 
-  shown(): Record<number, string> {
+  maskTexts(): Record<number, string> {
     return Object.fromEntries([...this.masks].map(([tid, mask]) => [tid, mask.toString()]));
   }
 
@@ -63,7 +63,7 @@ export class FakeKernel {
             return [...this.masks.keys()];
           },
           has: (_pid, tid) => this.masks.has(tid),
-          glance: () => ({ count: this.masks.size, identity: this.identity }),
+          summary: () => ({ count: this.masks.size, identity: this.identity }),
           name: (_pid, tid) => this.names.get(tid),
           start: (_pid, tid) => (this.masks.has(tid) ? (this.born.get(tid) ?? 0) : undefined),
         },

@@ -33,7 +33,7 @@ describe('lost masks file of a real Open vSwitch', function () {
   const pidOf = (name: string) => real.pid(name as 'ovs-vswitchd');
   /** The CPUs with which a service starts if it has no setting of its own. */
   const unconfined = () => CpuSet.fromWords(createAffinity().get(1)).toString();
-  const said = () => ovs.status().problems.join();
+  const messages = () => ovs.status().problems.join();
   const start = () => {
     logged = recordingLogger();
     recorded = recordingEvents();
@@ -89,7 +89,7 @@ describe('lost masks file of a real Open vSwitch', function () {
       start();
       assert.equal(masks(), first());
       assert.match(
-        said(),
+        messages(),
         /masks\.json: .*if the feature is turned off, threads get the CPUs of the machine’s first process/,
       );
       assert.match(ovs.problems().join(), /first process/);
@@ -117,7 +117,7 @@ describe('lost masks file of a real Open vSwitch', function () {
     start();
     await end();
     start();
-    assert.equal(said(), '');
+    assert.equal(messages(), '');
     rmSync(enabler);
     await eventually(() => masks() === unconfined(), 'restored');
   });

@@ -19,7 +19,7 @@ interface Node {
 }
 
 function inputsOf({ online, policy = 'static', allocatable, shared, entries = [], listed = entries }: Node): Inputs {
-  const held = entries.map((list, i) => ({ podUID: `uid-${i}`, container: 'c', cpus: cpus(list) }));
+  const assigned = entries.map((list, i) => ({ podUID: `uid-${i}`, container: 'c', cpus: cpus(list) }));
   return {
     online: cpus(online),
     confirmed: true,
@@ -27,7 +27,12 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
     configuredPolicy: undefined,
     claims: { value: [], problem: undefined },
     checkpoint: {
-      value: { policy, defaultCpus: cpus(shared), entries: held, owned: unionOf(held.map((entry) => entry.cpus)) },
+      value: {
+        policy,
+        defaultCpus: cpus(shared),
+        entries: assigned,
+        owned: unionOf(assigned.map((entry) => entry.cpus)),
+      },
       problem: undefined,
     },
     podResources: {
@@ -54,9 +59,9 @@ function maskOf(node: Node, leftOut: Partial<typeof none> = {}): string {
   kernel.thread(100, node.online);
   kernel.thread(101, node.online);
   kernel.keeper().apply({ only: allowed ?? CpuSet.EMPTY });
-  const shown = new Set(Object.values(kernel.shown()));
-  assert.equal(shown.size, 1);
-  return [...shown][0] ?? '';
+  const masks = new Set(Object.values(kernel.maskTexts()));
+  assert.equal(masks.size, 1);
+  return [...masks][0] ?? '';
 }
 
 describe('from CPU owners to the mask in the kernel', () => {

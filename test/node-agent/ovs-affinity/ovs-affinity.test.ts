@@ -118,8 +118,8 @@ describe('affinity of real threads', () => {
     for (let i = 0; i < 3; i++) free('64-95');
     assert.equal(counted.sets, 0);
     assert.deepEqual(masks(), [first()]);
-    const said = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
-    assert.equal(said.length, 1);
+    const lines = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
+    assert.equal(lines.length, 1);
   });
 
   it('while the free CPUs are unknown, threads leave owned CPUs and gain none', () => {

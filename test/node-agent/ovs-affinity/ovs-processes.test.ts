@@ -47,7 +47,7 @@ describe('the processes of Open vSwitch', () => {
       threads: {
         list: (pid) => (kernel.masks.has(pid) ? [pid, ...(others.get(pid) ?? [])] : []),
         has: (_pid, tid) => kernel.masks.has(tid),
-        glance: (pid) => ({ count: 1 + (others.get(pid)?.length ?? 0), identity: 1 }),
+        summary: (pid) => ({ count: 1 + (others.get(pid)?.length ?? 0), identity: 1 }),
         name: (_pid, tid) => kernel.names.get(tid),
         start: (pid, tid) => (kernel.masks.has(tid) ? startOf(pid) : undefined),
       },
@@ -112,13 +112,13 @@ describe('the processes of Open vSwitch', () => {
     );
     assert.deepEqual(ovs.unmanaged(), problems);
     assert.deepEqual(
-      [first.pid, handler].map((tid) => kernel.shown()[tid]),
+      [first.pid, handler].map((tid) => kernel.maskTexts()[tid]),
       ['2-3', '2-3'],
     );
     const second = await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
-    assert.equal(kernel.shown()[second.pid], '2-3');
+    assert.equal(kernel.maskTexts()[second.pid], '2-3');
     assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
     assert.deepEqual(await valuesOf('ovsMoves'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
     assert.deepEqual(
@@ -147,7 +147,7 @@ describe('the processes of Open vSwitch', () => {
     const { moved } = ovs.restore();
     assert.equal(moved, 2);
     assert.deepEqual(
-      [steady.pid, next.pid].map((pid) => kernel.shown()[pid]),
+      [steady.pid, next.pid].map((pid) => kernel.maskTexts()[pid]),
       ['0-15', '5'],
     );
   });
@@ -164,7 +164,7 @@ describe('the processes of Open vSwitch', () => {
       ovs.describe().map(({ pid }) => pid),
       [second.pid],
     );
-    assert.equal(kernel.shown()[second.pid], '2-3');
+    assert.equal(kernel.maskTexts()[second.pid], '2-3');
   });
 
   it('have another role once their child has the pidfile', async () => {
@@ -286,7 +286,7 @@ describe('the processes of Open vSwitch', () => {
       const { moved, problems } = ovs.restore();
       assert.match(problems.map(({ text }) => text).join(), new RegExp(`first process \\(${expected}\\)`));
       assert.equal(moved, 1);
-      assert.equal(kernel.shown()[pid], expected);
+      assert.equal(kernel.maskTexts()[pid], expected);
     });
   }
 
@@ -295,7 +295,7 @@ describe('the processes of Open vSwitch', () => {
     const { pid: database } = await daemon('ovsdb-server', '2-3');
     await ovs.vacate(cpus('2-3'), cpus('0-1'));
     assert.deepEqual(
-      [pid, database].map((one) => kernel.shown()[one]),
+      [pid, database].map((one) => kernel.maskTexts()[one]),
       ['0-1,4-15', '0-1'],
     );
     const { values } = await metrics.vacateSeconds.get();
@@ -340,6 +340,6 @@ describe('the processes of Open vSwitch', () => {
     // The kernel's answer of before is remembered for this mask.
     kernel.thread(pid, '3');
     await waiting;
-    assert.equal(kernel.shown()[pid], '0-1');
+    assert.equal(kernel.maskTexts()[pid], '0-1');
   });
 });

@@ -30,7 +30,7 @@ describe('restored threads of a process', () => {
     keeper.apply({ only: set('1') });
     kernel.thread(103, '1');
     assert.equal(keeper.restore().moved, 4);
-    assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '4', 102: '0-15', 103: '0-15' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '0-15', 101: '4', 102: '0-15', 103: '0-15' });
     assert.equal(keeper.originalMasks, undefined);
     assert.deepEqual(keeper.restore(), NOTHING);
   });
@@ -41,7 +41,7 @@ describe('restored threads of a process', () => {
     keeper.apply({ only: set('1') });
     kernel.born.set(101, 77);
     keeper.restore();
-    assert.equal(kernel.shown()[101], '0-15');
+    assert.equal(kernel.maskTexts()[101], '0-15');
   });
 
   it('get masks that were known before rather than their current ones', () => {
@@ -49,7 +49,7 @@ describe('restored threads of a process', () => {
     keeper.remember({ main: set('9'), odd: [] });
     keeper.apply({ only: set('1') });
     keeper.restore();
-    assert.deepEqual(kernel.shown(), { 100: '9', 101: '9', 102: '9' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '9', 101: '9', 102: '9' });
   });
 
   it('have no saved masks if the main thread has ended', () => {

@@ -26,7 +26,7 @@ describe('setting the CPUs of threads', () => {
       clipped: 0,
       errors: [],
     });
-    assert.deepEqual(kernel.shown(), { 100: '0-3', 101: '0-3', 102: '0-3' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '0-3', 101: '0-3', 102: '0-3' });
     kernel.sets = 0;
     assert.equal(keeper.apply({ only: set('0-3') }).moved, 0);
     assert.equal(kernel.sets, 0);
@@ -43,16 +43,16 @@ describe('setting the CPUs of threads', () => {
   it('keeps the rest of each thread’s own mask, with avoid', () => {
     kernel.thread(101, '4-7');
     keeper.apply({ avoid: set('0-1,4'), otherwise: set('') });
-    assert.deepEqual(kernel.shown(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
     assert.deepEqual(keeper.threadsOn(set('4')), []);
   });
 
   it('moves a thread that is only on avoided CPUs, and leaves it if there are no others', () => {
     kernel.thread(101, '4-5');
     keeper.apply({ avoid: set('4-5'), otherwise: set('0-6') });
-    assert.equal(kernel.shown()[101], '0-3,6');
+    assert.equal(kernel.maskTexts()[101], '0-3,6');
     assert.deepEqual(keeper.apply({ avoid: set('0-3,6'), otherwise: set('2') }).errors, ['EINVAL']);
-    assert.equal(kernel.shown()[101], '0-3,6');
+    assert.equal(kernel.maskTexts()[101], '0-3,6');
   });
 
   it('lists the threads once more after a pass that changed some, and no more than five times', () => {
@@ -76,7 +76,7 @@ describe('setting the CPUs of threads', () => {
     };
     const { threads } = keeper.apply({ only: set('0') });
     assert.equal(threads, 6);
-    assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
+    assert.deepEqual([...new Set(Object.values(kernel.maskTexts()))], ['0']);
   });
 
   it('covers a chain of threads that start while a single thread is moved', () => {
@@ -87,7 +87,7 @@ describe('setting the CPUs of threads', () => {
       if (born < 202) kernel.thread(born++, '0-15');
     };
     assert.deepEqual(keeper.apply({ only: set('0') }), { threads: 5, moved: 3, displaced: 1, clipped: 0, errors: [] });
-    assert.deepEqual([kernel.shown()[200], kernel.shown()[201]], ['0', '0']);
+    assert.deepEqual([kernel.maskTexts()[200], kernel.maskTexts()[201]], ['0', '0']);
   });
 
   it('ignores a thread that ends during the pass', () => {
@@ -135,7 +135,7 @@ describe('threads that are skipped or restored', () => {
     kernel.thread(103, '0-3');
     keeper.apply({ only: set('0-1') });
     keeper.restore();
-    assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
   });
 
   it('get the main thread’s mask if they reuse the id of an ended thread', () => {
@@ -144,14 +144,14 @@ describe('threads that are skipped or restored', () => {
     keeper.apply({ only: set('0-3') });
     kernel.born.set(101, 7);
     keeper.restore();
-    assert.equal(kernel.shown()[101], '0-15');
+    assert.equal(kernel.maskTexts()[101], '0-15');
   });
 
   it('get the masks that were known before', () => {
     keeper.remember({ main: set('2-9'), odd: [{ tid: 102, start: 0, cpus: set('3') }] });
     keeper.apply({ only: set('0') });
     keeper.restore();
-    assert.deepEqual(kernel.shown(), { 100: '2-9', 101: '2-9', 102: '3' });
+    assert.deepEqual(kernel.maskTexts(), { 100: '2-9', 101: '2-9', 102: '3' });
   });
 
   it('are not changed if nothing was changed', () => {
@@ -163,10 +163,10 @@ describe('threads that are skipped or restored', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
     keeper.remember();
     keeper.apply({ only: set('0-3') });
-    assert.equal(kernel.shown()[104], '9');
+    assert.equal(kernel.maskTexts()[104], '9');
     assert.equal(keeper.pmdCpus().toString(), '9');
     keeper.restore();
-    assert.equal(kernel.shown()[104], '9');
+    assert.equal(kernel.maskTexts()[104], '9');
   });
 
   it('are recognised as poll mode drivers even if they get their name later', () => {
@@ -186,7 +186,7 @@ describe('threads that are skipped or restored', () => {
     it(`are ordinary if ${name} belongs to ${daemon}`, () => {
       kernel.thread(104, '9', name);
       kernel.keeper(daemon).apply({ only: set('0-3') });
-      assert.equal(kernel.shown()[104], '0-3');
+      assert.equal(kernel.maskTexts()[104], '0-3');
     });
   }
 
@@ -194,7 +194,7 @@ describe('threads that are skipped or restored', () => {
     kernel.online = '0-1023';
     kernel.cpuset = '0-1023';
     keeper.apply({ only: set('0-1,1000-1023') });
-    assert.equal(kernel.shown()[101], '0-1,1000-1023');
+    assert.equal(kernel.maskTexts()[101], '0-1,1000-1023');
   });
 });
 

@@ -25,7 +25,7 @@ const viewOf = (free: string, owned: string) => ({
   free: cpus(free),
   owned: cpus(owned),
 });
-const said = async () =>
+const messages = async () =>
   (await registry.metrics()).split('\n').filter((line) => /^plumbline_ovs_/.test(line) && !/_bucket/.test(line));
 
 describe('reports of OVS affinity', () => {
@@ -63,12 +63,12 @@ describe('reports of OVS affinity', () => {
   });
 
   it('count problems by cause when they begin, and log each change', async () => {
-    const one = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
+    const refusal = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
     const more = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 2 threads: EPERM' };
     const other = { cause: 'pidfile-stale', text: 'ovs-vswitchd is not managed' };
-    for (const problems of [[one], [one], [more], [more, other], [], [one]]) tell.problems(problems);
+    for (const problems of [[refusal], [refusal], [more], [more, other], [], [refusal]]) tell.problems(problems);
     assert.deepEqual(
-      (await said()).filter((line) => line.includes('errors_total')),
+      (await messages()).filter((line) => line.includes('errors_total')),
       [
         'plumbline_ovs_affinity_errors_total{cause="EPERM"} 2',
         'plumbline_ovs_affinity_errors_total{cause="pidfile-stale"} 1',
@@ -103,7 +103,7 @@ describe('reports of OVS affinity', () => {
     writtenAt = Date.now() - 30;
     tell.moved(goal, 4, viewOf('0', '1-3'), performance.now());
     tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
-    const lines = await said();
+    const lines = await messages();
     assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_count 1'));
     assert.ok(lines.includes('plumbline_ovs_move_seconds_count 3'));
     const [sum] = lines
@@ -133,7 +133,7 @@ describe('reports of OVS affinity', () => {
         { avoided: '1-2', threads: 2, millis: 1000, sinceAssigned: 0.5, msg: 'moved OVS threads' },
       ],
     );
-    const lines = await said();
+    const lines = await messages();
     assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_sum 0.5'));
     const sum = lines.find((line) => line.startsWith('plumbline_ovs_move_seconds_sum'));
     assert.ok(Math.abs(Number(sum?.split(' ')[1]) - 1.0001234567) < 1e-9, sum);
@@ -142,7 +142,7 @@ describe('reports of OVS affinity', () => {
   it('have no log line and no duration if no thread was moved', async () => {
     tell.moved({ only: cpus('0') }, 0, viewOf('0', ''), 0);
     assert.deepEqual(logged.lines, []);
-    assert.ok((await said()).includes('plumbline_ovs_move_seconds_count 0'));
+    assert.ok((await messages()).includes('plumbline_ovs_move_seconds_count 0'));
     tell.moved({ only: cpus('0') }, 1, viewOf('0', ''), performance.now());
     assert.equal(logged.lines.length, 1);
   });
@@ -167,7 +167,7 @@ describe('reports of OVS affinity', () => {
       tell.moved(goal, 1, view(before), performance.now());
       tell.moved(goal, 1, view(after), performance.now());
       const count = isAssignment ? 1 : 0;
-      assert.ok((await said()).includes(`plumbline_ovs_assigned_to_vacated_seconds_count ${count}`));
+      assert.ok((await messages()).includes(`plumbline_ovs_assigned_to_vacated_seconds_count ${count}`));
     });
   }
 
@@ -182,18 +182,18 @@ describe('reports of OVS affinity', () => {
   });
 
   it('notify listeners of each change and of a reset, until they unsubscribe', () => {
-    let heard = 0;
-    const leave = tell.subscribe(() => void heard++);
+    let notifications = 0;
+    const leave = tell.subscribe(() => void notifications++);
     const problem = { cause: 'x', text: 'a' };
     tell.problems([problem]);
     tell.problems([problem]);
-    assert.deepEqual([heard, tell.current], [1, [problem]]);
+    assert.deepEqual([notifications, tell.current], [1, [problem]]);
     tell.reset();
-    assert.deepEqual([heard, tell.current], [2, []]);
+    assert.deepEqual([notifications, tell.current], [2, []]);
     leave();
     tell.problems([problem]);
     tell.reset();
-    assert.equal(heard, 2);
+    assert.equal(notifications, 2);
   });
 
   it('start again after a reset: the same text is logged again, and the first check is not an assignment', async () => {
@@ -207,6 +207,6 @@ describe('reports of OVS affinity', () => {
     tell.moved({ only: cpus('0') }, 1, viewOf('0', '1'), performance.now());
     assert.deepEqual(reasons(), []);
     assert.equal(logged.lines.filter(({ msg }) => String(msg).includes('reservedSystemCPUs')).length, 2);
-    assert.ok((await said()).includes('plumbline_ovs_assigned_to_vacated_seconds_count 0'));
+    assert.ok((await messages()).includes('plumbline_ovs_assigned_to_vacated_seconds_count 0'));
   });
 });

@@ -10,7 +10,7 @@ const SAMPLER = fileURLToPath(new URL('../fixtures/mask-sampler.cjs', import.met
 export async function watchMasks(cpu: number, pids: readonly number[]) {
   const child = fork(SAMPLER, [cpu, ...pids].map(String), { execArgv: [] });
   await once(child, 'message');
-  const asked = async (message: 'stop' | 'report') => {
+  const request = async (message: 'stop' | 'report') => {
     const answered = once(child, 'message');
     child.send(message);
     const [answer] = (await answered) as [{ samples: number; seen: string[] }];
@@ -21,9 +21,9 @@ export async function watchMasks(cpu: number, pids: readonly number[]) {
     end: () => void child.kill('SIGKILL'),
     /** Ends the watch after the given number of further samples. */
     async sawNone(more = 0): Promise<void> {
-      const { samples } = await asked('report');
-      await eventually(async () => (await asked('report')).samples >= samples + more, `${more} samples`);
-      assert.deepEqual((await asked('stop')).seen, []);
+      const { samples } = await request('report');
+      await eventually(async () => (await request('report')).samples >= samples + more, `${more} samples`);
+      assert.deepEqual((await request('stop')).seen, []);
     },
   };
 }

@@ -18,14 +18,14 @@ const saved = (process: OvsProcess, main: string): SavedProcess => ({ ...process
 
 /** A process without saved masks. Left to itself, it saves `now` for its threads. */
 function processOf(process: OvsProcess, now = '0-7'): ProcessAffinity {
-  let known: OriginalMasks | undefined;
+  let originalMasks: OriginalMasks | undefined;
   return {
     process,
     get originalMasks() {
-      return known;
+      return originalMasks;
     },
-    remember(given?: OriginalMasks) {
-      known = given ?? masks(now);
+    remember(saved?: OriginalMasks) {
+      originalMasks = saved ?? masks(now);
     },
   } as ProcessAffinity;
 }
@@ -59,7 +59,7 @@ function stage(before: readonly SavedProcess[] | Error = []) {
 }
 
 const mainOf = (one: ProcessAffinity) => one.originalMasks?.main.toString();
-const shown = (list: readonly SavedProcess[] | undefined) =>
+const displayed = (list: readonly SavedProcess[] | undefined) =>
   list?.map(({ pid, start, originalMasks: { main } }) => `${pid}/${start} ${main}`);
 
 describe('saved masks: remember', () => {
@@ -68,7 +68,7 @@ describe('saved masks: remember', () => {
     const list = [processOf(DAEMON, '0-7'), processOf(DATABASE, '4')];
     assert.deepEqual(memory.remember(list), []);
     assert.deepEqual(list.map(mainOf), ['0-7', '4']);
-    assert.deepEqual(shown(file.saves[0]), ['10/100 0-7', '20/200 4']);
+    assert.deepEqual(displayed(file.saves[0]), ['10/100 0-7', '20/200 4']);
     assert.deepEqual(memory.remember(list), []);
     assert.deepEqual([file.saves.length, file.loads], [1, 1]);
   });
@@ -86,24 +86,24 @@ describe('saved masks: remember', () => {
     memory.remember([first]);
     first.remember(masks('5'));
     memory.remember([first, processOf(DATABASE, '1')]);
-    assert.deepEqual(shown(file.saves[1]), ['10/100 5', '20/200 1']);
+    assert.deepEqual(displayed(file.saves[1]), ['10/100 5', '20/200 1']);
   });
 
   it('keeps the masks of a process that is not found but alive, and drops those of an ended one', () => {
     const { file, alive, memory } = stage([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '0-3')]);
     alive.delete(DATABASE_MONITOR.pid);
     memory.remember([processOf(DATABASE, '1')]);
-    assert.deepEqual(shown(file.saves[0]), ['20/200 1', '9/90 0-15']);
+    assert.deepEqual(displayed(file.saves[0]), ['20/200 1', '9/90 0-15']);
     alive.set(MONITOR.pid, 91);
     memory.remember([processOf(DAEMON, '2')]);
-    assert.deepEqual(shown(file.saves[1]), ['10/100 2', '20/200 1']);
+    assert.deepEqual(displayed(file.saves[1]), ['10/100 2', '20/200 1']);
   });
 
   it('does not save a process that cannot be read', () => {
     const { file, memory } = stage();
     const gone = { ...processOf(DAEMON), remember: () => undefined } as ProcessAffinity;
     memory.remember([gone, processOf(DATABASE, '1')]);
-    assert.deepEqual(shown(file.saves[0]), ['20/200 1']);
+    assert.deepEqual(displayed(file.saves[0]), ['20/200 1']);
   });
 });
 
@@ -163,10 +163,10 @@ describe('saved masks: recall', () => {
 
   it('prefers the masks in memory over the file', () => {
     const { memory } = stage([saved(DAEMON, '0-15')]);
-    const one = processOf(DAEMON);
-    one.remember(masks('3'));
-    memory.recall([one]);
-    assert.equal(mainOf(one), '3');
+    const affinity = processOf(DAEMON);
+    affinity.remember(masks('3'));
+    memory.recall([affinity]);
+    assert.equal(mainOf(affinity), '3');
   });
 
   it('drops saved masks; the file is not written if it has none', () => {
@@ -211,9 +211,9 @@ describe('saved masks: lost', () => {
 
   it('assumes them in recall, too', () => {
     const { memory } = stage(new Error('torn'));
-    const one = processOf(DAEMON, '1');
-    assert.equal(memory.recall([one]).length, 1);
-    assert.equal(mainOf(one), '0-63');
+    const affinity = processOf(DAEMON, '1');
+    assert.equal(memory.recall([affinity]).length, 1);
+    assert.equal(mainOf(affinity), '0-63');
   });
 
   it('uses the own CPUs of a process that starts afterwards', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type Affinity, createAffinity } from '../../../native/affinity.ts';
+import { createAffinity, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
@@ -21,7 +21,7 @@ export const rest = (): string => machine().minus(cpus(first())).toString();
 export const all = (): string => machine().toString();
 
 /** Counts the calls that change something. */
-export function countingAffinity(): Affinity & { sets: number } {
+export function countingAffinity(): ThreadAffinity & { sets: number } {
   const affinity = createAffinity();
   const counting = {
     sets: 0,

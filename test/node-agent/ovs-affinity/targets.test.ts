@@ -17,8 +17,8 @@ const NONE = cpus('');
 
 describe('the CPUs that Open vSwitch may use', () => {
   const allowed = (view: AssignmentsView, pmd = '', isolated = '', vacated = '') => {
-    const found = allowedCpus(view, { pmd: cpus(pmd), isolated: cpus(isolated), vacated: cpus(vacated) });
-    return [found.cpus?.toString(), ...found.why];
+    const allowed = allowedCpus(view, { pmd: cpus(pmd), isolated: cpus(isolated), vacated: cpus(vacated) });
+    return [allowed.cpus?.toString(), ...allowed.why];
   };
 
   it('are the free ones without the excluded ones, each with a reason', () => {
@@ -74,8 +74,8 @@ describe('the CPUs that Open vSwitch may use', () => {
   ];
   for (const [applied, free, now, later] of steps) {
     it(`from ${applied ?? 'nothing'} to ${free}: ${now}${later === undefined ? '' : `, later ${later}`}`, () => {
-      const found = step(applied === undefined ? undefined : cpus(applied), cpus(free));
-      assert.deepEqual([found.now.toString(), found.later?.toString()], [now, later]);
+      const next = step(applied === undefined ? undefined : cpus(applied), cpus(free));
+      assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
     });
   }
 });
@@ -114,13 +114,14 @@ describe('the target CPUs from pass to pass', () => {
     mock.timers.reset();
   });
 
-  const shown = (target: CpuTarget) =>
+  const displayed = (target: CpuTarget) =>
     'only' in target ? `${target.only}` : `avoid ${target.avoid}, else ${target.otherwise}`;
-  const goal = (view: AssignmentsView, mayGrow = false, pmd = '') => shown(targets.target(view, cpus(pmd), mayGrow));
+  const goal = (view: AssignmentsView, mayGrow = false, pmd = '') =>
+    displayed(targets.target(view, cpus(pmd), mayGrow));
 
   it('start with the first set, leave owned CPUs at once and take free ones later', () => {
     assert.equal(goal(viewOf('0-7', '8-15')), '0-7');
-    assert.equal(String(targets.wanted), '0-7');
+    assert.equal(String(targets.lastTarget), '0-7');
     assert.equal(goal(viewOf('0-3', '4-15')), '0-3');
     assert.equal(goal(viewOf('0-7', '8-15')), '0-3');
     assert.deepEqual(targets.why, [
@@ -179,7 +180,7 @@ describe('the target CPUs from pass to pass', () => {
   it('avoid owned CPUs while the owners are unknown, and do not use CPUs of poll mode drivers', () => {
     pmdMask = '1';
     assert.equal(goal(viewOf(undefined, '4-7', ['x']), true, '0'), 'avoid 4-7, else 2-3,8-15');
-    assert.equal(targets.wanted, undefined);
+    assert.equal(targets.lastTarget, undefined);
   });
 
   it('exclude isolated CPUs and those of poll mode drivers, from the threads and from the mask', () => {
@@ -205,7 +206,7 @@ describe('the target CPUs from pass to pass', () => {
   it('avoid held and owned CPUs if all free ones are held', () => {
     running = { guaranteed: [cpus('4'), cpus('5')], others: [] };
     assert.equal(goal(viewOf('4-5', '6-7'), true), 'avoid 4-7, else 0-3,8-15');
-    assert.equal(targets.wanted, undefined);
+    assert.equal(targets.lastTarget, undefined);
   });
 
   it('exclude CPUs that had an owner for a minute if cgroups cannot be read', () => {
@@ -237,7 +238,7 @@ describe('the target CPUs from pass to pass', () => {
   it('exclude vacated CPUs for ten seconds, or until they have their owner', () => {
     goal(viewOf('0-7'));
     targets.vacate(cpus('4-5'));
-    assert.equal(String(targets.wanted), '0-3,6-7');
+    assert.equal(String(targets.lastTarget), '0-3,6-7');
     assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
     seconds = 9.999;
     assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
@@ -257,7 +258,7 @@ describe('the target CPUs from pass to pass', () => {
 
   it('stay undefined after a vacate before the first set', () => {
     targets.vacate(cpus('4-5'));
-    assert.equal(targets.wanted, undefined);
+    assert.equal(targets.lastTarget, undefined);
     assert.equal(goal(viewOf('0-7')), '0-3,6-7');
   });
 
@@ -275,11 +276,11 @@ describe('the target CPUs from pass to pass', () => {
     pmdMask = '0';
     goal(viewOf('0-3', '4-7'));
     targets.vacate(cpus('8'));
-    assert.equal(shown(targets.ownedOnly(viewOf('0-3', '4-7', ['x']), cpus('1'))), 'avoid 4-8, else 2-3,9-15');
+    assert.equal(displayed(targets.ownedOnly(viewOf('0-3', '4-7', ['x']), cpus('1'))), 'avoid 4-8, else 2-3,9-15');
     assert.deepEqual(targets.why, [
       '4-7: owned by containers; the agent leaves all other CPUs to the process that also sets them',
     ]);
-    assert.deepEqual([targets.wanted, targets.heldBack], [undefined, ['x']]);
+    assert.deepEqual([targets.lastTarget, targets.heldBack], [undefined, ['x']]);
     assert.equal(goal(viewOf('0-3,9', '4-7')), '1-3,9');
   });
 
@@ -287,7 +288,7 @@ describe('the target CPUs from pass to pass', () => {
     goal(viewOf('0-3', '4-7', ['x']));
     targets.vacate(cpus('1'));
     targets.reset();
-    assert.deepEqual([targets.wanted, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
+    assert.deepEqual([targets.lastTarget, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
     assert.equal(goal(viewOf('0-7')), '0-7');
   });
 });

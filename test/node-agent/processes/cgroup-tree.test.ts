@@ -124,8 +124,8 @@ describe('cgroups of pods: processes', () => {
       'c/cgroup.procs': `${many.join('\n')}\n`,
       'c/housekeeping/cgroup.procs': `${many.map((id) => id + 50_000).join('\n')}\n`,
     });
-    const found = createCgroupTree(root).processes(join(root, 'cpuset/c'));
-    assert.deepEqual(found, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
+    const pids = createCgroupTree(root).processes(join(root, 'cpuset/c'));
+    assert.deepEqual(pids, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
     // Two ids of 16 KiB each: the limit cuts the second one, which is dropped.
     const long = v2({ 'c/cgroup.procs': `11\n${' '.repeat(32 * 1024 - 5)}1234567\n` });
     assert.deepEqual(createCgroupTree(long).processes(join(long, 'c')), [11]);
@@ -202,9 +202,9 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('kubepods/besteffort/nopod/a', '7\n'),
       ...container('kubepods/else/poda4/a', '8\n'),
     });
-    const found = createCgroupTree(root).containers();
-    assert.deepEqual(lists(found?.guaranteed), ['4-5', '4-5']);
-    assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '0-3,6']);
+    const sets = createCgroupTree(root).containers();
+    assert.deepEqual(lists(sets?.guaranteed), ['4-5', '4-5']);
+    assert.deepEqual(lists(sets?.others)?.sort(), ['0-3', '0-3,6']);
   });
 
   it('are the same with the systemd driver', () => {
@@ -213,9 +213,9 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda2.slice/crio-b.scope', '0-3\n'),
       ...container('kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda3.slice/crio-c.scope', '5\n'),
     });
-    const found = createCgroupTree(root).containers();
-    assert.deepEqual(lists(found?.guaranteed), ['4']);
-    assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '5']);
+    const sets = createCgroupTree(root).containers();
+    assert.deepEqual(lists(sets?.guaranteed), ['4']);
+    assert.deepEqual(lists(sets?.others)?.sort(), ['0-3', '5']);
   });
 
   it('exclude cgroups without a process or without a cpuset', () => {

@@ -3,7 +3,7 @@ import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignme
 import type { NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { ReportInputs } from '../../../node-agent/report/status.ts';
 
-export const known: AssignmentsView = {
+export const knownView: AssignmentsView = {
   ...UNKNOWN_VIEW,
   policy: 'static',
   reserved: CpuSet.parse('0'),
@@ -30,7 +30,7 @@ export const inputs: ReportInputs = {
   capacity: {},
   kubeletConfig: undefined,
   kubeletConfigProblems: ['config.yaml does not exist'],
-  view: known,
+  view: knownView,
   memory: { cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 } }], distances: { 0: [10] } },
   isolated: CpuSet.EMPTY,
   contradictions: [],

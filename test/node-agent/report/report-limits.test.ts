@@ -29,8 +29,8 @@ const schema = definition.spec.versions[0]?.schema.openAPIV3Schema.properties?.[
 /** Faults for which the API server would refuse a value; only sizes are checked. */
 function faultsOf(value: unknown, { properties, additionalProperties, items, ...bounds }: Schema, path = ''): string[] {
   const faults: string[] = [];
-  const most = (what: string, found: number, limit = Number.POSITIVE_INFINITY) => {
-    if (found > limit) faults.push(`${path}: ${what} ${found}, at most ${limit}`);
+  const most = (what: string, count: number, limit = Number.POSITIVE_INFINITY) => {
+    if (count > limit) faults.push(`${path}: ${what} ${count}, at most ${limit}`);
   };
   if (typeof value === 'string') {
     most('characters', [...value].length, bounds.maxLength);
@@ -42,13 +42,13 @@ function faultsOf(value: unknown, { properties, additionalProperties, items, ...
     most('items', value.length, bounds.maxItems);
     return [...faults, ...value.flatMap((item) => faultsOf(item, items ?? {}, `${path}[]`))];
   } else if (typeof value === 'object' && value !== null) {
-    const entries = Object.entries(value).filter(([, one]) => one !== undefined);
+    const entries = Object.entries(value).filter(([, field]) => field !== undefined);
     most('entries', entries.length, bounds.maxProperties);
     for (const name of bounds.required ?? []) if (!(name in value)) faults.push(`${path}: lacks ${name}`);
-    for (const [name, one] of entries) {
+    for (const [name, field] of entries) {
       const inner = properties?.[name] ?? additionalProperties;
       if (inner === undefined) faults.push(`${path}.${name} is not in the definition`);
-      else faults.push(...faultsOf(one, inner, `${path}.${name}`));
+      else faults.push(...faultsOf(field, inner, `${path}.${name}`));
     }
   }
   return faults;

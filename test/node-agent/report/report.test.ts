@@ -8,10 +8,10 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { createMergePatch, type Json } from '../../../node-agent/report/topology-store.ts';
+import { createMergePatch, type PatchValue } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
-import { inputs, known, networks } from './inputs-fixture.ts';
+import { inputs, knownView, networks } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
 const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
@@ -50,14 +50,17 @@ describe('the report', () => {
 
   it('does not exist while the owners of CPUs or the networks are unknown', () => {
     for (const missing of ['free', 'reserved', 'policy'] as const) {
-      assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, undefined, 'now'), undefined);
+      assert.equal(
+        buildStatus({ ...inputs, view: { ...knownView, [missing]: undefined } }, undefined, 'now'),
+        undefined,
+      );
     }
     assert.equal(buildStatus({ ...inputs, networks: undefined }, undefined, 'now'), undefined);
   });
 
   it('keeps the time of a condition while its status is the same', () => {
     const before = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
-    const torn = { ...inputs, view: { ...known, problems: ['torn'] } };
+    const torn = { ...inputs, view: { ...knownView, problems: ['torn'] } };
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
     assert.deepEqual(
       after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
@@ -143,15 +146,15 @@ describe('the report', () => {
   });
 
   it('merge patches turn the old value into the new one, and are omitted for equal values', () => {
-    const json = fc.letrec<{ value: Json; object: Record<string, Json> }>((tie) => ({
+    const json = fc.letrec<{ value: PatchValue; object: Record<string, PatchValue> }>((tie) => ({
       value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
       object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
     })).object;
-    const apply = (target: Json | undefined, patch: Json): Json => {
+    const apply = (target: PatchValue | undefined, patch: PatchValue): PatchValue => {
       if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
       const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
-      const result: Record<string, Json> = isObject ? { ...(target as Record<string, Json>) } : {};
-      for (const [key, value] of Object.entries(patch as Record<string, Json>)) {
+      const result: Record<string, PatchValue> = isObject ? { ...(target as Record<string, PatchValue>) } : {};
+      for (const [key, value] of Object.entries(patch as Record<string, PatchValue>)) {
         if (value === null) delete result[key];
         else result[key] = apply(result[key], value);
       }
@@ -210,7 +213,7 @@ describe('publishing the report', () => {
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
   const reserve = (cpus: string) => {
-    now = { ...inputs, view: { ...known, reserved: CpuSet.parse(cpus) } };
+    now = { ...inputs, view: { ...knownView, reserved: CpuSet.parse(cpus) } };
     changed();
   };
   const reservedIs = (cpus: string) => eventually(() => published()?.status?.reserved === cpus, `reserved ${cpus}`);
@@ -224,7 +227,7 @@ describe('publishing the report', () => {
 
   it('has devices once the Node has them, and then counts those that are not healthy', async () => {
     const devices = [{ resource: 'a/vf', groups: [{ total: 4, free: 4 }] }];
-    now = { ...inputs, view: { ...known, devices } };
+    now = { ...inputs, view: { ...knownView, devices } };
     run();
     await reservedIs('0');
     assert.equal(published()?.status?.devices, undefined);
@@ -439,12 +442,12 @@ describe('publishing the report', () => {
     it(`looks again after about ${seconds} s without a notification while ${name}`, async () => {
       const { setTimeout: timeout } = globalThis;
       const waits: { milliseconds: number; work: () => void }[] = [];
-      const held = (work: () => void, milliseconds = 0) => {
+      const delayed = (work: () => void, milliseconds = 0) => {
         if (milliseconds < 5000) return timeout(work, milliseconds);
         waits.push({ milliseconds, work });
         return timeout(() => {}, 0);
       };
-      globalThis.setTimeout = held as typeof timeout;
+      globalThis.setTimeout = delayed as typeof timeout;
       try {
         now = { ...inputs, ...change };
         run();
@@ -452,7 +455,7 @@ describe('publishing the report', () => {
         await eventually(() => waits.length === 1, 'it waits');
         const [{ milliseconds, work }] = waits as [(typeof waits)[0]];
         assert.ok(milliseconds >= seconds * 500 && milliseconds < seconds * 1500, `${milliseconds} ms`);
-        now = { ...now, view: { ...known, reserved: CpuSet.parse('0-1') } };
+        now = { ...now, view: { ...knownView, reserved: CpuSet.parse('0-1') } };
         work();
         await reservedIs('0-1');
       } finally {

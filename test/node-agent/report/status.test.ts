@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { KubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { inputs, known, networks } from './inputs-fixture.ts';
+import { inputs, knownView, networks } from './inputs-fixture.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
 const build = (more: Partial<ReportInputs> = {}, before?: NodeTopologyStatus) => {
@@ -18,7 +18,7 @@ const part = (status: NodeTopologyStatus) => {
 const messageOf = (type: string, status: NodeTopologyStatus) =>
   status.conditions?.find((one) => one.type === type)?.message;
 
-const config: KubeletConfig = {
+const config: NodeKubeletConfig = {
   source: 'config.yaml',
   cpuManager: { policy: 'static', options: { a: 'b' } },
   topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
@@ -104,7 +104,7 @@ describe('the fields of a report', () => {
     ],
   };
   it('wait for the devices of a new pod', () => {
-    assert.equal(buildStatus({ ...inputs, view: { ...known, isAnswerPending: true } }, undefined, NOW), undefined);
+    assert.equal(buildStatus({ ...inputs, view: { ...knownView, isAnswerPending: true } }, undefined, NOW), undefined);
   });
 
   for (const [what, devices, capacity, expected] of [
@@ -117,7 +117,10 @@ describe('the fields of a report', () => {
     ['have no devices while the Node does not have the resource', [VF], {}, undefined],
   ] as const) {
     it(what, () => {
-      const view = { ...known, devices: devices?.map(({ resource, groups }) => ({ resource, groups: [...groups] })) };
+      const view = {
+        ...knownView,
+        devices: devices?.map(({ resource, groups }) => ({ resource, groups: [...groups] })),
+      };
       assert.deepEqual(build({ view, capacity }).devices, expected);
     });
   }
@@ -136,7 +139,7 @@ describe('the fields of a report', () => {
   ];
   for (const [what, memory, expected, message] of readings) {
     it(`the state of the static memory manager ${what}`, () => {
-      const status = build({ kubeletConfig: config, view: { ...known, memory } });
+      const status = build({ kubeletConfig: config, view: { ...knownView, memory } });
       assert.deepEqual(
         status.memoryManager?.cells?.map((cell) => cell.state),
         [expected],
@@ -151,7 +154,7 @@ describe('the fields of a report', () => {
       memoryManager: { policy: 'None' },
       featureGates: { PodLevelResourceManagers: true },
     };
-    const status = build({ kubeletConfig, view: { ...known, memory: { cells: new Map([[0, state]]) } } });
+    const status = build({ kubeletConfig, view: { ...knownView, memory: { cells: new Map([[0, state]]) } } });
     assert.deepEqual(
       status.memoryManager?.cells?.map((cell) => cell.state),
       [undefined],
@@ -173,17 +176,17 @@ describe('the fields of a report', () => {
       JSON.stringify(build({ kubeletConfig: config, memory, capacity, view })).length;
     const without = JSON.stringify(build({ kubeletConfig: config, memory })).length;
     const { summary: _, ...bare } = build({ kubeletConfig: config, memory });
-    const added = size({ ...known, devices, memory: { cells: new Map(states) } }) - without;
+    const added = size({ ...knownView, devices, memory: { cells: new Map(states) } }) - without;
     const summary = without - JSON.stringify(bare).length;
     assert.ok(added > 500 && added + summary <= 2048, `${added} + ${summary} bytes`);
   });
 
   it('list physnets by name, in any order of discovery', () => {
-    const names = (...found: string[]) =>
+    const names = (...physnets: string[]) =>
       build({
         networks: {
           ...networks,
-          networks: { tunnel: undefined, physnets: new Map(found.map((name) => [name, CpuSet.EMPTY])) },
+          networks: { tunnel: undefined, physnets: new Map(physnets.map((name) => [name, CpuSet.EMPTY])) },
         },
       }).physnets?.map(({ name }) => name);
     assert.deepEqual(names('c', 'a', 'd', 'b'), ['a', 'b', 'c', 'd']);
@@ -204,7 +207,7 @@ describe('the fields of a report', () => {
 const NOTHING = [undefined, undefined, undefined];
 
 describe('the kubelet’s configuration in a report', () => {
-  const said = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));
+  const messageFor = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));
   const cases: [string, Partial<ReportInputs>, string][] = [
     ['none', { kubeletConfig: undefined }, 'config.yaml does not exist'],
     ['matches the running kubelet', { kubeletConfig: config }, ''],
@@ -222,7 +225,7 @@ describe('the kubelet’s configuration in a report', () => {
     [
       'has reserved CPUs that no policy uses',
       {
-        view: { ...known, policy: 'none' },
+        view: { ...knownView, policy: 'none' },
         kubeletConfig: {
           ...config,
           cpuManager: { policy: 'none', options: {} },
@@ -232,7 +235,7 @@ describe('the kubelet’s configuration in a report', () => {
       '',
     ],
   ];
-  for (const [name, more, message] of cases) it(name, () => assert.equal(said(more), message));
+  for (const [name, more, message] of cases) it(name, () => assert.equal(messageFor(more), message));
 });
 
 describe('networks and duties in a report', () => {
@@ -241,10 +244,10 @@ describe('networks and duties in a report', () => {
       { reason: 'NotFound', message: 'a' },
       { reason: 'InvalidName', message: 'b' },
     ] as const;
-    const known = build({ networks: { ...networks, problems } }).conditions?.find(
+    const condition = build({ networks: { ...networks, problems } }).conditions?.find(
       ({ type }) => type === 'NetworksKnown',
     );
-    assert.deepEqual(known, {
+    assert.deepEqual(condition, {
       type: 'NetworksKnown',
       status: 'False',
       reason: 'NotFound',

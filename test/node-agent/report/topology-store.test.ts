@@ -23,20 +23,20 @@ describe('the node’s NodeTopology on the API server', () => {
   const { signal } = new AbortController();
   const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
   let api: FakeApi;
-  let asked: string[];
+  let requests: string[];
   let client: KubeClient;
 
   beforeEach(() => {
     api = createFakeApi(NODE);
-    asked = [];
+    requests = [];
     client = {
       ...api.client,
       get: (path) => {
-        asked.push(`GET ${path}`);
+        requests.push(`GET ${path}`);
         return api.client.get(path);
       },
       create: (path, body) => {
-        asked.push(`POST ${path}`);
+        requests.push(`POST ${path}`);
         return api.client.create(path, body);
       },
     };
@@ -51,7 +51,7 @@ describe('the node’s NodeTopology on the API server', () => {
     };
     const store = createTopologyStore(client, NODE);
     await store.sync(identity, signal);
-    assert.deepEqual(asked, [`GET ${PATH}`, `POST ${COLLECTION}`, `GET ${PATH}`]);
+    assert.deepEqual(requests, [`GET ${PATH}`, `POST ${COLLECTION}`, `GET ${PATH}`]);
     assert.equal(store.published?.reserved, status.reserved);
     assert.equal(store.differs(status), false);
   });
@@ -62,13 +62,13 @@ describe('the node’s NodeTopology on the API server', () => {
     };
     const store = createTopologyStore(client, NODE);
     await assert.rejects(store.sync(identity, signal), /may not create it/);
-    assert.deepEqual(asked, [`GET ${PATH}`]);
+    assert.deepEqual(requests, [`GET ${PATH}`]);
   });
 
   it('is not created after a failure to read it', async () => {
     api.failing = true;
     await assert.rejects(createTopologyStore(client, NODE).sync(identity, signal), /down for the test/);
-    assert.deepEqual(asked, [`GET ${PATH}`]);
+    assert.deepEqual(requests, [`GET ${PATH}`]);
   });
 
   it('is written until it has the status, which another writer may have changed', async () => {

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
-import { createProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
+import { ProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
 import { recordingLogger } from '../support.ts';
 
 describe('the log of a recurring problem', () => {
   it('has a line for its begin, for each change and for its end', () => {
     const { log, lines } = recordingLogger();
-    const problems = createProblemLog(log);
-    problems.gone();
-    problems.met(new Error('away'), 'publishing the node topology failed; retrying');
-    problems.met('away', 'publishing the node topology failed; retrying');
-    problems.met(new Error('busy'), 'publishing the node topology failed; retrying');
-    problems.gone();
-    problems.gone();
-    problems.met('busy', 'renewing the agent’s Lease failed; retrying');
+    const problems = new ProblemLog(log);
+    problems.recovered();
+    problems.failed(new Error('away'), 'publishing the node topology failed; retrying');
+    problems.failed('away', 'publishing the node topology failed; retrying');
+    problems.failed(new Error('busy'), 'publishing the node topology failed; retrying');
+    problems.recovered();
+    problems.recovered();
+    problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
       lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
       [
@@ -26,9 +26,9 @@ describe('the log of a recurring problem', () => {
 
   it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
-    const problems = createProblemLog(log);
-    problems.met('x'.repeat(500), 'DPU is not ready');
-    problems.met(`${'y'.repeat(500)}z`, 'DPU is not ready');
+    const problems = new ProblemLog(log);
+    problems.failed('x'.repeat(500), 'DPU is not ready');
+    problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
     const texts = lines.map(({ problem }) => String(problem));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);

@@ -1,12 +1,12 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type Affinity, SyscallError } from '../../../native/affinity.ts';
+import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 
 const ESRCH = 3;
 const EINVAL = 22;
 const EPERM = 1;
 
 /** Stands in for the kernel's affinity calls, on a machine with any number of CPUs. */
-export interface FakeAffinity extends Affinity {
+export interface FakeAffinity extends ThreadAffinity {
   /** The CPUs of each thread. A thread that is not listed has ended. */
   readonly masks: Map<number, CpuSet>;
   /** The CPUs that a thread's cpuset allows; undefined: all. */
@@ -44,12 +44,12 @@ export function createFakeAffinity(): FakeAffinity {
     set(tid, words) {
       if (!fake.masks.has(tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
       if (fake.forbidden.has(tid)) throw new SyscallError('sched_setaffinity', tid, EPERM);
-      const wanted = CpuSet.fromWords(words);
-      if (wanted.intersect(fake.cpusetOf(tid) ?? wanted).isEmpty) {
+      const requested = CpuSet.fromWords(words);
+      if (requested.intersect(fake.cpusetOf(tid) ?? requested).isEmpty) {
         throw new SyscallError('sched_setaffinity', tid, EINVAL);
       }
-      fake.sets.push(`${tid} ${wanted}`);
-      fake.masks.set(tid, wanted);
+      fake.sets.push(`${tid} ${requested}`);
+      fake.masks.set(tid, requested);
     },
   };
   return fake;

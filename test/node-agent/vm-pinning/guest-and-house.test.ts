@@ -47,7 +47,7 @@ function machine() {
       name,
       start: pid * 10,
       identity: pid,
-      threads: new Map(Object.entries(threads).map(([tid, one]) => [Number(tid), one])),
+      threads: new Map(Object.entries(threads).map(([tid, thread]) => [Number(tid), thread])),
     });
     for (const tid of Object.keys(threads)) affinity.masks.set(Number(tid), set(cpus));
   };
@@ -91,7 +91,7 @@ describe('the QEMU process of a launcher', () => {
     affinity.masks.delete(12);
     const guest = findGuest([1], parts);
     assert.deepEqual(
-      guest?.look().map(({ tid, name, role, allowed }) => [tid, name, role.kind, String(allowed)]),
+      guest?.list().map(({ tid, name, role, allowed }) => [tid, name, role.kind, String(allowed)]),
       [
         [1, 'qemu', 'emulator', '0-7'],
         [10, 'CPU 0/KVM', 'vcpu', '3'],
@@ -100,7 +100,7 @@ describe('the QEMU process of a launcher', () => {
     );
     assert.equal(guest?.isReady(), true);
     processes.get(1)?.threads.delete(10);
-    guest?.look();
+    guest?.list();
     assert.equal(guest?.isReady(), false);
   });
 
@@ -110,24 +110,24 @@ describe('the QEMU process of a launcher', () => {
     const guest = findGuest([1], parts);
     assert.equal(counts.names, 2);
     time.now = 50_000 + 99;
-    guest?.look();
+    guest?.list();
     assert.equal(counts.names, 2, 'just read');
     time.now = 50_000 + 100;
     processes.get(1)?.threads.set(1, 'IO iothread1');
-    assert.equal(guest?.look()[0]?.role.kind, 'io');
+    assert.equal(guest?.list()[0]?.role.kind, 'io');
     assert.equal(counts.names, 3);
     time.now = 50_000 + 500;
-    guest?.look();
+    guest?.list();
     assert.equal(counts.names, 3);
 
     const other = machine();
     other.add(1, 'qemu', { 1: 'qemu' });
     const still = findGuest([1], other.parts);
     other.time.now = 50_000 + 999;
-    still?.look();
+    still?.list();
     assert.equal(other.counts.names, 2);
     other.time.now = 50_000 + 1100;
-    still?.look();
+    still?.list();
     assert.equal(other.counts.names, 2, 'it has the name that it will keep');
   });
 
@@ -137,7 +137,7 @@ describe('the QEMU process of a launcher', () => {
     const guest = findGuest([1], parts);
     processes.get(1)?.threads.delete(11);
     time.now += 5000;
-    assert.equal(guest?.look().length, 2);
+    assert.equal(guest?.list().length, 2);
     assert.equal(counts.names, 3);
   });
 
@@ -148,7 +148,7 @@ describe('the QEMU process of a launcher', () => {
     affinity.masks.set(9, set('0-7'));
     assert.deepEqual(
       findGuest([1], listed)
-        ?.look()
+        ?.list()
         .map(({ tid }) => tid),
       [1, 10],
     );
@@ -160,9 +160,9 @@ describe('the QEMU process of a launcher', () => {
     const guest = findGuest([1], parts);
     time.now = 50_000 + 2000;
     processes.get(1)?.threads.delete(10);
-    guest?.look();
+    guest?.list();
     processes.get(1)?.threads.set(10, 'IO iothread1');
-    assert.equal(guest?.look()[1]?.role.kind, 'io');
+    assert.equal(guest?.list()[1]?.role.kind, 'io');
   });
 
   it('is alive while its process is the same; its start is read only if the quick check fails', () => {
@@ -242,7 +242,7 @@ describe('the emulator’s CPUs of a container', () => {
     });
     const look = (changes = {}) => {
       affinity.sets.length = 0;
-      return keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.look(), host: HOST, ...changes });
+      return keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.list(), host: HOST, ...changes });
     };
     const where = (tid: number) => String(affinity.masks.get(tid));
     return { affinity, state, look, where };
@@ -254,7 +254,7 @@ describe('the emulator’s CPUs of a container', () => {
     assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator), outcome?.problems], ['2-3', '2-3', []]);
     assert.deepEqual([where(1), where(2), where(100), where(101)], ['2-3', '2-3', '0', '1']);
     assert.equal(outcome?.repairs, 3);
-    assert.deepEqual([...(outcome?.wanted.keys() ?? [])], [1, 2]);
+    assert.deepEqual([...(outcome?.targets.keys() ?? [])], [1, 2]);
     assert.equal(look()?.repairs, 0);
     assert.deepEqual([state.writes, affinity.sets], [1, []]);
     affinity.masks.set(2, set('3'));
@@ -282,7 +282,7 @@ describe('the emulator’s CPUs of a container', () => {
     assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator)], ['2-4', '2,4']);
     assert.deepEqual([where(200), where(1)], ['3', '2,4']);
     assert.ok(!affinity.sets.some((text) => text.startsWith('200 ')));
-    assert.equal(outcome?.wanted.has(200), false);
+    assert.equal(outcome?.targets.has(200), false);
   });
 
   it('are shared with IO threads that use all remaining CPUs', () => {
@@ -315,54 +315,54 @@ describe('the emulator’s CPUs of a container', () => {
      * use them all.
      */
     function forgotten() {
-      const one = house(PINS, '1-6,17-22', '6', ['6', '6']);
+      const scene = house(PINS, '1-6,17-22', '6', ['6', '6']);
       const release = () => {
-        if (one.state.cgroup === undefined) return;
-        for (const tid of [1, 2, 200, 201]) one.affinity.masks.set(tid, one.state.cgroup);
+        if (scene.state.cgroup === undefined) return;
+        for (const tid of [1, 2, 200, 201]) scene.affinity.masks.set(tid, scene.state.cgroup);
       };
-      return { ...one, release };
+      return { ...scene, release };
     }
 
     it('restores the pins with the launcher’s algorithm, in the order of IO threads, and keeps them', () => {
-      const one = forgotten();
-      assert.equal(one.look({ host: BIG })?.cgroup.toString(), '5-6,21-22');
-      one.release();
-      const outcome = one.look({ host: BIG });
-      assert.deepEqual([one.where(200), one.where(201)], ['21', '5']);
+      const scene = forgotten();
+      assert.equal(scene.look({ host: BIG })?.cgroup.toString(), '5-6,21-22');
+      scene.release();
+      const outcome = scene.look({ host: BIG });
+      assert.deepEqual([scene.where(200), scene.where(201)], ['21', '5']);
       assert.equal(String(outcome?.emulator), '6,22');
-      assert.deepEqual([String(outcome?.wanted.get(200)), String(outcome?.wanted.get(201))], ['21', '5']);
-      one.release();
-      one.look({ host: BIG });
-      assert.deepEqual([one.where(200), one.where(201), one.where(1)], ['21', '5', '6,22']);
+      assert.deepEqual([String(outcome?.targets.get(200)), String(outcome?.targets.get(201))], ['21', '5']);
+      scene.release();
+      scene.look({ host: BIG });
+      assert.deepEqual([scene.where(200), scene.where(201), scene.where(1)], ['21', '5', '6,22']);
     });
 
     it('restores no pins while the host is unknown', () => {
-      const one = forgotten();
-      one.look({ host: undefined });
-      one.release();
-      one.look({ host: undefined });
-      assert.equal(one.where(200), '5-6,21-22');
-      assert.equal(one.look({ host: BIG })?.wanted.get(201)?.toString(), '5');
+      const scene = forgotten();
+      scene.look({ host: undefined });
+      scene.release();
+      scene.look({ host: undefined });
+      assert.equal(scene.where(200), '5-6,21-22');
+      assert.equal(scene.look({ host: BIG })?.targets.get(201)?.toString(), '5');
     });
 
     it('restores no pins if virt-handler’s value was not seen, or if the container’s CPUs changed', () => {
       const late = house(PINS, '1-6,17-22', '5-6,21-22', ['5-6,21-22', '5-6,21-22']);
-      assert.equal(late.look({ host: BIG })?.wanted.has(200), false);
-      const one = forgotten();
-      one.look({ host: BIG });
-      one.release();
-      one.look({ host: BIG });
-      assert.equal(one.where(201), '5');
+      assert.equal(late.look({ host: BIG })?.targets.has(200), false);
+      const scene = forgotten();
+      scene.look({ host: BIG });
+      scene.release();
+      scene.look({ host: BIG });
+      assert.equal(scene.where(201), '5');
       // The CPUs of the container changed, so the computed pins no longer apply.
-      one.state.cgroup = set('6-7,21-23');
-      const outcome = one.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
-      assert.equal(outcome?.wanted.has(200), false);
+      scene.state.cgroup = set('6-7,21-23');
+      const outcome = scene.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
+      assert.equal(outcome?.targets.has(200), false);
     });
 
     it('computes no pins that are still visible', () => {
-      const one = house(PINS, '1-6,17-22', '6', ['5', '21']);
-      const outcome = one.look({ host: BIG });
-      assert.deepEqual([outcome?.wanted.has(200), String(outcome?.emulator)], [false, '6,22']);
+      const scene = house(PINS, '1-6,17-22', '6', ['5', '21']);
+      const outcome = scene.look({ host: BIG });
+      assert.deepEqual([outcome?.targets.has(200), String(outcome?.emulator)], [false, '6,22']);
     });
   });
 

@@ -5,7 +5,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
-import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import { nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene, launcherPod } from './stage.ts';
@@ -133,7 +133,7 @@ describe('a guest that controls its QEMU or its launcher', () => {
     it(`cannot point to another cgroup with its container id: ${id.slice(0, 30)}`, () => {
       const pod = launcherPod('vm', 'uid-1', 'plain', {});
       assert.equal(pod.containerId, 'plain');
-      const found = launcherOf({
+      const launcher = nodeLauncherOf({
         metadata: {
           name: 'p',
           namespace: 'n',
@@ -146,7 +146,7 @@ describe('a guest that controls its QEMU or its launcher', () => {
         spec: { containers: [{ name: 'compute', resources: undefined }] },
         status: { containerStatuses: [{ name: 'compute', containerID: id }] },
       });
-      assert.equal(found?.containerId, undefined);
+      assert.equal(launcher?.containerId, undefined);
     });
   }
 });

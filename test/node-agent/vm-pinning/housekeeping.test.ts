@@ -80,9 +80,9 @@ describe('the CPUs of the emulator', () => {
     scene.affinity.forgets = true;
     const vm = scene.addVm({ ...FOUR_BY_TWO, cpuset: '1-6,17-22', ioPins: [5, 21], housekeeping: '6' });
     const { threads } = scene.processes.get(vm.pid)!;
-    const [one, two] = ['IO iothread1', 'IO iothread2'].map((name) => vm.threads.get(name)!);
+    const [first, two] = ['IO iothread1', 'IO iothread2'].map((name) => vm.threads.get(name)!);
     for (const [name, tid] of [
-      ['IO iothread10', one!],
+      ['IO iothread10', first!],
       ['IO iothread9', two!],
     ] as const) {
       vm.threads.set(name, tid);

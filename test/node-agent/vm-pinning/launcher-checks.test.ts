@@ -77,7 +77,7 @@ describe('the checks of a node’s launchers', () => {
     dedicated.add(house.uid);
     for (const { pid } of [vm, house]) costs.set(pid, 30);
     const launchers = [vm.launcher, house.launcher];
-    const shown = () =>
+    const displayed = () =>
       at(launchers).map(({ threads, mask, housekeeping }) => [
         threads.length,
         mask?.state,
@@ -85,12 +85,12 @@ describe('the checks of a node’s launchers', () => {
         housekeeping?.emulator.toString(),
         housekeeping && housekeeping.repairs > 0,
       ]);
-    assert.deepEqual(shown(), [
+    assert.deepEqual(displayed(), [
       [4, 'pinned', 4, undefined, undefined],
       [11, undefined, undefined, '5,21', true],
     ]);
     lists.length = 0;
-    assert.deepEqual(shown(), [
+    assert.deepEqual(displayed(), [
       [4, 'pinned', 0, undefined, undefined],
       [11, undefined, undefined, '5,21', false],
     ]);

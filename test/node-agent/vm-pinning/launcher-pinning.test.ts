@@ -12,9 +12,9 @@ describe('the pinning of one launcher', () => {
     const vm = scene.addVm({ vcpus: 1, mask: '0:2', cpuset: '0-3' });
     const pinning = createLauncherPinning(scene.deps);
     const node = { host: undefined, reserved: undefined, owned: CpuSet.EMPTY, dedicated: new Set<string>() };
-    const early = pinning.look({ ...vm.launcher, containerId: undefined }, node);
+    const early = pinning.reconcile({ ...vm.launcher, containerId: undefined }, node);
     assert.deepEqual([early.pid, early.container.toString(), early.threads], [undefined, '', []]);
-    const later = pinning.look(vm.launcher, node);
+    const later = pinning.reconcile(vm.launcher, node);
     assert.deepEqual([later.pid, later.container.toString()], [vm.pid, '0-3']);
   });
 });

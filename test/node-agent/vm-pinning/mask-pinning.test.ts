@@ -39,8 +39,8 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
     },
     now: () => time.now,
     path: '/c',
-    heldBefore,
-    remember: (held) => void remembered.push(held),
+    scopeBefore: heldBefore,
+    remember: (scope) => void remembered.push(scope),
   });
   const look = (): GuestThread[] =>
     [...names].map(([tid, name]) => {
@@ -81,8 +81,8 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
   };
 }
 
-const wantedOf = (outcome: { wanted: ReadonlyMap<number, CpuSet> } | undefined) =>
-  Object.fromEntries([...(outcome?.wanted ?? [])].map(([tid, cpus]) => [tid, cpus.toString()]));
+const targetsOf = (outcome: { targets: ReadonlyMap<number, CpuSet> } | undefined) =>
+  Object.fromEntries([...(outcome?.targets ?? [])].map(([tid, cpus]) => [tid, cpus.toString()]));
 
 describe('the mask of a guest: vCPUs', () => {
   it('are set to their entries once; other threads stay', () => {
@@ -91,7 +91,7 @@ describe('the mask of a guest: vCPUs', () => {
     assert.equal(first?.state, 'pinned');
     assert.equal(first.reason, undefined);
     assert.equal(first.moved, 2);
-    assert.deepEqual(wantedOf(first), { 100: '1', 101: '2-3' });
+    assert.deepEqual(targetsOf(first), { 100: '1', 101: '2-3' });
     assert.deepEqual(first.pins.map(String).length, 2);
     assert.deepEqual(guest.where(), { 100: '1', 101: '2-3', 200: '0-7', 201: '0-7' });
     assert.deepEqual(guest.remembered, ['vcpus']);
@@ -124,7 +124,7 @@ describe('the mask of a guest: vCPUs', () => {
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['refused', 'System', 0]);
     assert.match(outcome?.message ?? '', /sched_setaffinity/);
     assert.deepEqual([guest.where()[100], guest.where()[101]], ['0-7', '0-7']);
-    assert.deepEqual(wantedOf(outcome), {});
+    assert.deepEqual(targetsOf(outcome), {});
     assert.deepEqual(outcome?.pins, []);
   });
 
@@ -275,7 +275,7 @@ describe('the mask of a guest: fallback to `all`', () => {
     const outcome = guest.keep('20:21', { fixMismatch: true });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.pins], ['pinned', 'FellBack', []]);
     assert.match(outcome?.message ?? '', /using "all" instead/);
-    assert.deepEqual(wantedOf(outcome), { 100: '0-7', 101: '0-7' });
+    assert.deepEqual(targetsOf(outcome), { 100: '0-7', 101: '0-7' });
     assert.equal(outcome?.moved, 0);
   });
 
@@ -295,7 +295,7 @@ describe('the mask of a guest: one entry for the whole VM', () => {
     const outcome = guest.keep('2-3');
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['pinned', undefined, 4]);
     assert.deepEqual(guest.where(), { 100: '2-3', 101: '2-3', 200: '2-3', 201: '2-3' });
-    assert.deepEqual(wantedOf(outcome), { 100: '2-3', 101: '2-3', 200: '2-3', 201: '2-3' });
+    assert.deepEqual(targetsOf(outcome), { 100: '2-3', 101: '2-3', 200: '2-3', 201: '2-3' });
     assert.equal(String(guest.housekeeping.cpus), '2-3');
     assert.deepEqual(guest.remembered, ['vm']);
     guest.affinity.sets.length = 0;
@@ -316,7 +316,7 @@ describe('the mask of a guest: one entry for the whole VM', () => {
     const outcome = guest.keep('2-3');
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['pinned', 'ThreadsLeft', 2]);
     assert.match(outcome?.message ?? '', /leaves 1 threads .* 201 \(qemu-kvm\) on 0-7$/);
-    assert.deepEqual(wantedOf(outcome), { 100: '2-3', 200: '2-3' });
+    assert.deepEqual(targetsOf(outcome), { 100: '2-3', 200: '2-3' });
   });
 
   it('continues if the cgroup cannot be written', () => {
@@ -332,7 +332,7 @@ describe('the mask of a guest: one entry for the whole VM', () => {
     guest.keep('2-3');
     const outcome = guest.keep('1:2');
     assert.deepEqual(guest.where(), { 100: '1', 101: '2', 200: 'all', 201: 'all' });
-    assert.deepEqual(wantedOf(outcome), { 100: '1', 101: '2' });
+    assert.deepEqual(targetsOf(outcome), { 100: '1', 101: '2' });
     assert.deepEqual(guest.remembered.at(-1), 'vcpus');
     // From then on, the other threads are not managed.
     guest.affinity.sets.length = 0;

@@ -147,8 +147,8 @@ describe('CPU masks on a node', () => {
         await new Promise((resolve) => setTimeout(resolve, 5));
         await stop();
         const allowed = cpuset.minus(reserved).minus(owned);
-        for (const one of scene.affinity.sets) {
-          assert.ok(set(one.split(' ')[1] ?? '').isSubsetOf(allowed), `${one}, allowed ${allowed}`);
+        for (const call of scene.affinity.sets) {
+          assert.ok(set(call.split(' ')[1] ?? '').isSubsetOf(allowed), `${call}, allowed ${allowed}`);
         }
         rmSync(directory, { recursive: true });
       }),
@@ -202,9 +202,9 @@ describe('CPU masks on a node', () => {
     run(vms);
     await eventually(() => vms.pinning().length === cases.length, 'refused');
     for (const [vm, reason, says] of cases) {
-      const found = vms.pinning().find(({ podUID }) => podUID === vm.uid);
-      assert.deepEqual([found?.state, found?.reason], ['refused', reason]);
-      assert.match(found?.message ?? '', says);
+      const state = vms.pinning().find(({ podUID }) => podUID === vm.uid);
+      assert.deepEqual([state?.state, state?.reason], ['refused', reason]);
+      assert.match(state?.message ?? '', says);
     }
     assert.deepEqual(scene.affinity.sets, []);
   });

@@ -69,7 +69,7 @@ function viewOf({
         ? undefined
         : {
             state: 'pinned',
-            wanted: new Map(),
+            targets: new Map(),
             pins: entries.map((entry, vcpu) => ({ vcpu, cpus: entry === 'all' ? set('0-7') : set(entry) })),
             moved: 0,
             ...outcome,
@@ -77,7 +77,7 @@ function viewOf({
     housekeeping:
       housekeeping === undefined
         ? undefined
-        : { cgroup: set('5-6'), wanted: new Map(), emulator: set('5'), repairs: 0, problems: [], ...housekeeping },
+        : { cgroup: set('5-6'), targets: new Map(), emulator: set('5'), repairs: 0, problems: [], ...housekeeping },
   };
 }
 
@@ -150,16 +150,16 @@ describe('the report of VMs with a mask', () => {
 
 describe('the data of `plumbline vm status`', () => {
   it('lists VMs by namespace and name, with live threads, their current and their wanted CPUs', () => {
-    const one = viewOf({
+    const view = viewOf({
       name: 'b',
       uid: 'b',
       mask: '1:2',
-      outcome: { message: 'm', wanted: new Map([[100, set('1')]]) },
-      housekeeping: { wanted: new Map([[103, set('5')]]), problems: ['p'] },
+      outcome: { message: 'm', targets: new Map([[100, set('1')]]) },
+      housekeeping: { targets: new Map([[103, set('5')]]), problems: ['p'] },
     });
     const views = [
       viewOf({ name: 'c' }),
-      one,
+      view,
       viewOf({ name: 'a', namespace: 'ns' }),
       viewOf({ name: 'd' }),
       viewOf({ name: 'z', namespace: 'aa' }),

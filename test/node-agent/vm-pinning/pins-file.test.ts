@@ -24,14 +24,14 @@ describe('the record of pinned VMs', () => {
     ]);
   });
   const open = (bootId = 'boot') => createPinsFile(path, { bootId, startOf: (pid) => alive.get(pid), log: logged.log });
-  const guest = (podUID: string, pid: number, held: PinnedGuest['held'] = 'vcpus') => ({
+  const guest = (podUID: string, pid: number, scope: PinnedGuest['scope'] = 'vcpus') => ({
     podUID,
     pid,
     start: pid * 10,
-    held,
+    scope,
   });
   const saved = () => JSON.parse(readFileSync(path, 'utf8')) as { bootId: string; guests: PinnedGuest[] };
-  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 
   it('is read by the next agent of the same boot only', () => {
     const first = open();
@@ -40,9 +40,9 @@ describe('the record of pinned VMs', () => {
     assert.deepEqual(saved(), { bootId: 'boot', guests: [guest('a', 7), guest('b', 8, 'vm')] });
     const next = open();
     assert.deepEqual([next.has('a'), next.has('b'), next.has('c')], [true, true, false]);
-    assert.deepEqual([next.held('a', guest('a', 7)), next.held('b', guest('b', 8))], ['vcpus', 'vm']);
+    assert.deepEqual([next.scope('a', guest('a', 7)), next.scope('b', guest('b', 8))], ['vcpus', 'vm']);
     assert.equal(open('another boot').has('a'), false);
-    assert.deepEqual(said(), []);
+    assert.deepEqual(messages(), []);
   });
 
   it('does not hold another process of the same launcher', () => {
@@ -52,8 +52,8 @@ describe('the record of pinned VMs', () => {
       { pid: 8, start: 70 },
       { pid: 7, start: 71 },
     ])
-      assert.equal(record.held('a', other), undefined);
-    assert.equal(record.held('b', { pid: 7, start: 70 }), undefined);
+      assert.equal(record.scope('a', other), undefined);
+    assert.equal(record.scope('b', { pid: 7, start: 70 }), undefined);
   });
 
   it('is written only when it changes', () => {
@@ -67,7 +67,7 @@ describe('the record of pinned VMs', () => {
       alive.set(changed.pid, changed.start);
       record.remember(changed);
       assert.deepEqual(saved().guests, [changed]);
-      assert.equal(record.held('a', changed), changed.held);
+      assert.equal(record.scope('a', changed), changed.scope);
     }
   });
 
@@ -105,15 +105,15 @@ describe('the record of pinned VMs', () => {
     mkdirSync(`${path}.tmp`, { recursive: true });
     const record = open();
     record.remember(guest('a', 7));
-    assert.equal(record.held('a', guest('a', 7)), 'vcpus');
-    assert.deepEqual(said(), [`40 ${UNSAVED}`]);
+    assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
+    assert.deepEqual(messages(), [`40 ${UNSAVED}`]);
     assert.equal(logged.lines[0]?.['file'], path);
     assert.match(String(logged.lines[0]?.['problem']), /EISDIR/);
   });
 
   const unusable: [string, () => void, RegExp][] = [
     ['torn', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podU'), /JSON/],
-    ['of another form', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podUID":"a"}]}'), /held/],
+    ['of another form', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podUID":"a"}]}'), /scope/],
   ];
   for (const [name, spoil, error] of unusable) {
     it(`starts again from a file that is ${name}, which is kept, with a log line`, () => {
@@ -121,7 +121,7 @@ describe('the record of pinned VMs', () => {
       spoil();
       const spoilt = readFileSync(path, 'utf8');
       assert.equal(open().has('a'), false);
-      assert.deepEqual(said(), [`40 ${UNREAD}`]);
+      assert.deepEqual(messages(), [`40 ${UNREAD}`]);
       const [line] = logged.lines;
       assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
       assert.match(String(line?.['problem']), error);
@@ -134,10 +134,10 @@ describe('the record of pinned VMs', () => {
     const text = readFileSync(path, 'utf8');
     writeFileSync(path, text.padEnd(1024 * 1024, ' '));
     assert.equal(open().has('a'), true);
-    assert.deepEqual(said(), []);
+    assert.deepEqual(messages(), []);
     truncateSync(path, 1024 * 1024 + 1);
     assert.equal(open().has('a'), false);
-    assert.deepEqual(said(), [`40 ${UNREAD}`]);
+    assert.deepEqual(messages(), [`40 ${UNREAD}`]);
     assert.match(String(logged.lines[0]?.['problem']), /larger than 1048576 bytes/);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import { nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene, type PretendVm } from './stage.ts';
 
@@ -71,7 +71,7 @@ describe('a mask whose entries do not match the vCPUs of a migrated VM', () => {
       },
       spec: { containers: [{ name: 'compute', resources: undefined }] },
     });
-    assert.equal(launcherOf(pod({}))?.migrated, false);
-    assert.equal(launcherOf(pod({ 'kubevirt.io/migrationJobUID': 'job' }))?.migrated, true);
+    assert.equal(nodeLauncherOf(pod({}))?.migrated, false);
+    assert.equal(nodeLauncherOf(pod({ 'kubevirt.io/migrationJobUID': 'job' }))?.migrated, true);
   });
 });

@@ -6,7 +6,7 @@ import { createHost, type Host } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
-import { type Launcher, launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
@@ -178,12 +178,13 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     },
     processes: { name: (pid) => processes.get(pid)?.name, start: startOf, identity: startOf },
     now: () => clock,
-    watch: (onChange) => {
-      changed = onChange;
-      return {
-        items: launchers,
-        run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
-      };
+    launchers: {
+      items: launchers,
+      run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+    },
+    onLaunchers: (listener) => {
+      changed = listener;
+      return () => {};
     },
     assignments: {
       view: () => view,
@@ -256,7 +257,7 @@ export function launcherPod(
     uid: `vmi-${uid}`,
     controller: true,
   };
-  const found = launcherOf({
+  const launcher = nodeLauncherOf({
     metadata: {
       name: `virt-launcher-${name}-x`,
       namespace: 'team-a',
@@ -268,6 +269,6 @@ export function launcherPod(
     spec: { containers: [{ name: 'compute', resources: undefined }] },
     status: { containerStatuses: [{ name: 'compute', containerID: `containerd://${id}` }] },
   });
-  if (found === undefined) throw new Error('not a launcher');
-  return found;
+  if (launcher === undefined) throw new Error('not a launcher');
+  return launcher;
 }

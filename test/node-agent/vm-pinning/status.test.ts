@@ -63,10 +63,10 @@ describe('plumbline vm status', () => {
 
   it('is not in order with a moved thread, a refused mask or an overlap', async () => {
     const status = await fetchVmStatus(agentAt(agent));
-    const [one] = status.vms;
-    const moved = one!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
-    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...one!, threads: moved }] }));
-    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...one!, state: 'refused' }] }));
+    const [vm] = status.vms;
+    const moved = vm!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
+    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...vm!, threads: moved }] }));
+    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...vm!, state: 'refused' }] }));
     const overlap = { ...status, overlaps: [{ vms: ['team-a/a', 'team-b/c'] as [string, string], cpus: '3' }] };
     assert.ok(!areVmsInOrder(overlap));
     assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPU 3/);

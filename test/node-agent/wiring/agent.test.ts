@@ -239,9 +239,9 @@ describe('the node agent as a process', function () {
     await eventually(() => status() !== undefined, 'a report');
     assert.equal(await agent.stop(), 0);
 
-    const asked = { times: 0 };
+    const queries = { times: 0 };
     const silent = createServer((socket) => {
-      asked.times++;
+      queries.times++;
       socket.on('error', () => {});
     });
     await new Promise<void>((resolve) => silent.listen(join(root, 'run/db.sock'), resolve));
@@ -256,7 +256,7 @@ describe('the node agent as a process', function () {
         'the report duty',
         15,
       );
-      await eventually(() => asked.times > 0, 'the database asked');
+      await eventually(() => queries.times > 0, 'the database asked');
       await eventually(() => api.writes.slice(written).some((one) => one.includes('leases')), 'the agent works');
       assert.deepEqual(status(), before);
       await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline');

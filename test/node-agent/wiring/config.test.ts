@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createGuard, type Duty, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { type Duty, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { ConfigError } from '../../../runtime/config.ts';
 import { eventually, recordingLogger } from '../support.ts';
@@ -101,7 +101,7 @@ describe('settings of the node agent', () => {
 
 describe('duties', () => {
   it('are restarted with a new signal and a log line after a failure; others continue', async () => {
-    const { log, said } = recordingLogger();
+    const { log, said: messages } = recordingLogger();
     const stop = new AbortController();
     const signals: AbortSignal[] = [];
     const events: string[] = [];
@@ -122,7 +122,7 @@ describe('duties', () => {
     await eventually(() => signals.length === 2, 'run again');
     assert.equal(signals[0]?.aborted, true, 'the signal ends what the failed run left behind');
     assert.equal(signals[1]?.aborted, false);
-    assert.ok(said('duty failed; restarting it'));
+    assert.ok(messages('duty failed; restarting it'));
     assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
     stop.abort();
     await running;
@@ -131,10 +131,10 @@ describe('duties', () => {
 
 describe('a guard', () => {
   it('turns an exception in a callback into a failure of the duty', async () => {
-    const guard = createGuard();
-    guard((what: string) => {
+    const guard = new Guard();
+    guard.wrap((what: string) => {
       throw new Error(what);
     })('in a timer');
-    await assert.rejects(Promise.race([untilAborted(new AbortController().signal), guard.failed]), /in a timer/);
+    await assert.rejects(guard.until(new AbortController().signal), /in a timer/);
   });
 });

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../../model/host.ts';
-import type { KubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
@@ -18,7 +18,7 @@ const description: HostDescription = {
   cores: ['0-1', '2-3', '4-5', '6-7'],
 };
 const host = createHost(description);
-const kubelet = (changes: Partial<KubeletConfig> = {}): KubeletConfig => ({
+const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig => ({
   source: 'config.yaml',
   cpuManager: { policy: 'static', options: {} },
   topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
@@ -41,9 +41,9 @@ interface Sent {
 interface State {
   /** The capacity of the Node, if the API server answers. */
   node: Record<string, string> | undefined;
-  kubelet: KubeletConfig | undefined;
+  kubelet: NodeKubeletConfig | undefined;
   /** Whether the networks are known. */
-  known: boolean;
+  isComplete: boolean;
   owned: string;
   reserved: CpuSet | undefined;
   polled: string;
@@ -56,7 +56,7 @@ describe('the agent’s device plugin duty', () => {
   let vacated: string[];
   let subscribed: number;
   let changed: () => void;
-  let asked: string[];
+  let requests: string[];
   let record: string;
   let ended: () => Promise<void>;
 
@@ -64,7 +64,7 @@ describe('the agent’s device plugin duty', () => {
     now = {
       node: { pods: '9' },
       kubelet: kubelet(),
-      known: true,
+      isComplete: true,
       owned: '2-3',
       reserved: CpuSet.EMPTY,
       polled: '',
@@ -72,7 +72,7 @@ describe('the agent’s device plugin duty', () => {
     vacated = [];
     subscribed = 0;
     changed = () => {};
-    asked = [];
+    requests = [];
     ended = async () => {};
   });
   afterEach(async () => {
@@ -98,7 +98,7 @@ describe('the agent’s device plugin duty', () => {
     );
     const client = {
       get: async (path: string) => {
-        asked.push(path);
+        requests.push(path);
         if (path.includes('/pods/')) return { metadata: { name: 'vm', namespace: 'ns', uid: 'u' }, spec: {} };
         if (now.node === undefined) throw new Error('away');
         return { metadata: { name: 'n', uid: 'u' }, status: { capacity: now.node } };
@@ -131,8 +131,8 @@ describe('the agent’s device plugin duty', () => {
         assignments: { ...source, view: () => ({ reserved: now.reserved, owned: set(now.owned) }) },
         networks: {
           ...source,
-          get known() {
-            return now.known;
+          get isComplete() {
+            return now.isComplete;
           },
           view: () => ({
             networks: { physnets: new Map([['physnet1', set('1')]]), tunnel: undefined },
@@ -193,7 +193,7 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual(vacated, []);
   });
 
-  const policies: [string, Partial<KubeletConfig> | undefined, boolean][] = [
+  const policies: [string, Partial<NodeKubeletConfig> | undefined, boolean][] = [
     ['static with full-pcpus-only', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } } }, true],
     ['static without it', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'false' } } }, false],
     ['none', { cpuManager: { policy: 'none', options: { 'full-pcpus-only': 'true' } } }, false],
@@ -227,11 +227,11 @@ describe('the agent’s device plugin duty', () => {
   });
 
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
-    now.known = false;
+    now.isComplete = false;
     run();
     await eventually(() => subscribed === 1, 'it follows the networks');
     changed();
-    now.known = true;
+    now.isComplete = true;
     changed();
     assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
     await ended();

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
-import { createFailures } from '../../../node-agent/lifecycle/duty.ts';
+import { Failures } from '../../../node-agent/lifecycle/duty.ts';
 import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
 import { createDuties, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
@@ -37,7 +37,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
     tokenFile: undefined,
     pluginProgram: 'none',
     gateProgram: 'none',
-    failures: createFailures(),
+    failures: new Failures(),
     ...changes,
   };
   return { parts, directory, logged };

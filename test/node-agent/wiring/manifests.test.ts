@@ -50,8 +50,8 @@ describe('the agent’s manifests', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const objects = parseAllDocuments(yaml).map((document) => document.toJS() as DaemonSet);
-    const found = objects.filter(({ kind }) => kind === 'DaemonSet');
-    return new Map(found.map((object) => [object.metadata.name, object]));
+    const daemonSets = objects.filter(({ kind }) => kind === 'DaemonSet');
+    return new Map(daemonSets.map((object) => [object.metadata.name, object]));
   };
   const podOf = (sets: Map<string, DaemonSet>, name: string) => sets.get(name)!.spec.template.spec;
   const FULL = 'plumbline-node-agent';

@@ -24,7 +24,7 @@ function partsIn(directory: string, assignments: ReturnType<typeof settableView>
   return {
     parts: { config, events: { record: () => undefined }, metrics: testMetrics(), log },
     host: {
-      facts: { known: () => undefined },
+      facts: { current: () => undefined },
       assignments,
       networks: { view: () => ({ pmdCpus: CpuSet.EMPTY }), subscribe: () => () => {} },
       kubeletConfig: async () => ({ config: {}, problems: [] }),
@@ -53,15 +53,15 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
     }
   });
 
-  for (const found of [true, false]) {
-    it(`logs ${found ? 'nothing about a readable' : 'why it cannot read the'} configuration of the kubelet`, async () => {
+  for (const isReadable of [true, false]) {
+    it(`logs ${isReadable ? 'nothing about a readable' : 'why it cannot read the'} configuration of the kubelet`, async () => {
       const directory = temp();
       const logged = recordingLogger();
       let read = 0;
       const { parts, host } = partsIn(directory, settableView());
       const kubeletConfig = async () => {
         read++;
-        return { config: found ? {} : undefined, problems: found ? [] : ['config.yaml does not exist'] };
+        return { config: isReadable ? {} : undefined, problems: isReadable ? [] : ['config.yaml does not exist'] };
       };
       Object.assign(parts, { log: logged.log });
       Object.assign(host, { kubeletConfig });
@@ -74,7 +74,7 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
         const lines = logged.lines.filter(({ msg }) => msg === FAILED);
         assert.deepEqual(
           lines.map(({ level, problems }) => [level, problems]),
-          found ? [] : [[40, ['config.yaml does not exist']]],
+          isReadable ? [] : [[40, ['config.yaml does not exist']]],
         );
       } finally {
         stop.abort();

@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createReportDuty } from '../../../node-agent/wiring/duties.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { createFakeApi } from '../api-stand-in.ts';
-import { inputs, known, networks } from '../report/inputs-fixture.ts';
+import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
 describe('the agent’s report duty', () => {
@@ -61,8 +61,8 @@ describe('the agent’s report duty', () => {
     const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
       facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
-      assignments: { ...still, view: () => known },
-      networks: { ...still, known: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
+      assignments: { ...still, view: () => knownView },
+      networks: { ...still, isComplete: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
       ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
       vms: { ...still, pinning: () => [] },
