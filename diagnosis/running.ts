@@ -4,7 +4,7 @@ import { isWholeCores } from '../model/host.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,
-  networkText,
+  networkNeedText,
   type PlacementHost,
   type PlacementNeeds,
 } from '../model/placement/needs.ts';
@@ -95,7 +95,7 @@ function farFrom(
   remedies: readonly Remedy[],
 ): Cause[] {
   const there = cellsOfNetwork(networks, need);
-  const what = networkText(need);
+  const what = networkNeedText(need);
   if (there === undefined) return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies }];
   if (there.isEmpty) {
     const say = remedy(

@@ -152,7 +152,7 @@ function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): In
   return coming.flatMap((pod): InFlightEntry[] => {
     const { needs, kubeletUid, node, cpus } = pod;
     if (cpus === 0) return [];
-    if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
+    if (host && (host.owners.has(kubeletUid) || sharesOn(needs, host))) return [];
     const kind = node === undefined ? 'nominated' : 'bound';
     if (host === undefined || assumed.length === MAX_PREDICTED_PODS) return [[labelOf(pod), kind, '']];
     const verdict = judgeHost(needs, host, assumed, 'count-check');

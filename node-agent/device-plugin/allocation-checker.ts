@@ -1,6 +1,5 @@
 import type * as z from 'zod';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
@@ -9,9 +8,7 @@ import type { Host } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import { Listeners } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { Listeners, type Services } from '../lifecycle/duty.ts';
 import { type Allocation, checkAllocation, type DeviceHolder, type RefusedAllocation } from './allocation-check.ts';
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
@@ -21,13 +18,9 @@ export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 /** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
 const READ_TIMEOUT_SECONDS = 1;
 
-export interface AllocationCheckerDeps {
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
+export interface AllocationCheckerDeps extends Omit<Services, 'nodeName'> {
   readonly policy: AllocationCheckPolicy;
   readonly refusals: Pick<RefusedStarts, 'add'>;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
 }
 
 export interface AllocationRequest {

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
-import type { EventRecorder, EventTarget } from '../../kube/events.ts';
+import type { EventTarget } from '../../kube/events.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
@@ -8,23 +8,20 @@ import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../mo
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import { ChangeSignal } from '../lifecycle/duty.ts';
+import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { checkAllocation, type DeviceHolder, networkOfResource } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const READ_TIMEOUT_SECONDS = 2;
 
-export interface MovedNetworksDeps {
+export interface MovedNetworksDeps extends Pick<Services, 'events' | 'log'> {
   readonly networks: Pick<Networks, 'view' | 'isComplete' | 'subscribe'>;
   readonly host: () => Promise<Host>;
   /** Lists the pods' devices; closed when the duty ends. */
   readonly podResources: () => Pick<PodResourcesClient, 'list' | 'close'>;
   readonly client: Pick<KubeClient, 'get'>;
-  readonly events: EventRecorder;
-  readonly log: AgentLogger;
 }
 
 /** A network that moved. Without NUMA nodes it has left the node. */

@@ -2,9 +2,7 @@ import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { sleep } from '../../runtime/time.ts';
-import { untilAborted } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { type Services, untilAborted } from '../lifecycle/duty.ts';
 import type { DeviceHolder } from './allocation-check.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './before-start.ts';
 
@@ -20,7 +18,7 @@ const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 /** The advertised resources, and whether the node's kubelet assigns whole cores only. */
 export type Advertisement = Omit<Extract<ToPluginThread, { kind: 'resources' }>, 'kind'>;
 
-export interface PluginThreadDeps {
+export interface PluginThreadDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly program: string;
   readonly data: () => Promise<PluginThreadData>;
   /** Undefined if not known yet. */
@@ -33,8 +31,6 @@ export interface PluginThreadDeps {
     holder: DeviceHolder | undefined,
     signal: AbortSignal,
   ) => Promise<string | undefined>;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
 }
 
 /** The thread's program file: next to the agent's bundle, or the source. */

@@ -9,14 +9,11 @@ import {
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
-import { repeat } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import { repeat, type Services } from '../lifecycle/duty.ts';
 import { ProblemLog } from '../telemetry/problem-log.ts';
 
-export interface LeaseReleaseDeps {
-  readonly client: KubeClient;
+export interface LeaseReleaseDeps extends Pick<Services, 'client' | 'log'> {
   readonly lease: LeaseName;
-  readonly log: AgentLogger;
 }
 
 export interface DpuHostDeps extends LeaseReleaseDeps {

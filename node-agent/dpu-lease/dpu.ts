@@ -1,20 +1,16 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/client.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createRenewals, type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
+import type { Services } from '../lifecycle/duty.ts';
 import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
 
-export interface DpuDeps {
-  readonly client: KubeClient;
+export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
   readonly probe: Probe;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
 }

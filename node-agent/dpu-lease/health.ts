@@ -1,5 +1,5 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
-import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
+import { nodeTarget } from '../../kube/events.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
 import {
   describeLease,
@@ -15,9 +15,7 @@ import {
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
-import { Listeners } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { Listeners, type Services } from '../lifecycle/duty.ts';
 
 export interface DpuHealthDeps {
   readonly client: KubeClient;
@@ -114,18 +112,11 @@ export function createHostDpuHealth(deps: DpuHealthDeps) {
   };
 }
 
-export interface AnnounceDeps {
-  readonly nodeName: string;
-  readonly events: EventRecorder;
-  readonly metrics: AgentMetrics;
-  readonly log: AgentLogger;
-}
-
 /**
  * Reports each change of the DPU's health: an Event on the Node, a log line, and metrics. Unknown is a change as well,
  * even where the policy treats it as ready.
  */
-export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
+export function announceHealth({ nodeName, events, metrics, log }: Omit<Services, 'client'>): HealthListener {
   const target = nodeTarget(nodeName);
   let last: LeaseState | undefined;
   return (report) => {

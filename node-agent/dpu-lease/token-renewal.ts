@@ -1,12 +1,10 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import { repeat } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { saveFile } from '../files/bounded-file.ts';
+import { repeat, type Services } from '../lifecycle/duty.ts';
 import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
@@ -18,12 +16,9 @@ const CLOCK_SLACK_SECONDS = 300;
 /** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
-export interface TokenRenewalDeps {
-  readonly client: KubeClient;
+export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   /** The kubeconfig's tokenFile, which the client reads for each request. */
   readonly tokenFile: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
   /** Seconds of a monotonic clock. */
@@ -68,7 +63,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
     // The API server may grant less than requested.
     const { issued, expires } = readTokenClaims(token);
-    replaceToken(tokenFile, token);
+    saveFile(tokenFile, `${token}\n`, { flush: true });
     obtained = { token, lifetime: expires - issued, at };
     log.info({ account, lifetime: obtained.lifetime }, 'DPU token renewed');
   };
@@ -100,29 +95,6 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return backoff.next();
   };
   return { run: (signal: AbortSignal) => repeat(signal, round, onError, wait) };
-}
-
-/**
- * Replaces the file in one step, readable only by its owner: a reader sees the old token or the new one, also after a
- * power failure.
- * @throws a system error
- */
-function replaceToken(path: string, token: string): void {
-  const temporary = `${path}.${process.pid}.tmp`;
-  rmSync(temporary, { force: true });
-  try {
-    const file = openSync(temporary, 'wx', 0o600);
-    try {
-      writeSync(file, `${token}\n`);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
 }
 
 /** The claims of a service account's token. They are not verified here: the API server does that. */

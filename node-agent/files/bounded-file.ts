@@ -1,4 +1,15 @@
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
@@ -80,14 +91,23 @@ export class SavedFormatError extends PlumblineError {
 }
 
 /**
- * Replaces one of the agent's own files in one step, and creates its directory if needed: a reader sees the old content
- * or the new one, never a part. It does not flush to disk: the file must survive the process, not the machine.
+ * Replaces a file in one step, and creates its directory if needed: a reader sees the old content or the new one, never
+ * a part. Without `flush` the new content survives the process, not the machine.
  * @throws a system error
  */
-export function saveFile(path: string, text: string, mode = 0o600): void {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.tmp`, text, { mode });
-  renameSync(`${path}.tmp`, path);
+export function saveFile(path: string, content: string | Buffer, { mode = 0o600, flush = false } = {}): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  // The name has no extension that a container runtime looks for.
+  const temporary = `${path}.${process.pid}.tmp`;
+  rmSync(temporary, { force: true });
+  try {
+    writeFileSync(temporary, content, { mode, flag: 'wx', flush });
+    chmodSync(temporary, mode);
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   type ConfFile,
@@ -9,11 +9,9 @@ import {
   planConflist,
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
-import { readBoundedBytes } from '../files/bounded-file.ts';
+import { readBoundedBytes, saveFile } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { Guard } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { Guard, type Services } from '../lifecycle/duty.ts';
 
 /** Seconds between checks in case an event was lost. */
 const POLL_SECONDS = 5;
@@ -31,11 +29,9 @@ export interface GatePlaces {
   readonly confDir: string;
 }
 
-export interface InstallerDeps extends GatePlaces {
+export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
   /** The shim in the agent's own image. */
   readonly shim: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;
 }
@@ -149,18 +145,7 @@ export function contentOf(path: string, most: number): Buffer | undefined {
  */
 export function placeFile(path: string, content: Buffer, mode: number): boolean {
   if (contentOf(path, content.length)?.equals(content)) return false;
-  const directory = dirname(path);
-  mkdirSync(directory, { recursive: true, mode: 0o755 });
-  // The name has no extension that a runtime looks for.
-  const temporary = join(directory, `.plumbline-${process.pid}.tmp`);
-  try {
-    writeFileSync(temporary, content, { mode });
-    chmodSync(temporary, mode);
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
+  saveFile(path, content, { mode });
   return true;
 }
 

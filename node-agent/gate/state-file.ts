@@ -7,7 +7,7 @@ import { machineSeconds } from '../processes/proc.ts';
 
 /** Replaces the state file in one step: see saveFile. @throws a system error */
 export function writeGateState(path: string, state: GateState): void {
-  saveFile(path, formatGateState(state), 0o644);
+  saveFile(path, formatGateState(state), { mode: 0o644 });
 }
 
 /** Bytes. The shim reads less than 16 KiB of it. */

@@ -1,5 +1,17 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
 import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+
+/** What the duties share. */
+export interface Services {
+  readonly nodeName: string;
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly metrics: AgentMetrics;
+  readonly log: AgentLogger;
+}
 
 /** One task of the agent. Duties run concurrently and do not affect each other when they fail. */
 export interface Duty {

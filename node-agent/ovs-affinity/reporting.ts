@@ -3,17 +3,13 @@ import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { Listeners } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { Listeners, type Services } from '../lifecycle/duty.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
 import { type AffinityProblem, FOREIGN_WRITER } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
 import type { Targets } from './targets.ts';
 
-export interface ReportingDeps {
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
+export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly events: AffinityEvents;
   /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined if unknown. */
   readonly assignedAt: () => number | undefined;

@@ -1,21 +1,15 @@
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
-import { repeat } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { repeat, type Services } from '../lifecycle/duty.ts';
 import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds between renewals. */
 const INTERVAL_SECONDS = 10;
 
-export interface HeartbeatDeps {
-  readonly client: KubeClient;
-  readonly nodeName: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
+export interface HeartbeatDeps extends Omit<Services, 'events'> {
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
   /** Called after creating the Lease: Kubernetes deletes it with the node, and the report, too. */

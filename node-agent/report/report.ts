@@ -1,10 +1,8 @@
-import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
-import { ChangeSignal } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import { ProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
@@ -29,14 +27,10 @@ const NODE_READ_SECONDS = 3;
 /** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
 const RESYNC_SECONDS = 600;
 
-export interface ReportDeps {
-  readonly client: KubeClient;
-  readonly nodeName: string;
+export interface ReportDeps extends Omit<Services, 'events'> {
   readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
 }
 
 /**

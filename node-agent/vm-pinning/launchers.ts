@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { list, text, word } from '../../kube/bounds.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
@@ -9,7 +8,7 @@ import { recognizeLauncher, type VmiReference } from '../../model/launcher/recog
 import { COMPUTE } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { Services } from '../lifecycle/duty.ts';
 
 /** A virt-launcher pod of this node, with the fields that pinning needs. */
 export interface Launcher {
@@ -67,11 +66,8 @@ function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' 
 /** Two hundred launchers of one namespace with the longest masks need half of it. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export interface LauncherWatchDeps {
-  readonly client: KubeClient;
-  readonly nodeName: string;
+export interface LauncherWatchDeps extends Pick<Services, 'client' | 'nodeName' | 'log'> {
   readonly onChange: () => void;
-  readonly log: AgentLogger;
 }
 
 /** Watches the launchers of the node and no other pods. */

@@ -1,4 +1,4 @@
-import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
+import { nodeTarget } from '../../kube/events.ts';
 import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
 import type { OneVm, VmStatus } from '../../model/agent-status.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/host-pins.ts';
@@ -6,17 +6,9 @@ import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-ma
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { Services } from '../lifecycle/duty.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-
-export interface ReportingDeps {
-  readonly events: EventRecorder;
-  readonly nodeName: string;
-  readonly log: AgentLogger;
-  readonly metrics: AgentMetrics;
-}
 
 const STATES = ['pinned', 'unpinned', 'refused'] as const;
 /** Maximum characters of a message, which is stored, compared at each check, logged and sent. */
@@ -37,7 +29,7 @@ const REMARKS = new Map([
 ]);
 
 /** Reports the state of each VM once, on the VM itself, and updates the metrics. */
-export function createReporting({ events, nodeName, log, metrics }: ReportingDeps) {
+export function createReporting({ events, nodeName, log, metrics }: Omit<Services, 'client'>) {
   const reported = new Map<string, string>();
   let overlapsTold = '';
 

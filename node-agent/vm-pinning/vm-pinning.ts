@@ -3,7 +3,7 @@ import type { Reflector } from '../../kube/reflector.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
+import { Guard, Listeners, type Services, Throttle } from '../lifecycle/duty.ts';
 import { allowedOf } from '../processes/proc.ts';
 import {
   createLauncherChecks,
@@ -12,14 +12,14 @@ import {
   type NodeCpus,
 } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { createReporting, maskOverlaps, pinningStates, type ReportingDeps, statusOf } from './reporting.ts';
+import { createReporting, maskOverlaps, pinningStates, statusOf } from './reporting.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
 /** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
 const STARTING_POLL_MILLISECONDS = 100;
 
-export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
+export interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'client'> {
   readonly launchers: Pick<Reflector<Launcher | undefined>, 'items' | 'run'>;
   /** Calls the listener when a launcher has changed. @returns a function that ends the subscription */
   readonly onLaunchers: (listener: () => void) => () => void;

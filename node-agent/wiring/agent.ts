@@ -38,6 +38,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const { token, tokenFile } = access;
   const agent = createDuties({
     config,
+    nodeName,
     client,
     events,
     metrics,
@@ -94,9 +95,13 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
       });
       running = run();
       if (agent.duties.length === 0) log.warn('DPU health check off; nothing to do in this mode');
-      const { nodeName: node, mode } = config;
       log.info(
-        { node, mode, duties: agent.duties.map(({ name }) => name), probePort: probeServer.port },
+        {
+          node: nodeName,
+          mode: config.mode,
+          duties: agent.duties.map(({ name }) => name),
+          probePort: probeServer.port,
+        },
         'agent started',
       );
     },

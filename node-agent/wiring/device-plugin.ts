@@ -12,11 +12,12 @@ const ANSWER_DEADLINE_SECONDS = 5;
 
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
-  { config, client, events, pluginProgram, log, metrics }: AgentParts,
+  parts: AgentParts,
   { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
+  const { client, nodeName, config } = parts;
   const { kubeletDir, allocationCheck: policy, logLevel } = config;
-  const allocationChecker = createAllocationChecker({ client, events, policy, refusals, log, metrics });
+  const allocationChecker = createAllocationChecker({ ...parts, policy, refusals });
 
   const wholeCoresOnly = async () => {
     const { config: kubelet } = await kubeletConfig();
@@ -27,7 +28,7 @@ export function createDevicePluginDuty(
   const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
     const { config: kubelet } = await kubeletConfig();
     if (kubelet !== undefined) return kubelet.maxPods;
-    const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
+    const node = await readNode(client, nodeName, signal).catch(() => undefined);
     return node?.maxPods;
   };
 
@@ -51,7 +52,8 @@ export function createDevicePluginDuty(
   };
 
   return createPluginThread({
-    program: pluginProgram,
+    ...parts,
+    program: parts.pluginProgram,
     data: async () => ({
       kubeletDir,
       host: (await facts.read()).description,
@@ -68,7 +70,5 @@ export function createDevicePluginDuty(
     },
     subscribe: networks.subscribe,
     beforeStart,
-    log,
-    metrics,
   });
 }

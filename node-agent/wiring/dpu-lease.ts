@@ -24,19 +24,19 @@ export interface DpuLeaseDuties {
  * a few renewals prove nothing about the DPU.
  */
 export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
-  const { config, client, events, metrics, log } = parts;
-  const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
+  const { config, nodeName, client } = parts;
+  const { mode, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
   const timing = { renewInterval, duration };
   if (mode === 'full') return { duties: [], health: undefined };
   const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
   if (timing.renewInterval === 0) {
-    const release = { name: 'dpu-lease-release', run: createLeaseRelease({ client, lease, log }).run };
+    const release = { name: 'dpu-lease-release', run: createLeaseRelease({ ...parts, lease }).run };
     return { duties: mode === 'dpu-host' && owns ? [release] : [], health: undefined };
   }
   if (mode === 'dpu') {
     const probe = createOvsProbe(config.ovsRundir);
-    const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });
+    const renewing = createDpuLease({ ...parts, lease, timing, probe, wallClock: Date.now });
     return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }, ...tokenDuties(parts)] : [], health: undefined };
   }
   const health = createHostDpuHealth({
@@ -48,21 +48,19 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     before: readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
     now: machineSeconds,
   });
-  health.subscribe(announceHealth({ nodeName, events, metrics, log }));
-  const duties: Duty[] = [{ name: 'dpu-health', run: health.run }];
-  if (owns) {
-    duties.push({ name: 'dpu-lease', run: createDpuHostLease({ client, nodeName, lease, timing, log }).run });
-  }
-  return { duties, health };
+  health.subscribe(announceHealth(parts));
+  const upkeep = { name: 'dpu-lease', run: createDpuHostLease({ ...parts, lease, timing }).run };
+  return { duties: [{ name: 'dpu-health', run: health.run }, ...(owns ? [upkeep] : [])], health };
 }
 
 /** Renews the DPU's token, since a DPU has no kubelet that would do so. */
-function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): readonly Duty[] {
+function tokenDuties(parts: AgentParts): readonly Duty[] {
+  const { log, token, tokenFile } = parts;
   if (tokenFile === undefined) {
     if (token() !== undefined)
       log.warn({ problem: 'it is in the kubeconfig itself' }, 'the DPU token cannot be renewed');
     return [];
   }
-  const renewal = createTokenRenewal({ client, tokenFile, metrics, log, wallClock: Date.now, now: monotonicSeconds });
+  const renewal = createTokenRenewal({ ...parts, tokenFile, wallClock: Date.now, now: monotonicSeconds });
   return [{ name: 'dpu-token', run: renewal.run }];
 }

@@ -45,8 +45,8 @@ export function createDuties(parts: AgentParts): AgentDuties {
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
-  const { config, client, events, metrics, log } = parts;
-  const { nodeName, kubeletDir, mode } = config;
+  const { config, nodeName, client, events, metrics, log } = parts;
+  const { kubeletDir, mode } = config;
   const facts = createHostFacts(config.sysfsRoot, log);
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const assignments = createAssignments({
@@ -97,7 +97,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     { name: 'report', run: report.run },
     {
       name: 'heartbeat',
-      run: createHeartbeat({ client, nodeName, log, metrics, wallClock: Date.now, onCreated: report.resync }).run,
+      run: createHeartbeat({ ...parts, wallClock: Date.now, onCreated: report.resync }).run,
     },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
     {
@@ -106,9 +106,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
         networks,
         host: async () => (await facts.read()).host,
         podResources: () => createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET)),
-        client,
-        events,
-        log,
+        ...parts,
       }).run,
     },
   ];
@@ -139,16 +137,15 @@ export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config
 
 /** Creates the report of a node with a kubelet, from the other duties and their changes. */
 export function createReportDuty(
-  { client, config: { nodeName }, failures, log, metrics }: AgentParts,
+  parts: AgentParts,
   { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
 ) {
+  const { failures } = parts;
+  const sources = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
   return createReport({
-    client,
-    nodeName,
+    ...parts,
     subscribe(listener) {
-      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
-        (source) => source.subscribe(listener),
-      );
+      const ends = sources.map((source) => source.subscribe(listener));
       return () => {
         for (const end of ends) end();
       };
@@ -173,7 +170,5 @@ export function createReportDuty(
         failedDuties: [...failures.current].sort(),
       };
     },
-    log,
-    metrics,
   });
 }

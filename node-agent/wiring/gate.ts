@@ -59,7 +59,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   return [
     { name: 'gate', run },
     { name: 'gate-state', run: keepState(parts, files.state, health) },
-    { name: 'gate-installer', run: createInstaller({ ...places, shim: parts.gateProgram, log, metrics }).run },
+    { name: 'gate-installer', run: createInstaller({ ...parts, ...places, shim: parts.gateProgram }).run },
   ];
 }
 

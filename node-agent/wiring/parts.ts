@@ -1,23 +1,15 @@
-import type { KubeClient } from '../../kube/client.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { HostFactsReader } from '../host/host-facts.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
-import type { Failures } from '../lifecycle/duty.ts';
+import type { Failures, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { NodeAgentConfig } from './config.ts';
 
-export interface AgentParts {
+export interface AgentParts extends Services {
   readonly config: NodeAgentConfig;
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
-  readonly metrics: AgentMetrics;
-  readonly log: AgentLogger;
   /** The bearer token for the API server, which the kubelet accepts, too. */
   readonly token: () => string | undefined;
   /** The file that contains it, if the kubeconfig names one. */

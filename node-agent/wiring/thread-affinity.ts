@@ -29,10 +29,10 @@ const OVS_CHECK_INTERVAL_SECONDS = 12;
 
 /** Creates the duty for a host that runs its own Open vSwitch. */
 export function createOvsDuty(
-  { config, events, metrics, log }: AgentParts,
+  { config, nodeName, events, metrics, log }: AgentParts,
   { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
 ): OvsAffinity {
-  const { ovsRundir: rundir, kubeletDir, nodeName } = config;
+  const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
   const cgroups = createCgroupTree(config.cgroupRoot);
   const ovs = createOvsAffinity({
@@ -82,15 +82,16 @@ export interface VmPinningDuty extends VmPinning {
 
 /** Creates the duty for a host with a kubelet. */
 export function createVmPinningDuty(
-  { client, config, events, metrics, log }: AgentParts,
+  parts: AgentParts,
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
 ): VmPinningDuty {
-  const { nodeName } = config;
+  const { nodeName, config, log } = parts;
   const changes = new Listeners();
-  const launchers = watchLaunchers({ client, nodeName, onChange: () => changes.notify(), log });
+  const launchers = watchLaunchers({ ...parts, onChange: () => changes.notify() });
   // The name contains the node, since one machine may run an agent for each of several.
   const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
   const vms = createVmPinning({
+    ...parts,
     affinity: createAffinity(),
     threads: procThreads,
     processes: procProcesses,
@@ -102,10 +103,6 @@ export function createVmPinningDuty(
     assignments,
     host: () => facts.current()?.host,
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
-    events,
-    nodeName,
-    log,
-    metrics,
   });
   return {
     ...vms,

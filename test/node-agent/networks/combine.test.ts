@@ -75,7 +75,7 @@ describe('a faulty network map', () => {
     });
   }
 
-  const lastGood = { ...NO_MAP, override: networks({ b: '1' }), isKept: true };
+  const lastGood = { ...NO_MAP, override: networks({ b: '1' }), isLastGood: true };
   it('for an unknown node, with an earlier map: keeps the earlier networks and reports a problem that names the map in use', () => {
     const map: MapInUse = { ...lastGood, fault: { reason: 'NodeUnknown', message: 'no labels' } };
     assert.deepEqual(displayed(combine({ map })), {

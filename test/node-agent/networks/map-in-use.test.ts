@@ -38,8 +38,8 @@ describe('the last good network map', () => {
   });
   const used = (text: string | Error | undefined) => {
     const current = text === undefined || text instanceof Error ? text : map(text);
-    const { override, fault, isLastGood: isKept } = use({ map: current, labels: {}, cells });
-    return [override?.tunnel?.toString(), fault?.reason, isKept];
+    const { override, fault, isLastGood } = use({ map: current, labels: {}, cells });
+    return [override?.tunnel?.toString(), fault?.reason, isLastGood];
   };
 
   it('is loaded once, when there is a map', () => {

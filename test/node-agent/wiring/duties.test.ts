@@ -29,6 +29,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
   const logged = recordingLogger();
   const parts: AgentParts = {
     config,
+    nodeName: config.nodeName,
     client: {} as KubeClient,
     events: { record: () => undefined, flush: async () => undefined },
     metrics: testMetrics(),
@@ -231,7 +232,7 @@ describe('the gate’s duties', () => {
     };
     const duties = createGateDuties(parts, { ...none, health: health as never });
     const running = duties.find(({ name }) => name === 'gate-state')?.run(new AbortController().signal);
-    mkdirSync(join(directory, 'gate.state.tmp'));
+    mkdirSync(join(directory, `gate.state.${process.pid}.tmp`));
     look();
     await assert.rejects(running ?? Promise.resolve(), /EISDIR/);
   });
