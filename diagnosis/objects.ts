@@ -90,6 +90,15 @@ export function deadDpu(node: FlaggedNode | undefined): string | undefined {
 /** Of a dead DPU whose condition has no message. */
 export const DEAD_DPU = 'its lease has expired';
 
+/** Of a Deployment that is not ready. */
+export const NO_READY_REPLICA = 'no replica is ready';
+
+interface CountedReplicas {
+  readonly status?: { readonly readyReplicas?: number | null | undefined } | null | undefined;
+}
+
+export const hasReadyReplica = ({ status }: CountedReplicas): boolean => (status?.readyReplicas ?? 0) > 0;
+
 export const explainedVm = z.object({
   metadata: meta,
   spec: z.object({

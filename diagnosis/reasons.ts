@@ -11,6 +11,16 @@ export type Stage =
   | 'paused'
   | 'running';
 
+/** The stages of a VM that should run and does not. */
+export const WAITING_STAGES: readonly Stage[] = [
+  'no-launcher',
+  'gated',
+  'unscheduled',
+  'starting',
+  'rejected',
+  'failed',
+];
+
 /**
  * The state. `ok`: as promised; `stopped`: not running, as intended; `waiting`: continues without help, or once there
  * is room; `degraded`: runs, but not as promised, or may be placed badly; `broken`: does not run, or runs without

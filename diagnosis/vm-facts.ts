@@ -2,6 +2,7 @@ import type { PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
+import type { ConditionShape, MetaShape } from '../model/shapes.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
@@ -27,10 +28,27 @@ export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts
   return vmi.metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine') ? 'vm' : 'vmi';
 }
 
+interface RunnableVm {
+  readonly spec: Pick<ExplainedVm['spec'], 'running' | 'runStrategy'>;
+  readonly status?:
+    | (Pick<NonNullable<ExplainedVm['status']>, 'printableStatus' | 'startFailure'> & Conditions)
+    | null
+    | undefined;
+}
+
+interface StartingVmi {
+  readonly metadata: MetaShape;
+  readonly status?: (Pick<NonNullable<ExplainedVmi['status']>, 'phase' | 'reason'> & Conditions) | null | undefined;
+}
+
+interface Conditions {
+  readonly conditions?: readonly ConditionShape[] | null | undefined;
+}
+
 /** @param now milliseconds since 1970 */
-export function machineFacts({ spec, status }: ExplainedVm, now: number): MachineFacts {
+export function machineFacts({ spec, status }: RunnableVm, now: number): MachineFacts {
   const { running, runStrategy } = spec;
-  const failure = status?.conditions.find((one) => one.type === 'Failure' && one.status === 'True');
+  const failure = status?.conditions?.find((one) => one.type === 'Failure' && one.status === 'True');
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
     shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
@@ -41,7 +59,7 @@ export function machineFacts({ spec, status }: ExplainedVm, now: number): Machin
   };
 }
 
-export function instanceFacts({ metadata, status }: ExplainedVmi): InstanceFacts {
+export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts {
   const conditions = status?.conditions ?? [];
   const synchronized = conditions.find(({ type }) => type === 'Synchronized');
   const refusal = synchronized?.status === 'False' ? synchronized.message : undefined;

@@ -7,10 +7,12 @@ import {
   explainedPod,
   explainedVm,
   explainedVmi,
+  hasReadyReplica,
+  NO_READY_REPLICA,
   occurrence,
   timeOf,
 } from '../../diagnosis/objects.ts';
-import type { Stage } from '../../diagnosis/reasons.ts';
+import { type Stage, WAITING_STAGES } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -36,7 +38,6 @@ export interface WaitingVm {
 
 export type ClusterStatus = Awaited<ReturnType<typeof readStatus>>;
 
-const WAITING: readonly Stage[] = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
 /** Older Events say nothing about the current state. */
 const RECENT_MILLISECONDS = 3600 * 1000;
 
@@ -56,9 +57,9 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       (a, b) => a.namespace.localeCompare(b.namespace) || byName<WaitingVm>(({ name }) => name)(a, b),
     ),
     /** Deployments of Plumbline without a ready replica. */
-    notReady: (deployments ?? []).flatMap(({ metadata: { name = '' }, status }) =>
-      (status?.readyReplicas ?? 0) > 0 ? [] : [{ deployment: name, text: 'no replica is ready' }],
-    ),
+    notReady: (deployments ?? [])
+      .filter((one) => !hasReadyReplica(one))
+      .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
     /** Nodes whose agents have stopped, with the seconds since their last renewal. */
     silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
@@ -162,7 +163,7 @@ interface Since {
 }
 
 function waitingVm(vm: string, { state, reason, text }: VmState, { created, now }: Since, node = ''): WaitingVm[] {
-  if (!WAITING.includes(state)) return [];
+  if (!WAITING_STAGES.includes(state)) return [];
   const [namespace = '', name = ''] = vm.split('/', 2);
   const since = Date.parse(created ?? '');
   const age = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));

@@ -77,8 +77,8 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   }
 }
 
-/** Lists are read concurrently. */
-const CONNECTIONS = 8;
+/** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */
+const CONNECTIONS = 12;
 
 function withTimeout(client: KubeClient, { requestTimeout: timeout }: ClusterFlags): KubeClient {
   if (timeout === undefined) return client;

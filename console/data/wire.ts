@@ -4,7 +4,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 6;
+export const WIRE_VERSION = 7;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
@@ -75,6 +75,8 @@ export interface PodContent {
   readonly reason?: string | undefined;
   readonly text?: string | undefined;
   readonly remedies?: readonly string[] | undefined;
+  /** KubeVirt has not created its launcher: `name` is the VM's, and what it requests is unknown. */
+  readonly noLauncher?: true | undefined;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
@@ -87,12 +89,14 @@ export interface Status {
   readonly missing?: string | undefined;
   /** Since when the data may be old, RFC 3339, and why. */
   readonly problem?: readonly [since: string, why: string] | undefined;
+  /** Deployments of Plumbline without a ready replica, each with that text. */
+  readonly notReady: readonly string[];
   readonly version: string;
   /** Optional kinds that the console has no permission to read. */
   readonly without: readonly string[];
 }
 
-/** A record of a thing, and the shorter one of its end. */
+/** A record of a thing (`p` also of a VM without a launcher), and the shorter one of its end. */
 export type WireRecord =
   | readonly ['n', name: string, content: NodeContent]
   | readonly ['n', name: string]

@@ -57,7 +57,7 @@ export function Banner() {
     );
   }
   if (about === undefined) return null;
-  const { missing, problem, leader, without } = about;
+  const { missing, problem, leader, notReady, without } = about;
   if (problem !== undefined) {
     return (
       <p class="banner is-warning">
@@ -66,11 +66,14 @@ export function Banner() {
     );
   }
   if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
-  if (leader === null) {
+  const faults = [
+    ...notReady,
+    ...(leader === null ? ['Plumbline’s scheduler has no leader: new VMs stay pending'] : []),
+  ];
+  if (faults.length > 0) {
     return (
       <p class="banner is-warning">
-        Plumbline’s scheduler has no leader: new VMs stay pending. <code>kubectl plumbline doctor</code> shows the
-        reason.
+        <span role="alert">{faults.join('; ')}.</span> <code>kubectl plumbline doctor</code> shows the reason.
       </p>
     );
   }
@@ -86,7 +89,9 @@ export function Banner() {
 
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'the page cannot show silent agents and a missing scheduler',
-  virtualmachineinstances: 'the page shows paused guests as running',
+  virtualmachineinstances: 'the page shows paused guests as running, and no VM whose launcher was denied',
+  virtualmachines: 'the page cannot show VMs without an instance',
+  deployments: 'the page cannot show that the webhook or the scheduler is not ready',
   resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
 };
 

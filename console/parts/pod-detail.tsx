@@ -10,11 +10,13 @@ import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 import { requestsOf } from './waiting-list.tsx';
 
-/** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
+/**
+ * Why one pod or VM without a launcher waits: the scheduler's last attempt, and the current answer for every node.
+ */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);
-  const answer = useDiagnosis('pod', pod && name, pod?.unscheduled);
+  const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', pod && name, pod?.unscheduled);
   const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
   return (
     <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
@@ -32,16 +34,17 @@ export function PodDetail({ name }: { readonly name: string }) {
           <Facts facts={factsOf(pod)} />
         </>
       )}
-      <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />
+      {!pod?.noLauncher && <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />}
       {pod?.vm !== undefined && <History of="vm" name={title} />}
     </Detail>
   );
 }
 
 function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
+  const launcher = pod.noLauncher ? 'none: KubeVirt has not created it' : `${namespace}/${name}`;
   return [
-    ...(vm === undefined ? [] : [['Launcher', `${namespace}/${name}`] as const]),
-    ['Requests', requestsOf(pod)],
+    ...(vm === undefined ? [] : [['Launcher', launcher] as const]),
+    ...(pod.noLauncher ? [] : [['Requests', requestsOf(pod)] as const]),
     ...(since === undefined ? [] : [['Waiting for', <Ago key="since" time={since} />] as const]),
   ];
 }

@@ -14,7 +14,7 @@ const FILTERS: Readonly<Record<WaitingFilter, string>> = {
   vms: 'VMs only',
 };
 
-/** Pods without a node, or that cannot start on their node: those that need attention first, then the longest waiting. */
+/** VMs without a launcher, and pods without a node or that cannot start on their node: those that need attention first, then the longest waiting. */
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
   return (
     <>
@@ -79,7 +79,10 @@ function cellsOf(pod: PodItem) {
   ];
 }
 
-export function requestsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
+type Requests = Pick<PodItem, 'noLauncher' | 'cpus' | 'wholeCores' | 'networks'>;
+
+export function requestsOf({ noLauncher, cpus, wholeCores, networks }: Requests): string {
+  if (noLauncher) return 'no launcher';
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
     cpus === 0 ? 'shared CPUs' : `${countText(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isDpuHost } from '../../diagnosis/objects.ts';
+import { hasReadyReplica, isDpuHost, NO_READY_REPLICA } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -14,15 +14,16 @@ import type { Status } from '../data/wire.ts';
 import type { Feed } from './feed.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import { pausedInstance, shownPod, watchedInstance, watchedPod } from './pods.ts';
+import { shownPod, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
+import { shownInstance, waitingMachine, watchedInstance, watchedMachine } from './vms.ts';
 
 export type Cluster = ReturnType<typeof createCluster>;
 
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
+  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged' | 'vmChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -32,14 +33,19 @@ const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between two checks for expired Leases of agents. */
 const SWEEP_SECONDS = 1;
 const MAX_PROBLEM_CHARACTERS = 200;
-/** Memory for the pods that the page shows, and for the VMIs with a paused guest. */
+/** Memory for the pods that the page shows, and for the VMs and VMIs that have no launcher or a paused guest. */
 const MAX_POD_BYTES = 96 * 1024 * 1024;
-const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
+const MAX_VM_BYTES = 8 * 1024 * 1024;
 
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
+});
+
+export const watchedDeployment = z.object({
+  metadata: objectMeta,
+  status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
@@ -97,33 +103,19 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
       else if (!nodes.items.has(node)) agents.forget(node);
     },
   });
-  const instances = createReflector({
-    ...shared('virtualmachineinstances'),
-    schema: watchedInstance,
-    project: pausedInstance,
-    budget: new TenantBudget(MAX_INSTANCE_BYTES),
-    onChange({ before, after }) {
-      for (const instance of [before, after]) if (instance !== undefined) feed.nodeChanged(instance.node);
-    },
-    optional: true,
-  });
-  const resourceslices = createReflector({
-    ...shared('resourceslices'),
-    schema: resourceSlice,
-    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
-    onChange({ before, after }) {
-      const named = new Set(resourceslices.items.values());
-      for (const node of [before, after].filter((name) => name !== undefined)) {
-        if (named.has(node)) draCpu.add(node);
-        else draCpu.delete(node);
-        feed.nodeChanged(node);
-      }
-    },
-    optional: true,
-  });
-  const kinds = { nodetopologies, nodes, pods, leases, virtualmachineinstances: instances, resourceslices };
+  const { instances, machines, deployments } = createStartReflectors(shared, feed);
+  const resourceslices = createSliceReflector(shared, feed, draCpu);
+  const kinds = {
+    nodetopologies,
+    nodes,
+    pods,
+    leases,
+    virtualmachineinstances: instances,
+    virtualmachines: machines,
+    deployments,
+    resourceslices,
+  };
   const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
-
   const readable = () => all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
 
   const sweep = async (signal: AbortSignal): Promise<void> => {
@@ -131,8 +123,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
       await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
       const before = stale;
       stale = agents.stale(now(), leases.lastHeard);
-      for (const node of stale) if (!before.has(node)) feed.nodeChanged(node);
-      for (const node of before) if (!stale.has(node)) feed.nodeChanged(node);
+      for (const node of [...stale, ...before]) if (stale.has(node) !== before.has(node)) feed.nodeChanged(node);
     }
   };
 
@@ -153,8 +144,12 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     },
     nodes: nodes.items,
     reports: taken.byNode,
-    /** VMIs with a paused guest, by `namespace/name`. */
-    paused: instances.items,
+    /** VMIs with a paused guest or without a launcher, by `namespace/name`. */
+    instances: instances.items,
+    /** VMs that should run and have no VMI, by `namespace/name`. */
+    machines: machines.items,
+    /** Deployments of Plumbline without a ready replica, each with that text. */
+    notReady: () => [...deployments.items.values()].map((name) => `${name}: ${NO_READY_REPLICA}`).sort(),
     /** Optional kinds without read permission, whose data is missing. */
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     /** Nodes with an expired agent Lease. */
@@ -166,6 +161,57 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     /** Nodes whose CPUs the dra.cpu driver assigns as well. */
     draCpu: draCpu as ReadonlySet<string>,
   };
+}
+
+type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'now'> & { readonly path: string };
+
+/** The watches of what may keep a VM from starting, or its guest from running. */
+function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
+  const instances = createReflector({
+    ...shared('virtualmachineinstances'),
+    schema: watchedInstance,
+    project: shownInstance,
+    budget: new TenantBudget(MAX_VM_BYTES),
+    onChange({ key, before, after }) {
+      for (const instance of [before, after]) if (instance?.facts.pause) feed.nodeChanged(instance.node);
+      feed.vmChanged(key);
+    },
+    optional: true,
+  });
+  const machines = createReflector({
+    ...shared('virtualmachines'),
+    schema: watchedMachine,
+    project: waitingMachine,
+    budget: new TenantBudget(MAX_VM_BYTES),
+    onChange: ({ key }) => feed.vmChanged(key),
+    optional: true,
+  });
+  const deployments = createReflector({
+    ...shared('deployments'),
+    schema: watchedDeployment,
+    project: (deployment) => (hasReadyReplica(deployment) ? undefined : deployment.metadata.name),
+    optional: true,
+  });
+  return { instances, machines, deployments };
+}
+
+/** @param draCpu receives the nodes whose CPUs the dra.cpu driver assigns as well */
+function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draCpu: Set<string>) {
+  const resourceslices = createReflector({
+    ...shared('resourceslices'),
+    schema: resourceSlice,
+    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
+    onChange({ before, after }) {
+      const named = new Set(resourceslices.items.values());
+      for (const node of [before, after].filter((name) => name !== undefined)) {
+        if (named.has(node)) draCpu.add(node);
+        else draCpu.delete(node);
+        feed.nodeChanged(node);
+      }
+    },
+    optional: true,
+  });
+  return resourceslices;
 }
 
 type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard'>];

@@ -41,7 +41,8 @@ export function createConsole(options: ConsoleOptions) {
   const updateFeed = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       const { leader, missing, forbidden } = cluster;
-      feed.update(cluster, { leader, missing, problem: cluster.problem(), version: VERSION, without: [...forbidden] });
+      const [problem, notReady] = [cluster.problem(), cluster.notReady()];
+      feed.update(cluster, { leader, missing, problem, notReady, version: VERSION, without: [...forbidden] });
       await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
     }
   };

@@ -1,8 +1,9 @@
 import { refusalOf } from '../../diagnosis/vm-facts.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
-import { type ShownPod, waits } from './pods.ts';
+import { labelOf, type ShownPod, waits } from './pods.ts';
 import { nodeContent, podContent, runningEntry } from './records.ts';
+import { isSettled, vmContent } from './vms.ts';
 
 /** Keys of records: the kind, and the name or uid. */
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
@@ -17,6 +18,7 @@ export class Feed {
   readonly #reported = new Map<string, ShownPod>();
   readonly #dirtyNodes = new Set<string>();
   readonly #dirtyPods = new Set<string>();
+  readonly #dirtyVms = new Set<string>();
   readonly #records = new Map<string, string>();
   readonly #changed = new Set<string>();
   #complete = false;
@@ -45,10 +47,16 @@ export class Feed {
     this.#dirtyNodes.add(name);
   }
 
+  /** @param key `namespace/name` of a VM that may have no launcher */
+  vmChanged(key: string): void {
+    this.#dirtyVms.add(key);
+  }
+
   podChanged(before: ShownPod | undefined, after: ShownPod | undefined): void {
     for (const pod of [before, after]) {
       if (pod === undefined) continue;
       this.#dirtyPods.add(pod.uid);
+      if (pod.vm !== undefined) this.vmChanged(labelOf(pod));
       // The node's record names its pods.
       const node = targetOf(pod);
       if (node !== undefined) this.#dirtyNodes.add(node);
@@ -72,6 +80,7 @@ export class Feed {
     this.#dirtyNodes.clear();
     for (const uid of this.#dirtyPods) this.#writePod(uid, cluster);
     this.#dirtyPods.clear();
+    this.#writeVms(cluster);
     this.#write(keyOf('c'), ['c', status]);
     this.#complete ||= status.missing === undefined;
     if (this.#changed.size === 0 && this.#complete === wasComplete) return;
@@ -105,6 +114,24 @@ export class Feed {
     const refusal = pod && refusalOf(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
     this.#write(keyOf('p', uid), pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal)] : undefined);
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
+  }
+
+  /** The records of VMs without a launcher. Their names contain a slash, as no uid does. */
+  #writeVms({ machines, instances }: Cluster): void {
+    const contents = [...this.#dirtyVms].map((vm) => ({
+      vm,
+      content: vmContent(vm, machines.get(vm), instances.get(vm)),
+    }));
+    this.#dirtyVms.clear();
+    // Few VMs have no launcher, and many pods may exist.
+    const isNeeded = contents.some(({ content }) => content !== undefined);
+    const launched = new Set(isNeeded ? [...this.#pods.values()].map(labelOf) : []);
+    for (const { vm, content } of contents) {
+      const key = keyOf('p', vm);
+      if (content === undefined || launched.has(vm)) this.#write(key, undefined);
+      else if (isSettled(content) || this.#records.has(key)) this.#write(key, ['p', vm, content]);
+      else this.#dirtyVms.add(vm);
+    }
   }
 }
 

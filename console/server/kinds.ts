@@ -20,10 +20,20 @@ export const KINDS = {
     resource: 'virtualmachineinstances of all namespaces',
     optional: true,
   },
+  virtualmachines: {
+    path: '/apis/kubevirt.io/v1/virtualmachines',
+    resource: 'virtualmachines of all namespaces',
+    optional: true,
+  },
+  deployments: {
+    path: `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`,
+    resource: `deployments in ${NAMESPACE}`,
+    optional: true,
+  },
   resourceslices: { path: '/apis/resource.k8s.io/v1/resourceslices', resource: 'resourceslices', optional: true },
 } as const;
 
 export type Kind = keyof typeof KINDS;
-export type OptionalKind = 'leases' | 'virtualmachineinstances' | 'resourceslices';
+export type OptionalKind = { [K in Kind]: (typeof KINDS)[K]['optional'] extends true ? K : never }[Kind];
 
 export const isOptional = (kind: Kind): kind is OptionalKind => KINDS[kind].optional;

@@ -1,11 +1,9 @@
 import * as z from 'zod';
 import { bypassesOf } from '../../diagnosis/bypasses.ts';
-import { type InstanceFacts, pauseOf } from '../../diagnosis/facts.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
-import { instanceConditions } from '../../kube/virtual-machines.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
@@ -151,21 +149,4 @@ const STATIC_UID = /^[0-9a-f]{32}$/;
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
-}
-
-export interface PausedInstance {
-  readonly node: string;
-  readonly pause: NonNullable<InstanceFacts['pause']>;
-}
-
-export const watchedInstance = z.object({
-  metadata: objectMeta,
-  status: z.object({ nodeName: name.nullish(), conditions: instanceConditions }).nullish(),
-});
-
-/** Undefined for a VMI whose guest is not paused: nearly all, which are not stored. */
-export function pausedInstance({ metadata, status }: z.infer<typeof watchedInstance>): PausedInstance | undefined {
-  const pause = pauseOf({ metadata, status });
-  const node = status?.nodeName;
-  return pause === undefined || !node ? undefined : { node, pause };
 }

@@ -16,7 +16,7 @@ import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
-type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused' | 'renewTime'>;
+type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'renewTime'>;
 
 /**
  * The content of one node's record.
@@ -110,9 +110,9 @@ export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry |
 /** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
 function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
-  const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
+  const vmi = vm === undefined ? undefined : cluster.instances.get(`${namespace}/${vm}`);
   // During a migration the launcher on the other node is the target.
-  const pause = paused?.node === node ? paused.pause : undefined;
+  const pause = vmi?.node === node ? vmi.facts.pause : undefined;
   const instance = pause && { phase: 'Running', pause };
   const { dpuReady, dpuMessage } = cluster.nodes.get(node) ?? {};
   const dead = dpuReady === 'False' ? (dpuMessage ?? DEAD_DPU) : undefined;

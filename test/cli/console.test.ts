@@ -142,7 +142,7 @@ describe('plumbline console', function () {
       assert.deepEqual([...without], ['leases']);
       assert.deepEqual(
         Object.keys(KINDS).filter((kind) => KINDS[kind as keyof typeof KINDS].optional),
-        ['leases', 'virtualmachineinstances', 'resourceslices'],
+        ['leases', 'virtualmachineinstances', 'virtualmachines', 'deployments', 'resourceslices'],
       );
     });
 

@@ -4,6 +4,7 @@ import { formatCpus } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import type { WireRecord } from '../../console/data/wire.ts';
 import { KubeError } from '../../kube/client.ts';
+import { NAMESPACE } from '../../model/names.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { launcher } from './cluster.ts';
 import { type Listener, listen } from './events.ts';
@@ -220,6 +221,62 @@ describe('the stream of the console', () => {
     under.api.put('virtualmachineinstances', vmi([]));
     await listener.until(({ data }) => data.includes('["r",'), from);
     assert.equal(pageOf(listener.events).running.size, 0);
+  });
+
+  it('lists VMs without a launcher as waiting, with the reason and remedy of the table of states', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    const denied = 'failed calling webhook "pods.plumbline.dev": no endpoints available';
+    const spec = { runStrategy: 'Always' };
+    const put = (kind: 'virtualmachines' | 'virtualmachineinstances', name: string, rest: object) => {
+      const metadata = { namespace: 'east', name, creationTimestamp: '2026-05-04T10:00:00Z' };
+      under.api.put(kind, { metadata, ...rest });
+    };
+    const failure = [{ type: 'Failure', status: 'True', reason: 'FailedCreate', message: denied }];
+    const unsynchronized = [{ type: 'Synchronized', status: 'False', reason: 'FailedCreate', message: denied }];
+    put('virtualmachines', 'no-instance', { spec, status: { created: false, conditions: failure } });
+    put('virtualmachines', 'two-cores', { spec, status: { created: true } });
+    put('virtualmachineinstances', 'two-cores', { status: { phase: 'Pending', conditions: unsynchronized } });
+    put('virtualmachines', 'off', { spec: { runStrategy: 'Halted' }, status: { created: false } });
+    put('virtualmachines', 'runs', { spec, status: { created: true } });
+    put('virtualmachineinstances', 'runs', { status: { phase: 'Running', nodeName: 'n1' } });
+    put('virtualmachines', 'forgotten', { spec });
+    const listener = await join();
+    await listener.until(isReady);
+    await listener.until(({ data }) => data.includes('two-cores'));
+    const waiting = () => [...pageOf(listener.events).pods.values()].sort((a, b) => a.name.localeCompare(b.name));
+    assert.deepEqual(
+      waiting().map(({ key, vm, reason }) => [key, vm, reason]),
+      [
+        ['east/forgotten', 'forgotten', 'NoInstance'],
+        ['east/no-instance', 'no-instance', 'WebhookUnavailable'],
+        ['east/two-cores', 'two-cores', 'WebhookUnavailable'],
+      ],
+    );
+    const [, , vm] = waiting();
+    assert.equal(vm?.text, `the webhook does not answer: KubeVirt cannot create its launcher: ${denied}`);
+    assert.match(vm?.remedies?.[0] ?? '', /^repair the webhook: kubectl -n plumbline-system get pods/);
+    const from = listener.events.length;
+    under.see(waitingPod('two-cores', 4));
+    await listener.until(({ data }) => data.includes('["p","east/two-cores"]'), from);
+    assert.deepEqual(
+      waiting().map(({ uid }) => uid),
+      ['east/forgotten', 'east/no-instance', 'uid-two-cores'],
+    );
+  });
+
+  it('names the Deployments of Plumbline without a ready replica', async () => {
+    await start({});
+    const deployment = (name: string, readyReplicas?: number) =>
+      under.api.put('deployments', { metadata: { name, namespace: NAMESPACE }, status: { readyReplicas } } as never);
+    deployment('plumbline-scheduler', 1);
+    deployment('plumbline-webhook');
+    const listener = await join();
+    await listener.until(isReady);
+    const words = 'plumbline-webhook: no replica is ready';
+    await listener.until(({ data }) => data.includes(words));
+    assert.deepEqual(pageOf(listener.events).status?.notReady, [words]);
+    deployment('plumbline-webhook', 1);
+    await listener.until(({ data }) => data.includes('"notReady":[]'), listener.events.length);
   });
 
   it('shows everything else without KubeVirt or the permission to read VMIs, and names what is missing', async () => {

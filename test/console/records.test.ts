@@ -37,7 +37,7 @@ describe('the record of a node', () => {
           reports: reports.byNode,
           stale: new Set(silent ? ['n'] : []),
           draCpu: new Set(draCpu ? ['n'] : []),
-          paused: new Map(),
+          instances: new Map(),
           renewTime: () => (silent ? '2026-05-04T10:00:00.000000Z' : undefined),
         },
         () => undefined,

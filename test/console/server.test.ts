@@ -194,7 +194,7 @@ describe('the console’s server', () => {
     await Promise.all(listeners.map((one) => one.until(({ event }) => event === 'ready')));
     const open = other.api.watches;
     await other.stop();
-    assert.deepEqual([open, other.api.watches], [6, 0]);
+    assert.deepEqual([open, other.api.watches], [8, 0]);
     await Promise.all(listeners.map(({ ended }) => ended));
   });
 });

@@ -1,6 +1,7 @@
-import { createCluster, resourceSlice } from '../../../console/server/cluster.ts';
+import { createCluster, resourceSlice, watchedDeployment } from '../../../console/server/cluster.ts';
 import { KINDS } from '../../../console/server/kinds.ts';
-import { watchedInstance, watchedPod } from '../../../console/server/pods.ts';
+import { watchedPod } from '../../../console/server/pods.ts';
+import { watchedInstance, watchedMachine } from '../../../console/server/vms.ts';
 import { lease, node } from '../../../kube/resources.ts';
 import { monotonicSeconds as now } from '../../../runtime/time.ts';
 import { silent } from '../../support/logger.ts';
@@ -13,12 +14,15 @@ export const victim: Victim = {
     [KINDS.pods.path]: watchedPod,
     [KINDS.leases.path]: lease,
     [KINDS.virtualmachineinstances.path]: watchedInstance,
+    [KINDS.virtualmachines.path]: watchedMachine,
+    [KINDS.deployments.path]: watchedDeployment,
     [KINDS.resourceslices.path]: resourceSlice,
   },
   start(client, signal) {
     const pods = new Set<string>();
     const feed = {
       nodeChanged: () => undefined,
+      vmChanged: () => undefined,
       podChanged: (_before: unknown, after: { readonly namespace: string } | undefined) =>
         void pods.add(after?.namespace ?? ''),
     };

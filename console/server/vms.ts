@@ -1,0 +1,83 @@
+import * as z from 'zod';
+import { WAITING_STAGES } from '../../diagnosis/reasons.ts';
+import { vmState } from '../../diagnosis/state.ts';
+import { instanceFacts, machineFacts } from '../../diagnosis/vm-facts.ts';
+import { list, message, name, reason, word } from '../../kube/bounds.ts';
+import { condition, objectMeta } from '../../kube/resources.ts';
+import type { PodContent } from '../data/wire.ts';
+import { shownState } from './pods.ts';
+
+const metadata = objectMeta.extend({ creationTimestamp: word.nullish() });
+const conditions = list(
+  condition.extend({ reason: reason.nullish(), message: message.nullish().transform((text) => text ?? undefined) }),
+  256,
+).nullish();
+
+export const watchedMachine = z.object({
+  metadata,
+  spec: z.object({ running: z.boolean().nullish(), runStrategy: word.nullish() }),
+  status: z
+    .object({
+      /** Whether its VMI exists. */
+      created: z.boolean().nullish(),
+      printableStatus: word.nullish(),
+      startFailure: z
+        .object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: word.nullish() })
+        .nullish(),
+      conditions,
+    })
+    .nullish(),
+});
+
+export const watchedInstance = z.object({
+  metadata,
+  status: z.object({ phase: word.nullish(), reason: reason.nullish(), nodeName: name.nullish(), conditions }).nullish(),
+});
+
+export type WaitingMachine = NonNullable<ReturnType<typeof waitingMachine>>;
+export type WatchedInstance = NonNullable<ReturnType<typeof shownInstance>>;
+
+/** Undefined for a VM with an instance, or that should not run: nearly all, which are not stored. */
+export function waitingMachine({ metadata, spec, status }: z.infer<typeof watchedMachine>) {
+  const facts = machineFacts({ spec, status }, Date.now());
+  if (!facts.shouldRun || status?.created === true) return undefined;
+  return { facts, since: metadata.creationTimestamp ?? undefined };
+}
+
+/** Undefined for a VMI that has a launcher and whose guest is not paused: nearly all, which are not stored. */
+export function shownInstance({ metadata, status }: z.infer<typeof watchedInstance>) {
+  const facts = instanceFacts({ metadata, status });
+  // KubeVirt's phase of a VMI is Pending or not set until it has created the launcher.
+  const isWithoutLauncher = facts.phase === '' || facts.phase === 'Pending';
+  const node = status?.nodeName ?? '';
+  if (!isWithoutLauncher && (facts.pause === undefined || node === '')) return undefined;
+  return { facts, node, isWithoutLauncher, since: metadata.creationTimestamp ?? undefined };
+}
+
+/** Seconds that KubeVirt may take to create the instance and launcher of a new VM before the page lists it. */
+const START_SECONDS = 5;
+
+/** Whether a VM without a launcher is more than one whose start has just begun. */
+export function isSettled({ reason, since }: PodContent): boolean {
+  if (reason !== 'NoInstance' && reason !== 'NoLauncher') return true;
+  return !(Date.now() - Date.parse(since ?? '') < START_SECONDS * 1000);
+}
+
+/**
+ * The record of a VM that should run and has no launcher, as `plumbline status` lists it.
+ * @param key namespace/name
+ * @returns undefined if it has a launcher, or waits for nothing
+ */
+export function vmContent(
+  key: string,
+  machine: WaitingMachine | undefined,
+  instance: WatchedInstance | undefined,
+): PodContent | undefined {
+  const vmi = instance?.isWithoutLauncher ? instance : undefined;
+  if (machine === undefined && vmi === undefined) return undefined;
+  const [namespace = '', name = ''] = key.split('/', 2);
+  const state = vmState({ namespace, name, kind: undefined, machine: machine?.facts, instance: vmi?.facts });
+  if (!WAITING_STAGES.includes(state.state)) return undefined;
+  const common = { namespace, name, vm: name, noLauncher: true as const, cpus: 0, wholeCores: false, networks: [] };
+  return { ...common, since: (machine ?? vmi)?.since, ...shownState(state) };
+}
