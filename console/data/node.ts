@@ -59,14 +59,14 @@ export const PROBLEM_TEXT: Readonly<Record<NodeProblem, { readonly short: string
     short: 'DPU not ready',
     long: 'Its DPU stopped renewing its Lease: pods that need it are placed on other nodes.',
   },
-  silent: { short: 'agent silent', long: 'Its agent stopped renewing its Lease: the data of this node is old.' },
+  silent: { short: 'Agent silent', long: 'Its agent stopped renewing its Lease: the data of this node is old.' },
   quarantined: {
-    short: 'report rejected',
+    short: 'Report rejected',
     long: 'Its report contradicts its Node object or cannot be read, so Plumbline ignores it: see its Events.',
   },
-  'no-report': { short: 'no report', long: 'KubeVirt starts VMs here, but no agent reports: its CPUs are unknown.' },
+  'no-report': { short: 'No report', long: 'KubeVirt starts VMs here, but no agent reports: its CPUs are unknown.' },
   'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver gives its exclusive CPUs to claims only.' },
-  'no-node': { short: 'no Node', long: 'A report exists, but the API server has no Node with this name.' },
+  'no-node': { short: 'No Node', long: 'A report exists, but the API server has no Node with this name.' },
 };
 
 /** The state of a DPU, in the words of the condition plumbline.dev/DPUReady. */

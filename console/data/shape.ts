@@ -80,3 +80,7 @@ export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCe
 export function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** `1 needs attention`, `2 need attention`. */
+export const attentionText = (count: number): string =>
+  `${count.toLocaleString('en')} ${count === 1 ? 'needs' : 'need'} attention`;

@@ -139,7 +139,7 @@ export interface VerdictGroup {
   readonly kind: string;
   readonly text: string;
   readonly nodes: number;
-  /** The smallest shortage among these nodes, in CPUs or whole cores as in the node's own text. */
+  /** The smallest shortage among these nodes, in CPUs. */
   readonly missing?: number | undefined;
 }
 

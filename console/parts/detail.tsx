@@ -67,11 +67,18 @@ const BADGE_CLASSES: Readonly<Record<StateVerdict, string>> = {
   broken: 'badge is-bad',
 };
 
+const VERDICT_TEXT: Readonly<Record<Exclude<StateVerdict, 'ok'>, string>> = {
+  stopped: 'Stopped',
+  waiting: 'Waiting',
+  degraded: 'Degraded',
+  broken: 'Broken',
+};
+
 /** The state of a VM, in the same word as every output of Plumbline. */
 export function VerdictBadge({ verdict, reason }: { readonly verdict: StateVerdict; readonly reason: string }) {
   return (
     <span class={BADGE_CLASSES[verdict]} title={reason}>
-      {verdict === 'ok' ? 'ok' : `${verdict}: ${reason}`}
+      {verdict === 'ok' ? 'OK' : `${VERDICT_TEXT[verdict]}: ${reason}`}
       <OldAge />
     </span>
   );

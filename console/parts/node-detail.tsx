@@ -21,7 +21,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (
-        <p>{ready.value ? 'This node no longer exists.' : 'Loading …'}</p>
+        <p>{ready.value ? `There is no node ${name}.` : 'Loading …'}</p>
       ) : (
         <>
           {node.problems.filter(isSaidHere).map((problem) => (

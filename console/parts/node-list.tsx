@@ -124,11 +124,16 @@ function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {
 function networksOf({ shape }: NodeItem): string {
   if (shape === undefined) return '';
   const { physnets, tunnel } = shape.content;
-  const places = (cells: string) => (cells === '' ? '?' : cells);
-  return [
-    ...physnets.map(([name, cells]) => `${name} @ ${places(cells)}`),
-    ...(tunnel === undefined ? [] : [`tunnel @ ${places(tunnel)}`]),
-  ].join(' · ');
+  const names = new Map<string, string[]>();
+  for (const [name, cells] of [...physnets, ...(tunnel === undefined ? [] : [['tunnel', tunnel] as const])]) {
+    names.set(cells, [...(names.get(cells) ?? []), name]);
+  }
+  return [...names].map(([cells, there]) => `${there.join(', ')} on ${numaText(cells)}`).join('; ');
+}
+
+function numaText(cells: string): string {
+  if (cells === '') return 'an unknown NUMA node';
+  return `NUMA ${/^\d+$/.test(cells) ? 'node' : 'nodes'} ${cells}`;
 }
 
 function State({ node: { shape, problems, dpu, silentSince } }: { readonly node: NodeItem }) {
@@ -144,11 +149,7 @@ function State({ node: { shape, problems, dpu, silentSince } }: { readonly node:
   return (
     <>
       {problems.map((problem) => (
-        <span
-          key={problem}
-          class={problem === 'silent' ? 'badge is-stopped' : 'badge is-bad'}
-          title={PROBLEM_TEXT[problem].long}
-        >
+        <span key={problem} class="badge is-bad" title={PROBLEM_TEXT[problem].long}>
           {PROBLEM_TEXT[problem].short}
           <OldAge />
         </span>

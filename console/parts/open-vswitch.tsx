@@ -20,7 +20,7 @@ function Threads({ picture: { enabled, desired, problems, threads } }: { readonl
     <>
       <p class="about">
         {enabled
-          ? `The agent keeps ordinary threads on CPUs ${desired ?? 'without an owner'}, outlined above.`
+          ? `The agent restricts ordinary threads to CPUs ${desired ?? 'without an owner'}. The CPUs where they may run now are outlined above.`
           : 'The agent does not move them: its enabler file is missing or empty.'}
       </p>
       {problems.map((problem) => (

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { countText } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import type { ExtenderExplanation } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
@@ -28,7 +29,10 @@ export function PodDetail({ name }: { readonly name: string }) {
             {answer !== undefined && 'data' in answer ? answer.data.text : pod.text}
           </p>
           {answer !== undefined && 'data' in answer && pod.unscheduled && answer.data.text !== pod.unscheduled && (
-            <p class="about">kube-scheduler says: {pod.unscheduled}</p>
+            <details class="about">
+              <summary>kube-scheduler’s message</summary>
+              {pod.unscheduled}
+            </details>
           )}
           <DiagnosisDetails answer={answer} remedies={pod.remedies ?? []} />
           <Facts facts={factsOf(pod)} />
@@ -98,7 +102,9 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
               <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{group.nodes.toLocaleString('en')}</span>
               <span class="group-text">
                 {group.text}
-                {group.missing !== undefined && <span class="about">the closest lacks {group.missing}</span>}
+                {group.missing !== undefined && (
+                  <span class="about">the closest lacks {countText(group.missing, 'CPU')}</span>
+                )}
               </span>
               <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
             </summary>

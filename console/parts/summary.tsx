@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
+import { attentionText } from '../data/shape.ts';
 import type { NodeProblem } from '../data/wire.ts';
 import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
 import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
@@ -24,7 +25,7 @@ export function Summary() {
     go({ list: 'waiting' });
   };
   const problems = Object.entries(problemCounts) as [NodeProblem, number][];
-  const problemText = problems.map(([problem, count]) => `${number(count)} ${PROBLEM_TEXT[problem].short}`).join(', ');
+  const problemText = problems.map(([problem, count]) => `${PROBLEM_TEXT[problem].short}: ${number(count)}`).join(', ');
   const waitingSince = waits.flatMap(({ since }) => since ?? []).sort()[0];
   const vmText = starting === 0 ? 'none needs attention' : `${number(starting)} starting`;
   return (
@@ -39,8 +40,8 @@ export function Summary() {
         {waitingSince === undefined ? 'none' : 'longest '}
         {waitingSince !== undefined && <Ago time={waitingSince} />}
       </Tile>
-      <Tile label="VMs" value={vms.value.length} onClick={showVms}>
-        {attention > 0 ? `${number(attention)} need attention` : vmText}
+      <Tile label="Running VMs" value={vms.value.length} onClick={showVms}>
+        {attention > 0 ? attentionText(attention) : vmText}
       </Tile>
       <Tile label="Free cores" value={freeCores}>
         <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of {number(cores)}

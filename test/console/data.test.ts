@@ -9,7 +9,7 @@ import {
   queryText,
   totalsOf,
 } from '../../console/data/node-list.ts';
-import { formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
+import { attentionText, formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import {
   cpuCount,
@@ -50,6 +50,10 @@ const node = (more: Partial<NodeContent> & { name?: string } = {}, before?: Node
 };
 const cpusPainted = ({ paint, shape }: NodeItem, kind: number) =>
   formatCpus([...paint.keys()].filter((slot) => paint[slot] === kind).map((slot) => shape!.slots[slot]!.cpu));
+
+it('counts what needs attention, as a sentence', () => {
+  assert.deepEqual([0, 1, 2000].map(attentionText), ['0 need attention', '1 needs attention', '2,000 need attention']);
+});
 
 describe('the page’s data', () => {
   it('has CPU lists in the format of the daemons', () => {

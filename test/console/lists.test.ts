@@ -86,10 +86,11 @@ describe('the lists in Chromium', function () {
 
     it('has them first; a silent agent with the age of its data, and no false error for a node without VMs', async () => {
       const { page } = await openPage(browser, under.url);
-      await page.locator('.badge', { hasText: 'agent silent' }).waitFor();
+      await page.locator('.badge.is-bad', { hasText: 'Agent silent' }).waitFor();
+      await page.locator('.tile.is-attention', { hasText: 'Agent silent: 1' }).waitFor();
       assert.deepEqual((await rowNames(page)).slice(0, 2), [WITH_DPU, SILENT_NODE]);
       const silent = page.getByRole('row', { name: SILENT_NODE });
-      assert.match(await silent.innerText(), /agent silent\s+data: \d+ (s|min|h|d) old/);
+      assert.match(await silent.innerText(), /Agent silent\s+data: \d+ (s|min|h|d) old/);
       assert.equal(await silent.locator('svg.is-old').count(), 1);
       await page.getByRole('searchbox', { name: 'Search nodes' }).fill('control-plane');
       assert.match(await page.getByRole('row', { name: CONTROL_PLANE }).innerText(), /No VMs/);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { parseCpus } from '../../console/data/shape.ts';
 import { KubeError } from '../../kube/client.ts';
+import { NAMESPACE } from '../../model/names.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
@@ -56,7 +57,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('[role=grid]').getAttribute('aria-rowcount'), String(INVENTED + 1));
     assert.match(
       await page.locator('.summary').innerText(),
-      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*DPUs not ready\s+0\s+of 16$/s,
+      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*Running VMs\s.*DPUs not ready\s+0\s+of 16$/s,
     );
     assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
     assert.deepEqual(complaints, []);
@@ -78,7 +79,19 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('.thread.is-padding').count(), 1);
     under.node(DPU_NODE, null);
     under.report(DPU_NODE, undefined);
-    await page.getByText('This node no longer exists.').waitFor();
+    await page.getByText(`There is no node ${DPU_NODE}.`).waitFor();
+  });
+
+  it('shows the whole state of a node next to an open panel, and the NUMA nodes of its networks', async () => {
+    const viewport = { width: 1920, height: 1000 };
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}?filter=dpu`, { viewport });
+    await page.locator('.detail h2').waitFor();
+    await page.locator('.cell-problems .badge', { hasText: 'Healthy, DPU ready' }).first().waitFor();
+    const cut = await page.evaluate<number>(
+      `[...document.querySelectorAll('.cell-problems')].filter((cell) => cell.scrollWidth > cell.clientWidth).length`,
+    );
+    assert.equal(cut, 0);
+    assert.match(await page.locator('.grid-body .networks').first().innerText(), / on NUMA node \d/);
   });
 
   it('finds nodes by name, VM and network, and sorts them', async () => {
@@ -117,7 +130,9 @@ describe('the page in Chromium', function () {
       text.join('; '),
     );
     assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 could run it/);
-    assert.match(await page.locator('.detail').innerText(), new RegExp(`kube-scheduler says: ${NO_ROOM}`));
+    await page.getByText('kube-scheduler’s message').click();
+    assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
+    assert.match(text.join('; '), /the closest lacks \d+ CPUs/);
     // The closest node is open at the start and shows its shortage.
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
     assert.deepEqual(complaints, []);
@@ -231,6 +246,7 @@ describe('the page in Chromium', function () {
     other.see(waitingPod('huge', 130));
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.node-by-node .problem', { hasText: `Cannot reach the extender: ${why}` }).waitFor();
+    await page.getByText('kube-scheduler’s message').click();
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
     await page.close();
     await other.stop();
@@ -268,6 +284,11 @@ describe('the page in Chromium', function () {
   });
 
   const banners: [string, (other: ConsoleUnderTest) => void, RegExp][] = [
+    [
+      'the webhook is not ready',
+      ({ api }) => api.put('deployments', { metadata: { name: 'plumbline-webhook', namespace: NAMESPACE } }),
+      /^plumbline-webhook: no replica is ready; Plumbline’s scheduler has no leader.*plumbline doctor shows the reason/,
+    ],
     ['no scheduler is the leader', () => undefined, /scheduler has no leader: new VMs stay pending/],
     [
       'the API server fails',

@@ -29,7 +29,7 @@ describe('running VMs and their history in Chromium', function () {
     const first = page.locator('.grid-body .row').first();
     assert.match(
       await first.innerText(),
-      /broken: DPUNotReady[\s\S]*whose DPU is not ready: dead, last renewal 61 s ago/,
+      /Broken: DPUNotReady[\s\S]*whose DPU is not ready: dead, last renewal 61 s ago/,
     );
     const count = Number(
       await page
@@ -49,11 +49,11 @@ describe('running VMs and their history in Chromium', function () {
     const { page } = await openPage(browser, `${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('Paused');
     const row = page.locator('.grid-body .row');
-    await page.locator('.badge', { hasText: 'stopped: Paused' }).first().waitFor();
+    await page.locator('.badge', { hasText: 'Stopped: Paused' }).first().waitFor();
     assert.equal(await row.count(), 1);
     assert.match(await row.first().innerText(), /does not run: PausedByUser/);
     await row.first().click();
-    await page.locator('.detail .badge', { hasText: 'stopped: Paused' }).waitFor();
+    await page.locator('.detail .badge', { hasText: 'Stopped: Paused' }).waitFor();
   });
 
   it('have links with search, filter, order and selection', async () => {
@@ -81,7 +81,7 @@ describe('running VMs and their history in Chromium', function () {
       /DPU not ready since 2026-05-04 17:30:00 \+05:30 \([^)]+\): dead, last renewal 61 s ago/,
     );
     await dpu.getByRole('link').first().click();
-    await page.locator('.detail .badge', { hasText: 'broken: DPUNotReady' }).waitFor();
+    await page.locator('.detail .badge', { hasText: 'Broken: DPUNotReady' }).waitFor();
     const history = page.locator('.history .entries li');
     await history.first().waitFor();
     assert.match(await history.first().innerText(), /2026-05-04 15:31:00 \+05:30[\s\S]*PaddedToWholeCores/);
@@ -93,6 +93,10 @@ describe('running VMs and their history in Chromium', function () {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${SWITCH_NODE}`);
     const section = page.locator('.switch');
     await section.locator('tbody tr').first().waitFor();
+    assert.match(
+      await section.innerText(),
+      /restricts ordinary threads to CPUs 13,30-31\. The CPUs where they may run now/,
+    );
     assert.match(await section.innerText(), /11 × handler\s+ovs-vswitchd, pid 812\s+13,30-31\s+as configured/);
     assert.match(await section.innerText(), /1 × pmd-c01\/id:8[\s\S]*poll mode driver, left alone/);
     assert.equal(await page.locator('.thread.has-switch').count(), 3);
