@@ -96,7 +96,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
     if (problem === last.problem) return;
     if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
+    log.warn({ socketPath, reason: problem }, 'querying the kubelet failed; keeping the last answer and retrying');
     publish({ value: last.value, problem });
   };
 

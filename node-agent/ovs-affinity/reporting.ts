@@ -45,7 +45,12 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
       const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
       log.info(
-        { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
+        {
+          ...where,
+          threads,
+          milliseconds: round(millis),
+          ...(exposed !== undefined && { secondsSinceAssigned: round(exposed) }),
+        },
         'moved OVS threads',
       );
     },

@@ -67,7 +67,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), (why) =>
-      log.warn({ why }, 'reading the saved network map failed'),
+      log.warn({ reason: why }, 'reading the saved network map failed'),
     ),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,

@@ -330,7 +330,7 @@ describe('device plugin over time', () => {
     await eventually(() => messages().filter((line) => line === WAITING).length === 2, 'it waits again');
     assert.deepEqual(messages(), [WAITING, REGISTERED, '30 recovered', WAITING]);
     assert.equal(
-      logged.lines[0]?.['problem'],
+      logged.lines[0]?.['reason'],
       `${join(kubelet.directory, 'device-plugins/kubelet.sock')} does not exist`,
     );
     assert.deepEqual(logged.lines.find(({ msg }) => REGISTERED.includes(String(msg)))?.['resources'], NAMES);
