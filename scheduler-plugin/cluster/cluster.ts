@@ -180,7 +180,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
    * kube-scheduler bound a moment ago are known. @throws KubeError
    */
   async catchUp(signal: AbortSignal): Promise<void> {
-    const { client, state, reader } = this.#options;
+    const { client, reader } = this.#options;
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
     const slices = createSlices();
     for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
@@ -189,16 +189,15 @@ export class Cluster extends EventEmitter<ClusterEvents> {
           const pod = observedPod.safeParse(item);
           const view = pod.success ? podViewOf(pod.data, reader) : undefined;
           if (!view?.needs.exclusive) return;
-          state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
+          this.state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
         });
       }
     }
   }
 
   #nodeChanged({ key, before, after }: Change<WrittenFacts>): void {
-    const { state } = this.#options;
-    if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
-    else state.fleet.setLabels(key, after.labels);
+    if (!before || !after || !sameView(before, after)) this.state.nodeChanged(key, after);
+    else this.state.fleet.setLabels(key, after.labels);
     if (!after && !this.#agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) this.#forgetAgent(key);
   }
 
