@@ -3,6 +3,7 @@ import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
@@ -104,11 +105,10 @@ const EXPIRES_SECONDS = 600;
 
 /** @param now monotonic seconds */
 export function createRefusedStarts(now: () => number) {
-  const refusals = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
+  const refusals = new BoundedMap<string, { readonly refusal: RefusedStart; readonly at: number }>(MAX_REFUSALS);
   const listeners = new Listeners();
   const sweep = (): void => {
-    for (const [key, { at }] of refusals)
-      if (now() - at > EXPIRES_SECONDS || refusals.size > MAX_REFUSALS) refusals.delete(key);
+    for (const [key, { at }] of refusals) if (now() - at > EXPIRES_SECONDS) refusals.delete(key);
   };
   return {
     add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
