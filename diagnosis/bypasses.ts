@@ -43,9 +43,9 @@ const SHARED: Cause = {
  */
 function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
-  const found = unpadded(pod, needs) ?? undecided(pod, needs);
-  if (found === undefined) return [];
-  const [reason, what] = found;
+  const omission = unpadded(pod, needs) ?? undecided(pod, needs);
+  if (omission === undefined) return [];
+  const [reason, what] = omission;
   const text = `the webhook did not see this launcher: ${what}`;
   const again = startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
   return [{ reason, text, remedies: [again] }];

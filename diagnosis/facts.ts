@@ -9,7 +9,7 @@ import type { Remedy } from './remedy.ts';
 
 export interface MachineFacts {
   /** Whether it should run. */
-  readonly wanted: boolean;
+  readonly shouldRun: boolean;
   /** The status that KubeVirt prints; '' if none. */
   readonly says: string;
   /** Why KubeVirt cannot start it. */

@@ -191,13 +191,11 @@ function remediesOf(group: NodeGroup, facts: Waiting): readonly Remedy[] {
  */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
   const ranked = groups
-    .flatMap((group) => remediesOf(group, facts).map((one) => ({ one, rank: rank(one, group) })))
+    .flatMap((group) => remediesOf(group, facts).map((item) => ({ ...item, rank: rank(item, group) })))
     .sort((a, b) => a.rank - b.rank);
-  const remedies = ranked.filter((each) => each.rank < 2 || ranked[0]?.rank === 2).map(({ one }) => one);
-  if (remedies.length > 0) {
-    const texts = new Map(remedies.map((one) => [one.text, one]));
-    return [...texts.values()].slice(0, MAX_REMEDIES);
-  }
+  const texts = new Map<string, Remedy>();
+  for (const { rank: own, ...item } of ranked) if (own < 2 || ranked[0]?.rank === 2) texts.set(item.text, item);
+  if (texts.size > 0) return [...texts.values()].slice(0, MAX_REMEDIES);
   if (groups.some(({ kind }) => kind === 'fits')) return [];
   const [network, unselected] = ['no-such-network', 'not-selected'].map((kind) =>
     groups.find((one) => one.kind === kind),

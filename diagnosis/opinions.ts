@@ -138,23 +138,24 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   if (first.fits) {
     const numa = first.numaNodes.join(',');
     const where = first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on NUMA node ${numa}`;
-    const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
-    const text = first.warnings.length === 0 ? 'could run it' : 'could run it, with warnings';
+    const isPlain = first.warnings.length === 0;
+    const outcome = isPlain ? 'could run it' : 'could run it, with warnings';
+    const explanation = isPlain ? where : first.warnings.join('; ');
     const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
-    return { kind: 'fits', text, count: list.length, nodes, detail, ...place };
+    return { kind: 'fits', text: outcome, count: list.length, nodes, detail: explanation, ...place };
   }
   const { kind, text, detail, missing } = first;
   return { kind, text, count: list.length, nodes, detail, missing };
 }
 
-const missingOf = (one: NodeOpinion) => (one.fits ? 0 : (one.missing ?? Number.MAX_SAFE_INTEGER));
+const missingOf = (opinion: NodeOpinion) => (opinion.fits ? 0 : (opinion.missing ?? Number.MAX_SAFE_INTEGER));
 
 /** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
-export function predictedOrNot(one: NodeOpinion): NodeOpinion {
-  if (!one.fits || one.cpus !== '') return one;
+export function predictedOrNot(opinion: NodeOpinion): NodeOpinion {
+  if (!opinion.fits || opinion.cpus !== '') return opinion;
   return notPredicted(
-    one.node,
-    one.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
+    opinion.node,
+    opinion.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
   );
 }
 
@@ -167,17 +168,17 @@ export function withSizes(
   if (!opinions.some(isFull)) return opinions;
   const models = new Map(hosts.map(({ name, empty }) => [name, empty]));
   const tooLarge = new Map([...new Set(models.values())].map((model) => [model, tooLargeFor(needs, model)]));
-  return opinions.map((one) => {
-    const model = models.get(one.node);
-    const refused = isFull(one) && model !== undefined ? tooLarge.get(model) : undefined;
-    if (refused === undefined) return one;
+  return opinions.map((opinion) => {
+    const model = models.get(opinion.node);
+    const refused = isFull(opinion) && model !== undefined ? tooLarge.get(model) : undefined;
+    if (refused === undefined) return opinion;
     const { kind, detail, missing } = refused;
     const text = `does not fit even on an empty ${kind === 'no-common-node' ? 'NUMA node' : 'node'}`;
-    return { node: one.node, fits: false, kind: 'too-large', text, detail, missing };
+    return { node: opinion.node, fits: false, kind: 'too-large', text, detail, missing };
   });
 }
 
-const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
+const isFull = (opinion: NodeOpinion) => !opinion.fits && (FOR_ROOM as readonly string[]).includes(opinion.kind);
 
 /** The refusals that other CPUs, another size or other networks could end. */
 const CHANGEABLE: readonly NodeGroup['kind'][] = [

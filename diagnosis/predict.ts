@@ -1,6 +1,6 @@
 import { countText } from '../model/amounts.ts';
 import { DPU_HOST_LABEL } from '../model/names.ts';
-import { judgeMask, maskHostOf, maskUnheard } from '../model/placement/mask-fit.ts';
+import { judgeMask, maskHostOf, maskNotReported } from '../model/placement/mask-fit.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf, readableNeedsOf } from '../model/placement/preferences.ts';
 import {
@@ -42,7 +42,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const { hosts, unusable } = reported;
   const byName = new Map(hosts.map((one) => [one.name, one]));
   const assumed = assumedByNode(pending, pod.metadata.uid);
-  const known = new Map<string, NodeVerdict>();
+  const sharedVerdicts = new Map<string, NodeVerdict>();
   const unfitModels = new Map<PlacementHost, Refused | undefined>();
 
   /** Why no node of this model can take the pod, whatever runs there. */
@@ -55,17 +55,17 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const judge = (name: string): NodeVerdict | string => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {
-      if (host === undefined) return maskUnheard(NO_REPORT);
-      return silent.has(name) ? maskUnheard(STALE_REPORT) : judgeMask(needs.mask, maskHostOf(host.host));
+      if (host === undefined) return maskNotReported(NO_REPORT);
+      return silent.has(name) ? maskNotReported(STALE_REPORT) : judgeMask(needs.mask, maskHostOf(host.host));
     }
     if (host === undefined) return unusable.get(name) ?? NO_CURRENT_REPORT;
     if (silent.has(name)) return STOPPED_REPORT;
-    const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
+    const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.owners.has(request.uid));
     const refused = unfit(host.empty);
     if (refused !== undefined) return refused;
     if (inFlight.length > 0) return judgeFit(needs, host.host, inFlight);
-    const verdict = known.get(host.alike) ?? judgeFit(needs, host.host, []);
-    known.set(host.alike, verdict);
+    const verdict = sharedVerdicts.get(host.alike) ?? judgeFit(needs, host.host, []);
+    sharedVerdicts.set(host.alike, verdict);
     return verdict;
   };
 

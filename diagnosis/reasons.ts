@@ -102,7 +102,7 @@ export type Reason = keyof typeof REASONS;
 const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** The most important of several facts: the worst verdict; the first of equal ones. */
-export function worst<T extends { readonly reason: Reason }>(found: readonly T[]): T | undefined {
+export function worst<T extends { readonly reason: Reason }>(facts: readonly T[]): T | undefined {
   const badness = ({ reason }: T) => BADNESS.indexOf(REASONS[reason].verdict);
-  return found.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);
+  return facts.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);
 }

@@ -78,10 +78,10 @@ export function failedPod(facts: VmFacts, pod: PodShape): Cause {
       remedies: [remedy('look-at-successor', text)],
     };
   }
-  const said = [reason, message].filter(Boolean).join(': ') || 'no reason is given';
+  const details = [reason, message].filter(Boolean).join(': ') || 'no reason is given';
   return {
     reason: 'Failed',
-    text: `it has failed${where}: ${said}`,
+    text: `it has failed${where}: ${details}`,
     remedies: [readEvents(facts, name, 'see its Events')],
   };
 }

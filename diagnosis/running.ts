@@ -4,7 +4,7 @@ import { isWholeCores } from '../model/host.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,
-  networkText,
+  networkNeedText,
   type PlacementHost,
   type PlacementNeeds,
 } from '../model/placement/needs.ts';
@@ -33,10 +33,10 @@ export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' 
 export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   const dead = node?.deadDpu;
-  const found = placed(facts, at, needs);
-  if (dead === undefined) return found;
+  const causes = placed(facts, at, needs);
+  if (dead === undefined) return causes;
   const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
-  return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...found];
+  return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
 }
 
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
@@ -79,10 +79,10 @@ function aligned(
       ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
   const where = `on ${at}, ${cpuListText(cpus)} of NUMA node ${cells.join(',')}`;
-  const found: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
-  if (found.length > 1) return found;
+  const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
+  if (causes.length > 1) return causes;
   const near = needs.networks.length === 0 ? '' : ', near its networks';
-  return [...found, { reason: 'Aligned', text: `whole cores${near}`, remedies: [] }];
+  return [...causes, { reason: 'Aligned', text: `whole cores${near}`, remedies: [] }];
 }
 
 /** Why a network is not near the CPUs. */
@@ -95,7 +95,7 @@ function farFrom(
   remedies: readonly Remedy[],
 ): Cause[] {
   const there = cellsOfNetwork(networks, need);
-  const what = networkText(need);
+  const what = networkNeedText(need);
   if (there === undefined) return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies }];
   if (there.isEmpty) {
     const say = remedy(
@@ -116,9 +116,9 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   const { pinning } = facts.node ?? {};
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
   if (pinning?.state === 'pinned') {
-    const text = `on ${at}, its vCPUs pinned by its CPU mask`;
-    if (about === '') return { reason: 'MaskApplied', text, remedies: [] };
-    return { reason: 'MaskFellBack', text: `${text}, with deviations${about}`, remedies: [] };
+    const pinned = `on ${at}, its vCPUs pinned by its CPU mask`;
+    if (about === '') return { reason: 'MaskApplied', text: pinned, remedies: [] };
+    return { reason: 'MaskFellBack', text: `${pinned}, with deviations${about}`, remedies: [] };
   }
   const text = `on ${at}, and its CPU mask is not applied${about}`;
   if (pinning !== undefined) return { reason: 'MaskNotApplied', text, remedies: [correctMask(facts)] };
@@ -141,8 +141,8 @@ export function pausedVm(
 function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinning']): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   if (pinning === undefined) {
-    const text = `${waits}; its agent has not reported yet`;
-    return { reason: 'PinningNotReported', text, remedies: [checkAgent(at)] };
+    const missing = `${waits}; its agent has not reported yet`;
+    return { reason: 'PinningNotReported', text: missing, remedies: [checkAgent(at)] };
   }
   if (pinning.state === 'pinned') {
     const wait = remedy(

@@ -60,8 +60,8 @@ export function shortOf(
     // More than the whole node has. Devices do not count, because another node may have more.
     const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
     if (isSize && request > there) {
-      const detail = `${resource}: ${amount(request)} requested, and the node has ${amount(there)} for pods`;
-      return { ...refused, kind: 'too-large', text: `more ${resource} requested than the node has`, detail };
+      const numbers = `${resource}: ${amount(request)} requested, and the node has ${amount(there)} for pods`;
+      return { ...refused, kind: 'too-large', text: `more ${resource} requested than the node has`, detail: numbers };
     }
     const free = `${amount(Math.max(0, there - used))} of ${amount(there)} free`;
     const detail = `${resource}: ${amount(request)} requested, ${free}`;
@@ -78,8 +78,9 @@ function requestsOf({ spec }: ExplainedPod): Map<string, number> {
       sums.set(name, combine(sums.get(name) ?? 0, milli(text)));
   };
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
-  for (const one of [...spec.containers, ...sidecars]) add(one.resources?.requests, (a, b) => a + b);
-  for (const one of spec.initContainers ?? []) if (!sidecars.includes(one)) add(one.resources?.requests, Math.max);
+  for (const container of [...spec.containers, ...sidecars]) add(container.resources?.requests, (a, b) => a + b);
+  for (const container of spec.initContainers ?? [])
+    if (!sidecars.includes(container)) add(container.resources?.requests, Math.max);
   return sums;
 }
 

@@ -16,13 +16,13 @@ export function startingPod(facts: VmFacts, pod: PodShape): Cause {
     .map(({ state }) => state?.waiting)
     .filter((one) => one != null);
   if (cannotEvict !== undefined) {
-    const text =
+    const help =
       'remove what the Event CannotEvict names (a disruption budget, an admission webhook), or delete the pod';
     const pods = kubectl('-n', facts.namespace, 'get', 'poddisruptionbudget');
     return {
       reason: 'CannotEvict',
       text: `it cannot start on ${at} and cannot be evicted: ${cannotEvict}`,
-      remedies: [remedy('remove-what-denies-eviction', text, pods)],
+      remedies: [remedy('remove-what-denies-eviction', help, pods)],
     };
   }
   const refused = facts.node?.refusedStart ?? waiting.map(({ message }) => refusedIn(message ?? '')).find(Boolean);
@@ -38,9 +38,9 @@ export function startingPod(facts: VmFacts, pod: PodShape): Cause {
     return { reason: 'PlaceLost', text: `it has not started: ${cannotStart}`, remedies: [deletePod(facts, name)] };
   }
   const pending = waiting.find(({ reason }) => reason && !['PodInitializing', 'ContainerCreating'].includes(reason));
-  const said = pending ? `${pending.reason}: ${pending.message ?? ''}` : sandbox;
-  const text = `it is on ${at} and has not started: ${said ?? 'its containers are being created'}`;
-  if (said === undefined) return { reason: 'Starting', text, remedies: [] };
+  const explanation = pending ? `${pending.reason}: ${pending.message ?? ''}` : sandbox;
+  const text = `it is on ${at} and has not started: ${explanation ?? 'its containers are being created'}`;
+  if (explanation === undefined) return { reason: 'Starting', text, remedies: [] };
   return { reason: 'ContainerWaiting', text, remedies: [readEvents(facts, name, 'see its Events')] };
 }
 

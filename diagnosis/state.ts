@@ -80,9 +80,9 @@ function stageWithout(facts: VmFacts): Stage {
   return reason === 'Ended' ? 'succeeded' : 'no-launcher';
 }
 
-function concluded(state: Stage, found: readonly [Cause, ...Cause[]] | readonly Cause[]): VmState {
-  const main = worst(found)!;
-  const causes = found.filter((one) => one !== main);
+function concluded(state: Stage, everyCause: readonly [Cause, ...Cause[]] | readonly Cause[]): VmState {
+  const main = worst(everyCause)!;
+  const causes = everyCause.filter((one) => one !== main);
   const remedies = new Map(
     [main, ...causes].flatMap((one) => one.remedies).map((one) => [`${one.id} ${one.text}`, one]),
   );
@@ -100,13 +100,13 @@ export function withoutLauncher(facts: VmFacts): Cause {
     return denied(facts, 'KubeVirt cannot create its launcher', instance.refusal);
   }
   if (machine?.failure) return denied(facts, 'KubeVirt cannot start it', machine.failure);
-  if (machine?.wanted === false) {
+  if (machine?.shouldRun === false) {
     const { name, namespace } = facts;
     const start = remedy('start', 'switch it on', virtctl('start', name, '-n', namespace));
     return { reason: 'SwitchedOff', text: 'it is switched off', remedies: [start] };
   }
-  const said = machine?.says ? ` (it says ${machine.says})` : '';
-  const text = `KubeVirt has not created its instance yet${said}`;
+  const status = machine?.says ? ` (it says ${machine.says})` : '';
+  const text = `KubeVirt has not created its instance yet${status}`;
   return { reason: 'NoInstance', text, remedies: [checkVirtController()] };
 }
 

@@ -40,7 +40,7 @@ export function machineFacts({ spec, status }: ExplainedVm, now: number): Machin
   const failure = status?.conditions.find((one) => one.type === 'Failure' && one.status === 'True');
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
-    wanted: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
+    shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
     says: status?.printableStatus ?? '',
     failure: failure?.message,
     failures: consecutiveFailCount ?? 0,

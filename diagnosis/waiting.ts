@@ -31,13 +31,13 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   if (search === undefined && nominated) {
     return { reason: 'Nominated', text: `nominated to ${nominated}: it waits for resources there`, remedies: [] };
   }
-  const said = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
-  if (said === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
+  const condition = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  if (condition === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
     const text = search === undefined ? 'the scheduler has not tried it yet' : searchText(search);
     return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
   }
   if (search === undefined) {
-    const text = said?.message || 'the scheduler found no node and gave no reason';
+    const text = condition?.message || 'the scheduler found no node and gave no reason';
     return { reason: 'NoNodeFits', text, remedies: [] };
   }
   return searched(facts, search);

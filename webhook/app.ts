@@ -68,8 +68,8 @@ export function createWebhookApp(options: WebhookAppOptions): Express {
 }
 
 const unknown: RequestHandler = ({ method, path }, _response, next) => {
-  const known = Object.values(PATHS).map((one) => `POST ${one}`);
-  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${known.join(', ')}`));
+  const endpoints = Object.values(PATHS).map((one) => `POST ${one}`);
+  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`));
 };
 
 /** Except for a malformed request, the caller only learns that the review failed. */

@@ -21,7 +21,7 @@ import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
 /** Connections to the API server: one for each watch and some for lookups. */
-const CONNECTIONS = 16;
+const MAX_API_CONNECTIONS = 16;
 
 /** Longest wait for a VMI; half as long for network definitions. Both are within timeoutSeconds of the webhooks. */
 const VMI_TIMEOUT_SECONDS = 6;
@@ -35,7 +35,7 @@ export async function createWebhook(
   const now = monotonicSeconds;
   const { kubeconfig } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
-  const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
+  const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, MAX_API_CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);
   const onQuarantined = quarantineLog(metrics, log);
@@ -93,13 +93,13 @@ export async function createWebhook(
 
 /** Counts the ignored reports and logs them when they change. */
 function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
-  let said = '';
+  let lastNodes = '';
   return (faults: ReadonlyMap<string, ReportFault>): void => {
     metrics.quarantinedReports.set(faults.size);
     const [first] = faults;
     const nodes = [...faults.keys()].slice(0, 10).join(',');
-    if (nodes === said) return;
-    said = nodes;
+    if (nodes === lastNodes) return;
+    lastNodes = nodes;
     if (first === undefined) log.info('all node reports accepted');
     else log.warn({ nodes, count: faults.size, fault: first[1].message }, 'implausible node reports ignored');
   };

@@ -4,13 +4,13 @@ import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
-import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
-import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
-import { createDecisions } from '../../scheduler-plugin/filter/refusals.ts';
+import { Extender } from '../../scheduler-plugin/extender/extender.ts';
+import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
+import { Decisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
-import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
 import { nodeName, statusWithDevices } from './nodes.ts';
 
 /**
@@ -25,31 +25,40 @@ const nothing = () => undefined;
 // As decoded by the reflector: every report has separate strings.
 const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
 
-const state = new ClusterState(NO_LISTENERS, log);
+const state = new ClusterState(log);
 for (let index = 0; index < count; index++) {
   const name = JSON.parse(JSON.stringify(nodeName(index))) as string;
   state.nodeChanged(name, { dpuHost: false });
   state.reportChanged(name, decoded(statusWithDevices(index)));
 }
 
-const extender = createExtender({
+const extender = new Extender({
   decisionLog: { waits: () => undefined },
   state,
-  exclusions: { refusalOf: nothing },
-  dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
+  verdicts: new NodeVerdicts({
+    state,
+    exclusions: { refusalOf: () => undefined },
+    dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
+    unpredictable: 'refuse',
+    now: () => performance.now() / 1000,
+  }),
   recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
-  reader: createNeedsReader('all'),
-  decisions: createDecisions(Date.now),
+  reader: new NeedsReader('all'),
+  decisions: new Decisions(Date.now),
   unpredictable: 'refuse',
   metrics: createExtenderMetrics(createRegistry()),
-  notSynced: nothing,
-  mayAnswer: () => true,
-  podsSeenUntil: () => performance.now() / 1000,
+  cluster: {
+    missing: undefined,
+    get podsSeenUntil() {
+      return performance.now() / 1000;
+    },
+  },
+  replica: { mayAnswer: () => true },
   now: () => performance.now() / 1000,
   answers: 16,
   reservationTimeout: 600,
 });
-const decisions = createDecisions(Date.now);
+const decisions = new Decisions(Date.now);
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });

@@ -1,7 +1,6 @@
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
-import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
 import { type BenchResult, secondsPerCall, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
@@ -17,7 +16,7 @@ const ROUNDS = 5;
  * the reflector reads it, to the state's arrays.
  */
 export function reportUpdates(): BenchResult {
-  const state = new ClusterState(NO_LISTENERS, createLogger('bench', 'warn'));
+  const state = new ClusterState(createLogger('bench', 'warn'));
   const lines = Array.from({ length: NODES * 8 }, (_, i) => {
     const metadata = { name: nodeName(i % NODES), resourceVersion: String(i), labels: {}, annotations: {} };
     const { apiVersion, kind } = NODE_TOPOLOGY_API;

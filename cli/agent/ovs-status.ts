@@ -4,13 +4,13 @@ import { groupBy } from '../../model/lists.ts';
 import { type AskAgent, readPage } from './ask.ts';
 
 /** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */
-export function isInOrder({ problems, processes }: OvsStatus): boolean {
+export function isSwitchInOrder({ problems, processes }: OvsStatus): boolean {
   const threads = processes.flatMap((process) => process.threads);
   return problems.length === 0 && threads.every(isInPlace);
 }
 
-export function isInPlace({ allowed, wanted }: OvsThread): boolean {
-  return wanted === null || allowed === wanted;
+export function isInPlace({ allowed, wanted: desired }: OvsThread): boolean {
+  return desired === null || allowed === desired;
 }
 
 export type OvsThread = OvsStatus['processes'][number]['threads'][number];
@@ -28,18 +28,18 @@ const NOTES: Readonly<Record<string, string>> = {
 
 /** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
 export function alike(threads: readonly OvsThread[]): OvsThread[][] {
-  const keyOf = (thread: OvsThread) => JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
+  const keyOf = (thread: OvsThread) => JSON.stringify([threadKind(thread), thread.allowed, thread.wanted, thread.note]);
   return [...groupBy(threads, keyOf).values()];
 }
 
-export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
 /** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
 export const noteOf = ({ note }: OvsThread): string =>
   note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
 
 /** The status in the format of the web console. */
-export function switchPicture({ enabled, wanted, problems, processes }: OvsStatus): SwitchPicture {
+export function switchPicture({ enabled, wanted: desired, problems, processes }: OvsStatus): SwitchPicture {
   const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
     alike(all).flatMap((group) => {
       const [first] = group;
@@ -47,8 +47,8 @@ export function switchPicture({ enabled, wanted, problems, processes }: OvsStatu
       const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
       const process = role === 'daemon' ? name : `${name} ${role}`;
       const { allowed, wanted: own } = first;
-      return [{ process, pid, kind: kindOf(first), threads: group.length, allowed, wanted: own, note }];
+      return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: own, note }];
     }),
   );
-  return { enabled, wanted, problems, threads };
+  return { enabled, desired: desired, problems, threads };
 }

@@ -112,6 +112,6 @@ export class Redaction {
     if (typeof value === 'string') return this.text(value);
     if (Array.isArray(value)) return value.map((one) => this.data(one));
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.data(one)]));
+    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, this.data(field)]));
   }
 }

@@ -31,7 +31,7 @@ export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) =
     ...(context !== undefined && { context }),
   };
   return usingCluster(flags, async ({ client, namespace: own }) => {
-    const found = await readAll(client, PATHS[kind](own), named);
-    return found.map(({ metadata }) => metadata.name ?? '');
+    const objects = await readAll(client, PATHS[kind](own), named);
+    return objects.map(({ metadata }) => metadata.name ?? '');
   });
 };

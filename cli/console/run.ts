@@ -101,10 +101,10 @@ function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): As
  * @throws CliError naming every required kind without read permission, or if Plumbline is not installed; KubeError
  */
 export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
-  const asked = await Promise.all(
+  const kinds = await Promise.all(
     (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
   );
-  const forbidden = asked.filter((one) => one.isForbidden).map(({ kind }) => kind);
+  const forbidden = kinds.filter((one) => one.isForbidden).map(({ kind }) => kind);
   const required = forbidden.filter((kind) => !KINDS[kind].optional);
   if (required.length > 0) {
     const names = required.map((kind) => KINDS[kind].resource).join(', ');

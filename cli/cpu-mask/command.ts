@@ -56,7 +56,7 @@ function explainCommand(): Command {
     .option('--fix-cpu-mismatch', 'check as with the annotation plumbline.dev/fix-cpu-mismatch: "true"');
   return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, flags: Flags) => {
     const { vcpus, online, reserved = CpuSet.EMPTY, fixCpuMismatch = false, output } = flags;
-    const { explainMask, explanationLines } = await import('./explain.ts');
+    const { explainMask, maskLines: explanationLines } = await import('./explain.ts');
     const explanation = explainMask({ mask, vcpus, online, reserved, fixMismatch: fixCpuMismatch });
     await print(output, explanation, { text: () => explanationLines(explanation) });
     process.exitCode = explanation.problems.length === 0 ? EXIT.ok : EXIT.findings;

@@ -22,14 +22,14 @@ export function explainMask(request: ExplainRequest) {
   const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
   const fit = online && usable && fitMask({ mask, fixMismatch }, { online, usable });
   const problems = [count?.message, fit?.fits === false ? fit.text : undefined].filter((text) => text !== undefined);
-  const held = fit?.fits === true ? fit.mask : mask;
-  const one = isForWholeVm(mask);
-  const rows = Array.from({ length: one ? 1 : mask.entries.length }, (_, vcpu) => ({
+  const effectiveMask = fit?.fits === true ? fit.mask : mask;
+  const isWhole = isForWholeVm(mask);
+  const rows = Array.from({ length: isWhole ? 1 : mask.entries.length }, (_, vcpu) => ({
     /** Its number, or `every`. */
-    vcpu: one ? ('every' as const) : vcpu,
+    vcpu: isWhole ? ('every' as const) : vcpu,
     cpus: String(entryOf(mask, vcpu) ?? 'all'),
     /** The CPUs that the host has. */
-    ...(usable && { effective: within(entryOf(held, vcpu) ?? 'all', usable).toString() }),
+    ...(usable && { effective: within(entryOf(effectiveMask, vcpu) ?? 'all', usable).toString() }),
   }));
   return {
     mask: formatMask(mask),
@@ -41,7 +41,7 @@ export function explainMask(request: ExplainRequest) {
   };
 }
 
-export function explanationLines({ mask, pinsNothing: free, vcpus, fellBack, problems }: MaskExplanation): string[] {
+export function maskLines({ mask, pinsNothing: free, vcpus, fellBack, problems }: MaskExplanation): string[] {
   const onHost = vcpus.some(({ effective }) => effective !== undefined);
   const rows = vcpus.map(({ vcpu, cpus, effective }) => [
     vcpu === 'every' ? 'the whole VM' : `vCPU ${vcpu}`,

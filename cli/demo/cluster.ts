@@ -125,7 +125,7 @@ export async function sidecarConfiguration(packageRoot: string, port: number): P
   const configuration = (await readManifest(packageRoot, 'base/scheduler/config.yaml')) as {
     extenders: { urlPrefix: string }[];
   };
-  for (const one of configuration.extenders) one.urlPrefix = `http://127.0.0.1:${port}`;
+  for (const extender of configuration.extenders) extender.urlPrefix = `http://127.0.0.1:${port}`;
   return configuration as unknown as Record<string, unknown>;
 }
 

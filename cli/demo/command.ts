@@ -33,7 +33,7 @@ export function createCommand(): Command {
       const { createPrinter } = await import('./printer.ts');
       const dist = bundleDirectory();
       const printer = createPrinter(json === true);
-      const held = await runDemo({
+      const succeeded = await runDemo({
         dist,
         packageRoot: resolve(dist, '..'),
         printer,
@@ -42,7 +42,7 @@ export function createCommand(): Command {
         kubeconfig: writeKubeconfig && resolve(writeKubeconfig),
         command: callOf(command),
       });
-      process.exitCode = held ? 0 : 1;
+      process.exitCode = succeeded ? 0 : 1;
     });
 }
 

@@ -73,20 +73,20 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
       return installed;
     },
   };
-  let held = false;
+  let succeeded = false;
   try {
-    held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
-    printer.end(held, seconds(began), held ? undefined : directory);
+    succeeded = await Promise.race([runSteps(context), interrupted.then(() => false)]);
+    printer.end(succeeded, seconds(began), succeeded ? undefined : directory);
     if (keep)
-      await waitUntilInterrupted(context, { ...options, console: options.console === true && held }, interrupted);
+      await waitUntilInterrupted(context, { ...options, console: options.console === true && succeeded }, interrupted);
   } finally {
     await installed?.stop();
     await cluster.stop();
     await ovs.stop();
     // The logs stay if a step fails.
-    if (held) await rm(directory, { recursive: true, force: true });
+    if (succeeded) await rm(directory, { recursive: true, force: true });
   }
-  return held;
+  return succeeded;
 }
 
 async function runSteps(context: DemoContext): Promise<boolean> {
@@ -100,19 +100,19 @@ async function runSteps(context: DemoContext): Promise<boolean> {
     const began = performance.now();
     try {
       const data = await run(context);
-      printer.step({ step: name, held: true, seconds: seconds(began), data });
+      printer.step({ step: name, succeeded: true, seconds: seconds(began), data });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      printer.step({ step: name, held: false, seconds: seconds(began), data: {}, error: message });
+      printer.step({ step: name, succeeded: false, seconds: seconds(began), data: {}, error: message });
       return false;
     }
   }
   return true;
 }
 
-type Kept = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig' | 'command'>;
+type EndOptions = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig' | 'command'>;
 
-async function waitUntilInterrupted(context: DemoContext, options: Kept, interrupted: Promise<void>) {
+async function waitUntilInterrupted(context: DemoContext, options: EndOptions, interrupted: Promise<void>) {
   const { cluster, printer, directory } = context;
   const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
   if (options.console) await createSceneForConsole(context);

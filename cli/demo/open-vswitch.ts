@@ -10,7 +10,7 @@ const SYSTEM_RUNDIR = '/var/run/openvswitch';
 const THREADS = 6;
 
 /** The two daemons whose threads must not run on the VMs' CPUs. */
-export interface OpenVswitch {
+export interface SwitchProcesses {
   readonly kind: 'Open vSwitch' | 'stand-ins';
   readonly rundir: string;
   /** The file that enables the agent's duty. */
@@ -34,7 +34,7 @@ export async function openVswitch(
     standIns = false,
     physnets = {},
   }: { readonly standIns?: boolean; readonly physnets?: Readonly<Record<string, readonly number[]>> } = {},
-): Promise<OpenVswitch> {
+): Promise<SwitchProcesses> {
   const enabler = join(directory, 'enable_dynamic_cpu_affinity');
   await writeFile(enabler, '1\n');
   const running = standIns ? undefined : await runningPids(SYSTEM_RUNDIR);
@@ -44,7 +44,7 @@ export async function openVswitch(
       rundir: SYSTEM_RUNDIR,
       enabler,
       pids: running,
-      threads: () => threadsOf(running),
+      threads: () => threadCpus(running),
       stop: async () => undefined,
     };
   }
@@ -61,7 +61,7 @@ export async function openVswitch(
   const stop = async () => {
     await Promise.all(children.map((child) => stopChild(child, 'SIGTERM')));
   };
-  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadsOf(pids), stop };
+  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
 }
 
 /** The pids of both daemons, if both run and have their names. */
@@ -77,7 +77,7 @@ async function runningPids(rundir: string): Promise<number[] | undefined> {
 }
 
 /** The allowed CPUs of every thread of these processes. */
-export async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
+export async function threadCpus(pids: readonly number[]): Promise<CpuSet[]> {
   return (await kernelThreads(pids)).map(({ cpus }) => CpuSet.parse(cpus));
 }
 

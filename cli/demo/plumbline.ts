@@ -6,7 +6,7 @@ import type { DemoCluster } from './cluster.ts';
 import type { DaemonPods } from './daemon-pods.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
-import type { OpenVswitch } from './open-vswitch.ts';
+import type { SwitchProcesses } from './open-vswitch.ts';
 import type { Printer } from './printer.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
@@ -17,7 +17,7 @@ export interface InstallOptions {
   readonly cluster: DemoCluster;
   readonly nodes: readonly DemoNode[];
   /** Open vSwitch on that node. */
-  readonly ovs: Pick<OpenVswitch, 'rundir' | 'enabler'>;
+  readonly ovs: Pick<SwitchProcesses, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
   readonly dist: string;
@@ -133,7 +133,7 @@ function dpuTiming(): string[] {
 /** Input of the steps. */
 export interface DemoContext {
   readonly cluster: DemoCluster;
-  readonly ovs: OpenVswitch;
+  readonly ovs: SwitchProcesses;
   readonly directory: string;
   readonly printer: Printer;
   /** Starts the three daemons, once. */

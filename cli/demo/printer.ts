@@ -3,7 +3,7 @@ import { joinParts, type Line, paint } from '../support/terminal.ts';
 
 export interface StepReport {
   readonly step: string;
-  readonly held: boolean;
+  readonly succeeded: boolean;
   readonly seconds: number;
   readonly data: Readonly<Record<string, unknown>>;
   readonly error?: string;
@@ -25,16 +25,16 @@ export function createPrinter(json: boolean) {
     step(report: StepReport) {
       reports.push(report);
       const time = paint('dim', `(${report.seconds.toFixed(1)} s)`);
-      if (report.held) printText(['  ', paint('green', '✔'), ' succeeded ', time]);
+      if (report.succeeded) printText(['  ', paint('green', '✔'), ' succeeded ', time]);
       else printText(['  ', paint('red', '✘'), ` ${report.error ?? 'failed'} `, time]);
     },
     /** @param logs directory of the daemons' logs, if they are kept */
-    end(held: boolean, seconds: number, logs: string | undefined) {
+    end(succeeded: boolean, seconds: number, logs: string | undefined) {
       if (json) {
-        return void print('json', { held, seconds, logs, steps: reports }, { text: () => [] });
+        return void print('json', { succeeded: succeeded, seconds, logs, steps: reports }, { text: () => [] });
       }
-      const count = reports.filter((report) => report.held).length;
-      const result = paint(held ? 'green' : 'red', `${count} of ${reports.length} steps succeeded`);
+      const count = reports.filter((report) => report.succeeded).length;
+      const result = paint(succeeded ? 'green' : 'red', `${count} of ${reports.length} steps succeeded`);
       printText('', [result, ` in ${seconds.toFixed(1)} s`]);
       if (logs !== undefined) printText(`the daemons’ logs are in ${logs}`);
     },

@@ -1,7 +1,7 @@
 import type { KubePod } from '../../sandbox/objects.ts';
 import { type DemoContext, DPU_LEASE_DURATION } from './plumbline.ts';
 import { expect, until } from './until.ts';
-import { createVm, eventsOf, launcherOf, untilRunning } from './vms.ts';
+import { createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
 
 const NODE = 'dpu';
 const VM = 'offloaded';
@@ -28,7 +28,7 @@ export async function dpuDies({ cluster, printer, installed }: DemoContext) {
     ),
   );
   printer.lines([`VM "${VM}" waits: ${refusal.message}`]);
-  const pod = launcherOf(cluster, VM);
+  const pod = demoLauncher(cluster, VM);
   expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
   const direct = pod && (await askExtender(await installed().extenderPort(), pod));
   expect(direct?.includes(NODE) !== true, 'the extender still accepts the node');

@@ -49,8 +49,8 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
     ...vcpus.map(({ tid, name, cpus }) => `thread ${tid} (${name}) may run on CPU ${cpus}, from /proc`),
     `${others.length} other threads of the process may run on ${[...new Set(others.map(({ cpus }) => cpus))].join(' and ')}`,
   ]);
-  const found = vcpus.map(({ cpus }) => cpus).join(':');
-  expect(found === mask, `expected the vCPU threads on CPUs ${mask}, saw ${found}`);
+  const observed = vcpus.map(({ cpus }) => cpus).join(':');
+  expect(observed === mask, `expected the vCPU threads on CPUs ${mask}, saw ${observed}`);
 
   const resumed = await until('the extender to resume the VM', 10, () => eventOf(cluster, 'ResumedAfterPinning'));
   await until('the VM to run', 10, () => {
@@ -78,9 +78,9 @@ async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
 }
 
 function instance(cluster: DemoCluster): KubeVmi {
-  const found = cluster.client.get(VIRTUAL_MACHINE_INSTANCES, DEMO_NAMESPACE, VM);
-  expect(found !== undefined, `the VirtualMachineInstance ${VM} is gone`);
-  return found;
+  const vmi = cluster.client.get(VIRTUAL_MACHINE_INSTANCES, DEMO_NAMESPACE, VM);
+  expect(vmi !== undefined, `the VirtualMachineInstance ${VM} is gone`);
+  return vmi;
 }
 
 function isPaused({ status }: KubeVmi): boolean {

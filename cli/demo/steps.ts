@@ -17,7 +17,7 @@ import { type DemoContext, DPU_LEASE_DURATION, OVS_NODE } from './plumbline.ts';
 import { dpuDies, dpuReturns } from './step-dpu.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
-import { computeOf, createVm, DEMO_NAMESPACE, eventsOf, launcherOf, localnet, untilRunning } from './vms.ts';
+import { computeOf, createVm, DEMO_NAMESPACE, demoLauncher, eventsOf, localnet, untilRunning } from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
@@ -29,7 +29,7 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   ]);
   // KubeVirt deletes the launcher and its VMI at once, so only the Event is left.
   const event = await until('the kubelet to reject the launcher', 10, () =>
-    cluster.client.list(EVENTS).find(({ reason }) => reason === 'SMTAlignmentError'),
+    cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
   );
   // Otherwise KubeVirt would start it again and again.
   const vm = cluster.client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, 'plain');
@@ -114,8 +114,8 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
 /** The CPUs that the node's agent reports for a pod. */
 export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
   const { status } = nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node));
-  const found = status?.assignments.find(({ podUID }) => podUID === uid);
-  return found && CpuSet.parse(found.cpus);
+  const assignment = status?.assignments.find(({ podUID }) => podUID === uid);
+  return assignment && CpuSet.parse(assignment.cpus);
 }
 
 function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
@@ -138,7 +138,7 @@ function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
  * other CPUs.
  */
 export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
-  const uid = launcherOf(cluster, FORWARDER)?.metadata.uid ?? '';
+  const uid = demoLauncher(cluster, FORWARDER)?.metadata.uid ?? '';
   const owned = reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
   const machine = CpuSet.range(0, availableParallelism() - 1);
   const shared = owned.intersect(machine);
@@ -164,13 +164,13 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
 }
 
 /** One step of the demo. `run` throws if the step fails; its result is part of the JSON document. */
-export interface Step {
+export interface DemoStep {
   readonly name: string;
   readonly title: string;
   readonly run: (context: DemoContext) => Promise<Readonly<Record<string, unknown>>>;
 }
 
-export const STEPS: readonly Step[] = [
+export const STEPS: readonly DemoStep[] = [
   { name: 'rejected', title: 'Without Plumbline: the kubelet rejects the VM', run: rejectedByKubelet },
   {
     name: 'installed',

@@ -15,7 +15,7 @@ export interface DemoVm {
   readonly node?: string;
 }
 
-export function virtualMachine({ name, annotated, network, node }: DemoVm): KubeObject {
+export function demoMachine({ name, annotated, network, node }: DemoVm): KubeObject {
   const annotations = annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {};
   const cpu = { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
   const networks = network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }];
@@ -78,14 +78,14 @@ export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<KubePo
     if (type !== 'DELETED' && isLauncherOf(object, vm.name)) launcher ??= object;
   });
   try {
-    await cluster.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
+    await cluster.client.create(VIRTUAL_MACHINES, demoMachine(vm));
     return await until(`the launcher pod of ${vm.name}`, 10, () => launcher);
   } finally {
     unfollow();
   }
 }
 
-export function launcherOf(cluster: DemoCluster, vm: string): KubePod | undefined {
+export function demoLauncher(cluster: DemoCluster, vm: string): KubePod | undefined {
   return cluster.client.list(PODS).find((pod) => isLauncherOf(pod, vm));
 }
 
@@ -97,7 +97,7 @@ function isLauncherOf({ metadata }: KubePod, vm: string): boolean {
 export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<KubePod> {
   try {
     return await until(`${vm} to run`, seconds, () => {
-      const pod = launcherOf(cluster, vm);
+      const pod = demoLauncher(cluster, vm);
       return pod?.status?.phase === 'Running' ? pod : undefined;
     });
   } catch (error) {
@@ -108,7 +108,7 @@ export async function untilRunning(cluster: DemoCluster, vm: string, seconds: nu
 
 /** Events of a VM's launchers and instance, oldest first. */
 export function eventsOf(cluster: DemoCluster, vm: string) {
-  const launcher = launcherOf(cluster, vm)?.metadata.name;
+  const launcher = demoLauncher(cluster, vm)?.metadata.name;
   return cluster.client
     .list(EVENTS)
     .filter((event) => {

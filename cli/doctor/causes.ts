@@ -1,5 +1,5 @@
 import type { Reason } from '../../diagnosis/reasons.ts';
-import type { Area, Cause, Finding } from './checks/finding.ts';
+import type { Area, DoctorFinding, SharedCause } from './checks/finding.ts';
 
 /** The most severe area first: what stops every VM, then what stops the VMs of a node, then the rest. */
 const ORDER: readonly Area[] = [
@@ -16,10 +16,10 @@ const ORDER: readonly Area[] = [
 ];
 
 /** The cause of another cause, if both are found. */
-const FOLLOWS: Partial<Readonly<Record<Cause, Cause>>> = { 'webhook-away': 'certificate' };
+const FOLLOWS: Partial<Readonly<Record<SharedCause, SharedCause>>> = { 'webhook-away': 'certificate' };
 
 /** The states of VMs that follow from a cause. */
-const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
+const STATE_OF: Partial<Readonly<Record<Reason, SharedCause>>> = {
   SchedulerAway: 'scheduler-away',
   ExtenderAway: 'extender-away',
   ExtenderNotAsked: 'not-routed',
@@ -31,52 +31,52 @@ const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
 };
 
 /** Causes that only affect the nodes that they name. */
-const ON_NODES: readonly Cause[] = ['agent-away', 'dpu-dead', 'bad-report'];
+const ON_NODES: readonly SharedCause[] = ['agent-away', 'dpu-dead', 'bad-report'];
 
 /**
  * One finding for each cause, the most severe first: a certificate that is missing is one fault, however many webhooks, and
  * a dead DPU is one, however many VMs are on its node. What follows from a cause is reported with it.
  */
-export function byCause(findings: readonly Finding[]): Finding[] {
+export function byCause(findings: readonly DoctorFinding[]): DoctorFinding[] {
   const ordered = [...findings].sort((a, b) => rank(a) - rank(b));
-  const kept: Finding[] = [];
-  for (const one of ordered) {
-    const at = kept.findIndex((root) => explains(root, one, ordered));
-    if (at < 0) kept.push(one);
-    else kept[at] = joined(kept[at]!, one);
+  const merged: DoctorFinding[] = [];
+  for (const finding of ordered) {
+    const at = merged.findIndex((root) => explains(root, finding, ordered));
+    if (at < 0) merged.push(finding);
+    else merged[at] = joined(merged[at]!, finding);
   }
-  return kept.sort((a, b) => rank(a) - rank(b));
+  return merged.sort((a, b) => rank(a) - rank(b));
 }
 
-function rank({ severity, area, objects }: Finding): number {
+function rank({ severity, area, objects }: DoctorFinding): number {
   const many = Math.min(objects?.length ?? 1, 99) / 100;
   return (severity === 'error' ? 0 : ORDER.length) + ORDER.indexOf(area) - many;
 }
 
-function explains(root: Finding, one: Finding, all: readonly Finding[]): boolean {
+function explains(root: DoctorFinding, finding: DoctorFinding, all: readonly DoctorFinding[]): boolean {
   if (root.cause === undefined) return false;
-  const cause = causeOf(one, all);
+  const cause = causeOf(finding, all);
   if (cause !== root.cause) return false;
   if (!ON_NODES.includes(cause)) return true;
-  const nodes = one.state?.nodes ?? one.objects ?? [];
+  const nodes = finding.state?.nodes ?? finding.objects ?? [];
   return nodes.length > 0 && nodes.every((node) => root.objects?.includes(node));
 }
 
-function causeOf({ cause, state }: Finding, all: readonly Finding[]): Cause | undefined {
+function causeOf({ cause, state }: DoctorFinding, all: readonly DoctorFinding[]): SharedCause | undefined {
   if (cause === undefined) return state && STATE_OF[state.reason];
   const before = FOLLOWS[cause];
   return before !== undefined && all.some((one) => one.cause === before) ? before : cause;
 }
 
-function joined(root: Finding, one: Finding): Finding {
+function joined(root: DoctorFinding, finding: DoctorFinding): DoctorFinding {
   const { severity, what, consequences = [], objects, ...rest } = root;
-  const meanwhile = root.meanwhile ?? one.meanwhile;
-  const all = [...new Set([...(objects ?? []), ...(one.state === undefined ? (one.objects ?? []) : [])])];
+  const meanwhile = root.meanwhile ?? finding.meanwhile;
+  const all = [...new Set([...(objects ?? []), ...(finding.state === undefined ? (finding.objects ?? []) : [])])];
   return {
     ...rest,
     what,
-    severity: one.severity === 'error' ? 'error' : severity,
-    consequences: [...consequences, one.what],
+    severity: finding.severity === 'error' ? 'error' : severity,
+    consequences: [...consequences, finding.what],
     ...(meanwhile !== undefined && { meanwhile }),
     ...(all.length > 0 && { objects: all }),
   };

@@ -13,14 +13,14 @@ import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus, watchDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
-import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
+import { AREAS, type Area, type AreaReport, type DoctorFinding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
 import { checkPods } from './checks/pods.ts';
 import { checkPreflight } from './checks/preflight.ts';
 import { checkWebhook } from './checks/webhook.ts';
-import { type Facts, readFacts } from './facts/facts.ts';
+import { type DoctorFacts, readFacts } from './facts/facts.ts';
 import { readPreflight } from './facts/preflight.ts';
 
 export interface DoctorFlags extends ClusterFlags {
@@ -33,7 +33,7 @@ export interface DoctorFlags extends ClusterFlags {
 const APART = ['preflight', 'dpu'] as const;
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
 
-const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: Facts) => AreaReport>> = {
+const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: DoctorFacts) => AreaReport>> = {
   installed: checkInstalled,
   webhook: checkWebhook,
   certificates: checkCertificates,
@@ -50,14 +50,14 @@ export function run(areas: readonly Area[], flags: DoctorFlags): Promise<void> {
 }
 
 async function check(cluster: ClusterAccess, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
-  const wanted = (area: Area) => (areas.length === 0 ? area !== 'preflight' : areas.includes(area));
-  const reports = wanted('preflight') ? [checkPreflight(await readPreflight(cluster.client))] : [];
-  const facts = AREAS.every((area) => isApart(area) || !wanted(area))
+  const isSelected = (area: Area) => (areas.length === 0 ? area !== 'preflight' : areas.includes(area));
+  const reports = isSelected('preflight') ? [checkPreflight(await readPreflight(cluster.client))] : [];
+  const facts = AREAS.every((area) => isApart(area) || !isSelected(area))
     ? undefined
     : await readFacts(cluster, Date.now());
-  for (const area of AREAS) if (facts && !isApart(area) && wanted(area)) reports.push(CHECKS[area](facts));
-  const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
-  if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
+  for (const area of AREAS) if (facts && !isApart(area) && isSelected(area)) reports.push(CHECKS[area](facts));
+  const dpus = isSelected('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
+  if (isSelected('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
   await print(flags.output, doctorData(reports, findings, dpus), {
     text: ({ width }) => doctorLines(reports, findings, width),
@@ -77,7 +77,7 @@ export async function readFindings(cluster: ClusterAccess, now: number) {
 /** The data in docs/schemas/doctor.json. */
 export function doctorData(
   reports: readonly AreaReport[],
-  findings: readonly Finding[],
+  findings: readonly DoctorFinding[],
   dpus: readonly DpuDiagnosis[] | undefined,
 ) {
   return { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
@@ -86,7 +86,7 @@ export function doctorData(
 /** Watches only if there are Leases. Undefined if the user may not read them. */
 async function lookAtLeases(
   client: KubeClient,
-  facts: Facts | undefined,
+  facts: DoctorFacts | undefined,
   { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
 ): Promise<DpuDiagnosis[] | undefined> {
   const progress = createProgress();
@@ -113,7 +113,7 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
  */
 export function doctorLines(
   reports: readonly AreaReport[],
-  findings: readonly Finding[],
+  findings: readonly DoctorFinding[],
   width: number,
   wide = false,
 ): Line[] {

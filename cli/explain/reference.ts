@@ -54,8 +54,8 @@ export function parseReference(first: string, second: string | undefined, flag: 
 
 function splitKind(first: string, second: string | undefined): { kind: Reference['kind']; rest: string } {
   if (second !== undefined) {
-    const kind = kindOf(first);
-    if (kind !== undefined) return { kind, rest: second };
+    const firstKind = kindOf(first);
+    if (firstKind !== undefined) return { kind: firstKind, rest: second };
     throw usageError(`argument '${first}' is invalid. Allowed choices are ${KIND_WORDS.join(', ')}`);
   }
   if (kindOf(first) !== undefined) throw usageError(`missing required argument 'name': expected ${FORMS}`);

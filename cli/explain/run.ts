@@ -2,7 +2,7 @@ import type { Stage, Verdict } from '../../diagnosis/reasons.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cut, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
+import { cutLine, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
 import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
 import { parseReference } from './reference.ts';
@@ -102,18 +102,18 @@ function webhookTexts({ asks, reason, causes }: Explanation): string[] {
 function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Line[] {
   if (nodes.length === 0) return [];
   const total = nodes.reduce((sum, { count }) => sum + count, 0);
-  const shown = wide ? nodes : nodes.slice(0, MAX_GROUPS);
-  const digits = String(Math.max(...shown.map(({ count }) => count))).length;
+  const visible = wide ? nodes : nodes.slice(0, MAX_GROUPS);
+  const digits = String(Math.max(...visible.map(({ count }) => count))).length;
   const indent = ' '.repeat(digits + 4);
   const width = Math.max(40, columns);
-  const lines = shown.flatMap((group): Line[] => {
+  const lines = visible.flatMap((group): Line[] => {
     const { count, text, detail, kind } = group;
     const head = [`  ${String(count).padStart(digits)}  `, paint(kind === 'fits' ? 'green' : undefined, text)];
-    const names = wide ? wrap(group.nodes, width, indent) : [cut(indent + someNames(group.nodes), columns)];
+    const names = wide ? wrap(group.nodes, width, indent) : [cutLine(indent + someNames(group.nodes), columns)];
     if (detail === text) return [head, ...names];
     return [head, ...wrap(`${group.nodes[0]}: ${detail}`, width, indent), ...(count === 1 ? [] : names)];
   });
-  const left = nodes.slice(shown.length);
+  const left = nodes.slice(visible.length);
   const more = left.reduce((sum, { count }) => sum + count, 0);
   return [
     '',

@@ -30,13 +30,13 @@ const MAX_SUMMED_NODES = 8;
 export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, choice: ExtenderChoice, now: number) {
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
-  const [nodes, asked] = await Promise.all([
+  const [nodes, response] = await Promise.all([
     readAll(client, '/api/v1/nodes', explainedNode),
     askExtender(cluster, name, choice),
   ]);
   const { opinions, reported }: OwnOpinions =
-    'opinions' in asked ? asked : await ownOpinions(client, pod, nodes, asked.whyNot, now);
-  const extenderAway = 'whyNot' in asked && asked.away ? asked.whyNot : undefined;
+    'opinions' in response ? response : await ownOpinions(client, pod, nodes, response.whyNot, now);
+  const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
   const reads = isExclusive(needs) && own.some(({ fits }) => !fits);
@@ -63,12 +63,12 @@ type Asked = { readonly opinions: Opinions } | { readonly whyNot: string; readon
  * @throws CliError if the given address does not respond; KubeError
  */
 async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
-  const asked =
+  const response =
     url === undefined
       ? await askInCluster(cluster, { pod })
       : { answer: await askAddress(url, pod, cluster.requestTimeout) };
-  if ('missing' in asked) return { whyNot: asked.why, away: asked.missing === 'silent' };
-  const opinions = extenderOpinions(asked.answer);
+  if ('missing' in response) return { whyNot: response.why, away: response.missing === 'silent' };
+  const opinions = extenderOpinions(response.answer);
   if (opinions !== undefined) return { opinions };
   const whyNot = `${url ?? 'the extender'} did not answer as a Plumbline extender`;
   if (url !== undefined) throw new CliError(EXIT.unreachable, whyNot);
@@ -119,8 +119,8 @@ async function withScheduler(
     const name = node.metadata.name ?? '';
     const text = 'the extender does not know this node yet';
     const own = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
-    const refused = schedulerRefusal(pod, node);
-    return refused === undefined ? own : together(refused, own);
+    const ownRefusal = schedulerRefusal(pod, node);
+    return ownRefusal === undefined ? own : together(ownRefusal, own);
   });
   const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);
   const short = await Promise.all(

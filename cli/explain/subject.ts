@@ -117,10 +117,14 @@ async function missing(client: KubeClient, what: string, namespace: string, name
   const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
   const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');
   const close = names.filter((one) => one.includes(name) || name.includes(one));
-  const shown = (close.length > 0 ? close : names).slice(0, 5);
-  const more = names.length > shown.length ? ' …' : '';
+  const examples = (close.length > 0 ? close : names).slice(0, 5);
+  const more = names.length > examples.length ? ' …' : '';
   const there =
-    all === undefined ? '' : names.length === 0 ? ' (the namespace has none)' : ` (it has ${shown.join(', ')}${more})`;
+    all === undefined
+      ? ''
+      : names.length === 0
+        ? ' (the namespace has none)'
+        : ` (it has ${examples.join(', ')}${more})`;
   return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
 }
 

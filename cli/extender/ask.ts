@@ -8,7 +8,7 @@ import { readElection } from './election.ts';
 import type { PodPort } from './port-forward.ts';
 
 /** The extender's response, or why there is none: text that follows `because`. */
-export type Asked =
+export type ExtenderResponse =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden'; readonly why: string }
   | SilentExtender;
@@ -49,7 +49,7 @@ const denied = (what: string, namespace: string) =>
  * Plumbline's own one, else that of the cluster.
  * @throws KubeError if the API server does not respond
  */
-export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<Asked> {
+export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<ExtenderResponse> {
   const sidecar = await askLeader(cluster, SIDECAR, query);
   if (sidecar !== undefined && !('missing' in sidecar && sidecar.missing === 'absent')) return sidecar;
   // A Lease stays after its Deployment is deleted, so the cluster may have the other place now.
@@ -60,7 +60,11 @@ export async function askInCluster(cluster: Cluster, query: Record<string, strin
 }
 
 /** @returns undefined if there is no such Lease */
-async function askLeader(cluster: Cluster, place: Place, query: Record<string, string>): Promise<Asked | undefined> {
+async function askLeader(
+  cluster: Cluster,
+  place: Place,
+  query: Record<string, string>,
+): Promise<ExtenderResponse | undefined> {
   const { namespace, lease } = place;
   const election = await readElection(cluster.client, place, Date.now()).catch(unlessForbidden);
   if (election === 'forbidden') return denied('leases', namespace);

@@ -60,10 +60,10 @@ export function leaderless(name: string, election: Election | undefined): string
  */
 export async function readScheduler(client: Pick<KubeClient, 'get'>, now: number): Promise<SchedulerFacts> {
   const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
-  return election === undefined ? {} : schedulerFacts(election.value);
+  return election === undefined ? {} : electionFacts(election.value);
 }
 
-export function schedulerFacts(election: Election | undefined): SchedulerFacts {
+export function electionFacts(election: Election | undefined): SchedulerFacts {
   const away = leaderless(SCHEDULER, election);
   return { leads: away === undefined, away };
 }

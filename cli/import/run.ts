@@ -28,15 +28,15 @@ export interface NovaConfFlags {
 
 /** Prints the network map of these configuration files, and the CPUs to reserve. @throws CliError */
 export async function run(paths: readonly string[], flags: NovaConfFlags): Promise<void> {
-  const found = novaHostOf(await readConfigFiles(paths));
-  for (const warning of found.warnings) printMessage(`warning: ${warning}`);
-  const { dedicated, shared } = found.cpus;
+  const host = novaHostOf(await readConfigFiles(paths));
+  for (const warning of host.warnings) printMessage(`warning: ${warning}`);
+  const { dedicated, shared } = host.cpus;
   const data = {
-    networkMap: [mapEntry(found, flags.nodeSelector)],
+    networkMap: [mapEntry(host, flags.nodeSelector)],
     cpus: { dedicated: dedicated?.toString(), shared: shared?.toString() },
-    warnings: found.warnings,
+    warnings: host.warnings,
   };
-  await print(flags.output, data, { text: () => importedLines(found, flags) });
+  await print(flags.output, data, { text: () => importedLines(host, flags) });
 }
 
 function novaHostOf(files: readonly ConfigFile[]): NovaHost {

@@ -1,7 +1,15 @@
 import type { OvsStatus } from '../../model/agent-status.ts';
 import { countText, cpuListText } from '../../model/amounts.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
-import { alike, fetchOvsStatus, isInOrder, isInPlace, kindOf, noteOf, type OvsThread } from '../agent/ovs-status.ts';
+import {
+  alike,
+  fetchOvsStatus,
+  isInPlace,
+  isSwitchInOrder,
+  noteOf,
+  type OvsThread,
+  threadKind,
+} from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { numbersOf, type OutputFormat, print } from '../support/output.ts';
 
@@ -11,22 +19,22 @@ export interface StatusFlags extends AgentFlags {
 
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
-  const found = await usingAgent(node, flags, fetchOvsStatus);
-  await print(output, ovsStatusData(found), {
-    text: () => statusLines(found).slice(0, -1),
-    wide: () => statusLines(found, true).slice(0, -1),
+  const status = await usingAgent(node, flags, fetchOvsStatus);
+  await print(output, ovsStatusData(status), {
+    text: () => statusLines(status).slice(0, -1),
+    wide: () => statusLines(status, true).slice(0, -1),
   });
-  process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
+  process.exitCode = isSwitchInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
 export function ovsStatusData(status: OvsStatus) {
-  const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
+  const { enabled, enablerFile, wanted: desired, why, problems, sources, processes } = status;
   return {
     enabled,
     enablerFile,
-    inOrder: isInOrder(status),
-    wanted: wanted === null ? null : numbersOf(wanted),
+    inOrder: isSwitchInOrder(status),
+    ['wanted']: desired === null ? null : numbersOf(desired),
     why,
     problems,
     sources,
@@ -38,7 +46,7 @@ export function ovsStatusData(status: OvsStatus) {
         tid: thread.tid,
         name: thread.name,
         allowed: numbersOf(thread.allowed),
-        wanted: thread.wanted === null ? null : numbersOf(thread.wanted),
+        ['wanted']: thread.wanted === null ? null : numbersOf(thread.wanted),
         inPlace: isInPlace(thread),
         note: thread.note,
       })),
@@ -51,10 +59,10 @@ export function ovsStatusData(status: OvsStatus) {
  * @param each one line for each thread; otherwise equal threads share one
  */
 export function statusLines(status: OvsStatus, each = false): string[] {
-  const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
+  const { enabled, enablerFile, wanted: desired, why, problems, sources, processes } = status;
   const lines = enabled
     ? [
-        `on: ordinary threads should run on ${wanted === null ? 'CPUs of their original affinity, except owned ones' : cpuListText(wanted)}`,
+        `on: ordinary threads should run on ${desired === null ? 'CPUs of their original affinity, except owned ones' : cpuListText(desired)}`,
       ]
     : [`off: ${enablerFile} is missing or empty; the agent does not move threads`];
   for (const text of why) lines.push(`  ${text}`);
@@ -74,10 +82,10 @@ export function statusLines(status: OvsStatus, each = false): string[] {
 function threadLine(group: readonly OvsThread[]): string {
   const [thread] = group;
   if (thread === undefined) return '';
-  const { allowed, wanted } = thread;
-  const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${kindOf(thread)}`;
+  const { allowed, wanted: desired } = thread;
+  const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${threadKind(thread)}`;
   const reason = noteOf(thread);
-  const verdict =
-    wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'not moved yet'}`;
-  return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${verdict}`.trimEnd();
+  const misplaced = `wanted ${desired}: ${reason || 'not moved yet'}`;
+  const verdict = isInPlace(thread) ? 'as wanted' : misplaced;
+  return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${desired === null ? reason : verdict}`.trimEnd();
 }

@@ -76,8 +76,8 @@ function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
 }
 
 /** The CPUs of each vCPU thread and, with a mask for the whole VM, of each other thread. */
-function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, online }: PinRequest) {
-  const expected = vcpus ?? (asked.entries.length > 1 ? asked.entries.length : cpus.length);
+function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: requested, vcpus, online }: PinRequest) {
+  const expected = vcpus ?? (requested.entries.length > 1 ? requested.entries.length : cpus.length);
   const tids = new Set(cpus.map(({ tid }) => tid));
   if (tids.size !== cpus.length) {
     throw new NotPinned('several vCPUs share a thread: start QEMU with -accel kvm, or -accel tcg,thread=multi');
@@ -88,7 +88,7 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
     expected,
     online,
   );
-  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(asked)}: ${answer.message}`);
+  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(requested)}: ${answer.message}`);
   const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus.toWords(2)]));
   const pins = cpus.map(({ index, tid }): ThreadPin => {
     const words = entryOf(mask, index) === 'all' ? undefined : byIndex.get(index);
@@ -125,10 +125,10 @@ function moveOthers(affinity: ThreadAffinity, qmp: Qmp, cpus: readonly QmpCpu[],
   const left: number[] = [];
   let threads = 0;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const found = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
-    if (found.length === 0) break;
-    for (const tid of found) before.set(tid, allowedOf(affinity, tid) ?? words);
-    const moved = moveThreads(affinity, found, words);
+    const tids = qmp.threads().filter((tid) => !vcpus.has(tid) && !before.has(tid));
+    if (tids.length === 0) break;
+    for (const tid of tids) before.set(tid, allowedOf(affinity, tid) ?? words);
+    const moved = moveThreads(affinity, tids, words);
     threads += moved.there.length;
     left.push(...moved.left);
   }

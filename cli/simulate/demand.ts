@@ -29,11 +29,11 @@ export type Demand = ReturnType<typeof demandOf>;
  * @throws ParseError if the VMI's amount of CPU or memory is not a quantity
  */
 export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCore: Iterable<number>) {
-  const given = launcherCpus(vmi).total;
+  const guestCpus = launcherCpus(vmi).total;
   const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
   const cpus = wholeCores
-    ? alignedCpus(Math.max(given, launcherNeeds(vmi)), annotatedThreadsPerCore(threadsPerCore))
-    : given;
+    ? alignedCpus(Math.max(guestCpus, launcherNeeds(vmi)), annotatedThreadsPerCore(threadsPerCore))
+    : guestCpus;
   const resources = networks.map((one) => (one === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(one)));
   const devices = new Map(resources.map((resource) => [resource, 1]));
   const { gpus, hostDevices } = vmi.spec.domain.devices ?? {};
@@ -50,7 +50,7 @@ export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCo
     guestThreads: guestTopology(vmi).threads,
   };
   /** `spec` selects nodes. `cpus` are the exclusive CPUs of the launcher, including the `padding` that completes whole cores. */
-  return { name, count, needs, cpus, padding: cpus - given, spec: vmi.spec };
+  return { name, count, needs, cpus, padding: cpus - guestCpus, spec: vmi.spec };
 }
 
 /** Bytes by type: KubeVirt requests the guest's memory as huge pages (WithHugePages in renderresources.go). */

@@ -127,18 +127,18 @@ function countOf(object: unknown): number {
  * The physnets, and `tunnel`, that a VM requires, and unknown networks.
  * @throws CliError if an annotation is malformed
  */
-export function networksOf(
+export function requiredNetworks(
   { name, namespace, vmi }: FileVm,
   nads: readonly NetworkAttachmentDefinition[],
 ): { readonly networks: readonly string[]; readonly notes: readonly string[] } {
-  const known = new Map(
+  const definitions = new Map(
     nads.map((nad) => [`${nad.metadata.namespace ?? namespace}/${nad.metadata.name}`, nadFacts(nad)]),
   );
   try {
     const { networks, findings } = resolveNetworks({
       interfaces: interfacesOf({ namespace, vmi }),
       preferences: parseAffinities(vmi.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
-      findNad: (ref) => known.get(refText(ref)),
+      findNad: (ref) => definitions.get(refText(ref)),
       context: EMPTY_CONTEXT,
       exclusive: true,
     });

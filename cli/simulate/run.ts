@@ -9,7 +9,7 @@ import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
 import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf, parseShape } from './demand.ts';
-import { networksOf, readVmFile, type VmFile } from './file.ts';
+import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
 import { expandVm } from './instancetypes.ts';
 import { type Invention, inventNodes } from './invent.ts';
 import { runReplay } from './replay.ts';
@@ -51,9 +51,9 @@ export async function run(flags: SimulateFlags): Promise<void> {
         )
       : await prepare(flags.vm, files, hypothetical(inventNodes({ ...flags, nodes, topology })));
   const progress = createProgress();
-  const asked = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
+  const requested = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
   const update = (placed: number) =>
-    progress.update(asked === 0 ? 0 : placed / asked, `${countText(placed, 'VM')} placed`);
+    progress.update(requested === 0 ? 0 : placed / requested, `${countText(placed, 'VM')} placed`);
   const result = simulate(places.hosts, demands, update, places.circumstances);
   progress.end();
   const allNotes = [...notes, ...threadNotes(result, demands, places.hosts), ...places.notes];
@@ -89,7 +89,7 @@ export async function prepare(
         notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
         continue;
       }
-      const { networks, notes: networkNotes } = networksOf(vm, [...nads, ...scene.nads]);
+      const { networks, notes: networkNotes } = requiredNetworks(vm, [...nads, ...scene.nads]);
       notes.push(...networkNotes);
       demands.push(demandOf({ ...vm, networks }, threadsOf(vm.vmi.spec)));
     }
@@ -108,17 +108,24 @@ function threadNotes({ placements }: Simulation, demands: readonly Demand[], hos
 }
 
 /** Output of `plumbline simulate -o json`: docs/schemas/simulate.json. */
-export function simulateData({ vms, smt: _, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
-  return { fits, ...result, vms: vms.map((vm) => ({ ...vm, asked: vm.asked ?? null })), notes };
+export function simulateData({ vms, cpus, smt: _, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
+  const { used, ...others } = cpus;
+  return {
+    fits,
+    ...result,
+    cpus: { ...others, ['given']: used },
+    vms: vms.map(({ requested = null, ...vm }) => ({ ...vm, ['asked']: requested })),
+    notes,
+  };
 }
 
 /** The result for people: what fits, what prevents more, and what is wasted. */
 export function simulationLines(result: Simulation, notes: readonly string[], width: number, wide = false): Line[] {
   const { vms, cpus, nodes, splitCores, placements } = result;
   const columns = Math.max(40, Math.min(width, 120));
-  const rows = vms.map(({ name, cpus: each, padding, asked, placed }) => {
+  const rows = vms.map(({ name, cpus: each, padding, requested, placed }) => {
     const of = padding === 0 ? `${each}` : `${each} (${paddingText(padding, result.smt)})`;
-    return [name, of, asked === undefined ? 'as many as fit' : `${asked}`, `${placed}`];
+    return [name, of, requested === undefined ? 'as many as fit' : `${requested}`, `${placed}`];
   });
   const [head = '', ...body] = tableLines(['VM', 'CPUs', 'asked', 'placed'], rows);
   const usable = cpus.total - cpus.reserved - cpus.before;
@@ -133,7 +140,7 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
     ...vms.filter((vm) => Object.keys(vm.refusals).length > 0).flatMap((vm) => refusalLines(vm, columns)),
     '',
     [paint('bold', 'CPUs')],
-    `  used       ${share(cpus.given)}`,
+    `  used       ${share(cpus.used)}`,
     `  padding    ${share(cpus.padding)} complete whole cores`,
     `  free       ${share(cpus.free)}`,
     `  stranded   ${share(cpus.stranded)}: free on nodes where none of these VMs fits`,
@@ -156,13 +163,13 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
 const paddingText = (padding: number, smt: boolean) =>
   smt ? `${padding} ${padding === 1 ? 'completes' : 'complete'} a core` : `${padding} for an even number`;
 
-export const isShort = ({ asked, placed }: DemandOutcome) => asked !== undefined && placed < asked;
+export const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
 
-function refusalLines({ name, refusals, asked, placed }: DemandOutcome, columns: number): string[] {
+function refusalLines({ name, refusals, requested, placed }: DemandOutcome, columns: number): string[] {
   const reasons = Object.entries(refusals)
     .sort(([, a], [, b]) => b - a)
     .map(([text, nodes]) => `${countText(nodes, 'node')}: ${text}`);
-  const left = asked === undefined ? 'one more' : `${asked - placed} more`;
+  const left = requested === undefined ? 'one more' : `${requested - placed} more`;
   return ['', ...wrap(`no room for ${left} ${name}: ${reasons.join('; ')}`, columns, '  ')];
 }
 

@@ -103,7 +103,7 @@ function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode
     const refusals = new Map(
       demands.map((demand) => [demand, node && schedulerRefusal({ spec: launcherSpec(demand, marks) }, node)]),
     );
-    const inFlight = (scene.inFlight.get(name) ?? []).filter(({ request }) => !host.shown.has(request.uid));
+    const inFlight = (scene.inFlight.get(name) ?? []).filter(({ request }) => !host.owners.has(request.uid));
     const texts = demands.map((demand) => refusals.get(demand)?.text ?? '');
     const key =
       inFlight.length > 0 ? `in flight on ${name}` : texts.some((text) => text !== '') ? texts.join('\n') : '';

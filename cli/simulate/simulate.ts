@@ -11,7 +11,7 @@ export type Simulation = ReturnType<typeof simulate>;
 /** The result for equal VMs. */
 export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'> {
   /** Undefined: as many as fit. */
-  readonly asked: number | undefined;
+  readonly requested: number | undefined;
   readonly placed: number;
   /** If no more fit: number of nodes that refuse one more, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
@@ -64,8 +64,8 @@ export function simulate(
       progress(++all);
     }
     const done = demand.count !== undefined && placed === demand.count;
-    const { name, cpus, padding, count: asked } = demand;
-    return { name, cpus, padding, asked, placed, refusals: done ? {} : refusalsOf(classes, demand) };
+    const { name, cpus, padding, count: requested } = demand;
+    return { name, cpus, padding, requested: requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
   /** `placements` has the names of VMs by node. */
   /** `smt`: whether a node has cores of several threads. */
@@ -78,29 +78,29 @@ function classesOf(
   circumstancesOf: (host: ReportedHost) => Circumstances,
 ): Map<string, Class> {
   const classes = new Map<string, Class>();
-  for (const one of [...hosts].reverse()) {
-    const { name } = one;
-    const circumstances = circumstancesOf(one);
-    const key = keyOf(one.alike, circumstances);
-    const known = classes.get(key);
-    if (known) known.nodes.push(name);
-    else classes.set(key, { key, host: one.host, circumstances, nodes: [name], verdicts: new Map() });
+  for (const reported of [...hosts].reverse()) {
+    const { name } = reported;
+    const circumstances = circumstancesOf(reported);
+    const key = keyOf(reported.alike, circumstances);
+    const existing = classes.get(key);
+    if (existing) existing.nodes.push(name);
+    else classes.set(key, { key, host: reported.host, circumstances, nodes: [name], verdicts: new Map() });
   }
   return classes;
 }
 
 const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
 
-function verdictOn(one: Class, demand: Demand): NodeVerdict {
-  const stored = one.verdicts.get(demand);
+function verdictOn(nodeClass: Class, demand: Demand): NodeVerdict {
+  const stored = nodeClass.verdicts.get(demand);
   if (stored !== undefined) return stored;
-  const { host, circumstances } = one;
+  const { host, circumstances } = nodeClass;
   const filtered = circumstances.refusals.get(demand);
   const verdict =
     (filtered && refuse('other', filtered.text)) ??
     missingDevice(demand, host) ??
     judgeHost(demand.needs, host, circumstances.inFlight, 'count-check');
-  one.verdicts.set(demand, verdict);
+  nodeClass.verdicts.set(demand, verdict);
   return verdict;
 }
 
@@ -114,13 +114,13 @@ function missingDevice({ needs }: Demand, { devices }: PlacementHost): Refused |
 
 /** Only for predicted CPUs: a placement by count does not determine which CPUs remain. */
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {
-  let best: { readonly one: Class; readonly score: number } | undefined;
-  for (const one of classes.values()) {
-    const verdict = verdictOn(one, demand);
+  let best: { readonly nodeClass: Class; readonly score: number } | undefined;
+  for (const nodeClass of classes.values()) {
+    const verdict = verdictOn(nodeClass, demand);
     if (!verdict.fits || verdict.cpus === undefined) continue;
-    if (best === undefined || verdict.score > best.score) best = { one, score: verdict.score };
+    if (best === undefined || verdict.score > best.score) best = { nodeClass: nodeClass, score: verdict.score };
   }
-  return best?.one;
+  return best?.nodeClass;
 }
 
 /** Moves one node to the class of nodes with these resources in use. */
@@ -130,18 +130,18 @@ function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: str
   const make = from.key.split(' ')[0] ?? '';
   const host = withPod(from.host, { ...demand.needs.request, uid });
   const key = keyOf(`${make} ${host.owned} ${host.state ? stateText(host.state) : ''}`, from.circumstances);
-  const known = classes.get(key);
-  if (known) known.nodes.push(node);
+  const existing = classes.get(key);
+  if (existing) existing.nodes.push(node);
   else classes.set(key, { key, host, circumstances: from.circumstances, nodes: [node], verdicts: new Map() });
   return node;
 }
 
 function refusalsOf(classes: ReadonlyMap<string, Class>, demand: Demand): Record<string, number> {
   const refusals: Record<string, number> = {};
-  for (const one of classes.values()) {
-    const verdict = verdictOn(one, demand);
+  for (const nodeClass of classes.values()) {
+    const verdict = verdictOn(nodeClass, demand);
     const text = verdict.fits ? NOT_PREDICTED : verdict.text;
-    refusals[text] = (refusals[text] ?? 0) + one.nodes.length;
+    refusals[text] = (refusals[text] ?? 0) + nodeClass.nodes.length;
   }
   return refusals;
 }
@@ -153,14 +153,15 @@ function countsOf(
   vms: readonly DemandOutcome[],
 ) {
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-  const after = [...classes.values()].map((one) => {
-    const { host, owned } = one.host;
-    const free = freeCpus(one.host);
-    const fits = demands.some((demand) => verdictOn(one, demand).fits);
+  const after = [...classes.values()].map((nodeClass) => {
+    const { host, owned } = nodeClass.host;
+    const free = freeCpus(nodeClass.host);
+    const fits = demands.some((demand) => verdictOn(nodeClass, demand).fits);
     const split = host.cores.filter((core) => core.intersects(owned) && core.intersects(free)).length;
-    return { nodes: one.nodes.length, free: free.size, stranded: fits ? 0 : free.size, split };
+    return { nodes: nodeClass.nodes.length, free: free.size, stranded: fits ? 0 : free.size, split };
   });
-  const times = (pick: (one: (typeof after)[number]) => number) => sum(after.map((one) => one.nodes * pick(one)));
+  const times = (pick: (nodeClass: (typeof after)[number]) => number) =>
+    sum(after.map((nodeClass) => nodeClass.nodes * pick(nodeClass)));
   return {
     nodes: hosts.length,
     cpus: {
@@ -168,7 +169,7 @@ function countsOf(
       reserved: sum(hosts.map(({ host }) => host.reserved.size)),
       /** CPUs that had an owner before the simulation. */
       before: sum(hosts.map(({ host }) => host.owned.size)),
-      given: sum(vms.map(({ cpus, placed }) => cpus * placed)),
+      used: sum(vms.map(({ cpus, placed }) => cpus * placed)),
       /** Number of used CPUs that complete whole cores. */
       padding: sum(vms.map(({ padding, placed }) => padding * placed)),
       free: times(({ free }) => free),

@@ -11,7 +11,7 @@ Examples:
   plumbline status -A              # of all namespaces
   plumbline status -A -w           # refresh every ${REFRESH_SECONDS} seconds; Ctrl-C ends it
   plumbline status -A -o json
-  plumbline status -A -o name      # to pass to other commands: vm/NAME, node/NAME
+  plumbline status -A -o name      # the VMs, to pass to plumbline explain
 
 Exit status: 0 nothing waits and nothing is wrong, 1 something is listed, 3 the cluster cannot be queried.`;
 

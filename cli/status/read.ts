@@ -13,9 +13,10 @@ import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
-import { PREDICTION_DIFFERS } from '../../model/names.ts';
+import { NAMESPACE, PREDICTION_DIFFERS } from '../../model/names.ts';
 import { launcherStates } from '../doctor/checks/pods.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
+import { deployment } from '../doctor/facts/objects.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
 import { readElection, SCHEDULER_LEASE } from '../extender/election.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
@@ -33,7 +34,7 @@ export interface WaitingVm {
   readonly age: number | undefined;
 }
 
-export type Status = Awaited<ReturnType<typeof readStatus>>;
+export type ClusterStatus = Awaited<ReturnType<typeof readStatus>>;
 
 const WAITING: readonly Stage[] = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
 /** Older Events say nothing about the current state. */
@@ -46,13 +47,17 @@ const RECENT_MILLISECONDS = 3600 * 1000;
  */
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
   const facts = await readStatusFacts(cluster.client, namespace, now);
-  const { topologies, nodes, agents, machines, differences } = facts;
+  const { topologies, nodes, agents, machines, differences, deployments } = facts;
   const silent = [...(agents.value?.silent ?? [])].filter((name) =>
     topologies.some((one) => one.metadata.name === name),
   );
   return {
     waiting: [...waitingLaunchers(facts, now), ...waitingMachines(facts, now)].sort(
       (a, b) => a.namespace.localeCompare(b.namespace) || byName<WaitingVm>(({ name }) => name)(a, b),
+    ),
+    /** Deployments of Plumbline without a ready replica. */
+    notReady: (deployments ?? []).flatMap(({ metadata: { name = '' }, status }) =>
+      (status?.readyReplicas ?? 0) > 0 ? [] : [{ deployment: name, text: 'no replica is ready' }],
     ),
     /** Nodes whose agents have stopped, with the seconds since their last renewal. */
     silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
@@ -71,6 +76,9 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         text: message ?? '',
       })),
     notes: [
+      ...(deployments === undefined
+        ? [`you may not read Deployments of ${NAMESPACE}: those that are not ready are not shown`]
+        : []),
       ...(nodes === undefined ? ['you may not read nodes: dead DPUs are not shown'] : []),
       ...(agents.missing === 'forbidden' ? ['you may not read the agents’ Leases: silent agents are not shown'] : []),
       ...(machines === undefined
@@ -94,20 +102,32 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
     (await Promise.all(['CannotEvict', 'CannotStartHere', 'EvictedBeforeStart'].map(events))).flatMap(
       (list) => list ?? [],
     );
-  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, schedulerElection] =
-    await Promise.all([
-      readTopologies(client),
-      readIfAllowed(client, '/api/v1/nodes', explainedNode),
-      tolerant(readAgentLeases(client, now)),
-      readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-      readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
-      tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
-      tolerant(launcherEvents()),
-      events(PREDICTION_DIFFERS),
-      tolerant(readElection(client, SCHEDULER_LEASE, now)),
-    ]);
+  const [
+    topologies,
+    nodes,
+    agents,
+    pods,
+    machines,
+    instances,
+    cannotEvict,
+    differences,
+    schedulerElection,
+    deployments,
+  ] = await Promise.all([
+    readTopologies(client),
+    readIfAllowed(client, '/api/v1/nodes', explainedNode),
+    tolerant(readAgentLeases(client, now)),
+    readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+    readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
+    tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
+    tolerant(launcherEvents()),
+    events(PREDICTION_DIFFERS),
+    tolerant(readElection(client, SCHEDULER_LEASE, now)),
+    readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+  ]);
   const launched = groupBy(pods, vmOf);
-  return { topologies, nodes, agents, machines, instances, cannotEvict, differences, schedulerElection, launched };
+  const state = { instances, cannotEvict, differences, schedulerElection, deployments };
+  return { topologies, nodes, agents, machines, launched, ...state };
 }
 
 function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
@@ -134,7 +154,7 @@ function waitingMachines({ machines, instances, launched }: StatusFacts, now: nu
     const { namespace = '', name = '', creationTimestamp } = vm.metadata;
     const key = `${namespace}/${name}`;
     const machine = machineFacts(vm, now);
-    if (!machine.wanted || launched.has(key)) return [];
+    if (!machine.shouldRun || launched.has(key)) return [];
     const vmi = vmis.get(key);
     const state = vmState({ namespace, name, kind: 'vm', machine, instance: vmi && instanceFacts(vmi) });
     return waitingVm(key, state, { created: creationTimestamp, now });

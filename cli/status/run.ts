@@ -2,9 +2,9 @@ import { countText } from '../../model/amounts.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cut, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
+import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
-import { readStatus, type Status } from './read.ts';
+import { type ClusterStatus, readStatus } from './read.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly allNamespaces?: true;
@@ -30,7 +30,7 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
         await print(output, status, {
           text: (terminal) => statusLines(status, namespace, terminal),
           wide: (terminal) => statusLines(status, namespace, terminal, true),
-          name: () => namesOf(status),
+          name: () => namesOf(status, namespace),
         });
         process.exitCode = isQuiet(status) ? EXIT.ok : EXIT.findings;
       },
@@ -38,17 +38,17 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-const isQuiet = ({ waiting, silentAgents, deadDpus, mispredictions }: Status) =>
-  waiting.length + silentAgents.length + deadDpus.length + mispredictions.length === 0;
+const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
+  [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
 
-function namesOf({ waiting, silentAgents, deadDpus }: Status): string[] {
-  const nodes = new Set([...silentAgents, ...deadDpus].map(({ node }) => `node/${node}`));
-  return [...waiting.map(({ name }) => `vm/${name}`), ...nodes];
+/** The VMs, as `plumbline explain` takes them. */
+function namesOf({ waiting }: ClusterStatus, namespace: string | undefined): string[] {
+  return waiting.map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
 }
 
 /** The status for people. @param wide without cutting the reasons */
 export function statusLines(
-  { waiting, silentAgents, deadDpus, mispredictions, notes }: Status,
+  { waiting, notReady, silentAgents, deadDpus, mispredictions, notes }: ClusterStatus,
   namespace: string | undefined,
   { width }: Terminal,
   wide = false,
@@ -57,7 +57,7 @@ export function statusLines(
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
   const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
     if (rows.length === 0) return [];
-    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cut(`  ${line}`, columns)), ''];
+    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
   };
   const lines = [
     ...section(
@@ -70,6 +70,11 @@ export function statusLines(
         vm.reason,
         vm.text,
       ]),
+    ),
+    ...section(
+      countText(notReady.length, 'Deployment is not ready', 'Deployments are not ready'),
+      ['DEPLOYMENT', 'MESSAGE'],
+      notReady.map(({ deployment, text }) => [deployment, text]),
     ),
     ...section(
       countText(silentAgents.length, 'agent is silent', 'agents are silent'),
@@ -87,7 +92,10 @@ export function statusLines(
       mispredictions.map(({ pod, text }) => [pod, text]),
     ),
   ];
+  const [first] = waiting;
   const quiet =
-    waiting.length === 0 ? [`no VM is waiting ${where}`] : ['plumbline explain vm NAME shows what would help'];
+    first === undefined
+      ? [`no VM is waiting ${where}`]
+      : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
 }

@@ -48,8 +48,8 @@ function unreachableLine(error: KubeError): string {
   // For example, credentials that could not be renewed: no request was sent.
   if (cause instanceof PlumblineError) return oneLine(cause.message);
   const text = `${cause?.code ?? ''} ${cause?.name ?? ''} ${causeText(cause)} ${error.message}`;
-  const known = CAUSES.find(([pattern]) => pattern.test(text))?.[1];
-  return `cannot reach the cluster (${oneLine(causeText(cause) || error.message)}): ${known ?? 'check the server in the kubeconfig'}`;
+  const advice = CAUSES.find(([pattern]) => pattern.test(text))?.[1];
+  return `cannot reach the cluster (${oneLine(causeText(cause) || error.message)}): ${advice ?? 'check the server in the kubeconfig'}`;
 }
 
 /** A connection to several addresses fails with one error for each and an empty message. */

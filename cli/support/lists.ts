@@ -23,12 +23,12 @@ export async function readAll<Item>(
   schema: z.ZodType<Item>,
   query: RequestOptions['query'] = {},
 ): Promise<Item[]> {
-  const found: Item[] = [];
+  const objects: Item[] = [];
   try {
     for await (const { items } of pagesOf({ client, path, query, page: PAGE })) {
       for (const item of items ?? []) {
         const parsed = schema.safeParse(item);
-        if (parsed.success) found.push(parsed.data);
+        if (parsed.success) objects.push(parsed.data);
       }
     }
   } catch (error) {
@@ -40,7 +40,7 @@ export async function readAll<Item>(
       );
     throw error;
   }
-  return found;
+  return objects;
 }
 
 /** The same, but empty if the kind is not installed or the user may not read it. @throws KubeError for anything else */

@@ -68,7 +68,7 @@ export function someNames(names: readonly string[], max = 3): string {
   return names.slice(0, max).join(', ') + (names.length > max ? ` and ${names.length - max} more` : '');
 }
 
-export function cut(text: string, width: number): string {
+export function cutLine(text: string, width: number): string {
   if (text.length <= width) return text;
   return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;
 }

@@ -2,7 +2,7 @@ import { countText, cpusText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
 import {
-  cut,
+  cutLine,
   joinParts,
   type Line,
   type LinePart,
@@ -11,7 +11,7 @@ import {
   type Terminal,
   tableLines,
 } from '../support/terminal.ts';
-import type { NodeView } from './node-view.ts';
+import type { NodeMap } from './node-view.ts';
 import type { TopView } from './read.ts';
 
 /** R and P have other meanings. */
@@ -33,7 +33,7 @@ const PADDING = '/';
 const FREE = '·';
 
 /** The owners on a node, with the letter and colour of each. Padding comes before its owner, so it wins. */
-function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
+function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
   const vms = owners.map(
     ({ name, cpus }, i): CpuOwner => ({
       mark: LETTERS[i % LETTERS.length]!,
@@ -49,7 +49,7 @@ function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
 }
 
 /** Without SMT, padding makes the number of CPUs even and completes nothing. */
-const paddingLabel = (nodes: readonly NodeView[]) =>
+const paddingLabel = (nodes: readonly NodeMap[]) =>
   nodes.some(({ host }) => host.threadsPerCore > 1) ? 'completes a core' : 'padding';
 
 /**
@@ -76,15 +76,15 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
   ].join('   ');
   const total = `${countText(nodes.length, 'node')}, ${cpusText(totals.cpus)}: ${totals.free} free, ${countText(totals.cores, 'whole core')} of them`;
   const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
-  return [...blocks, ...footer.map((line) => [paint('dim', cut(line, terminal.width))])];
+  return [...blocks, ...footer.map((line) => [paint('dim', cutLine(line, terminal.width))])];
 }
 
-function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[] {
+function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[] {
   const { name, host, cells, free, freeCores, kubelet, remarks } = node;
   const owners = ownersOf(node);
   const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
   const counts = `${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`;
-  const head = cut(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
+  const head = cutLine(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
   const labels = cells.map(
     ({ id, networks }) => `  NUMA ${id}${networks.length === 0 ? '' : ` ${networks.join(' ')}`}`,
   );
@@ -95,7 +95,7 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
     const cores = host.cores.filter((core) => core.intersects(cpus)).map((core) => core.toArray());
     const widest = Math.max(1, ...cores.map((core) => core.length));
     const fitting = Math.max(1, Math.min(cores.length, Math.floor((width - indent) / (widest + 1))));
-    const label = cut(labels[i] ?? '', indent - 1).padEnd(indent);
+    const label = cutLine(labels[i] ?? '', indent - 1).padEnd(indent);
     return chunk(cores, fitting).map((row, at) => {
       const drawn = row.map((core) =>
         core.map((cpu) => {
@@ -117,17 +117,17 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
 }
 
 /** Devices and memory, by NUMA node. */
-function resourceRows({ resources }: NodeView, width: number): string[] {
+function resourceRows({ resources }: NodeMap, width: number): string[] {
   const [, ...rows] = tableLines(['resource', 'free'], resources);
-  return rows.map((row) => cut(`  ${row}`, width));
+  return rows.map((row) => cutLine(`  ${row}`, width));
 }
 
 /** VMs without the resources that they asked for, each with its fault. */
-function problemLines({ owners }: NodeView, width: number): Line[] {
+function problemLines({ owners }: NodeMap, width: number): Line[] {
   return owners.flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
     const mark = paint(state.verdict === 'broken' ? 'red' : 'yellow', '!');
-    return [['  ', mark, ` ${cut(`${name}: ${state.text}`, Math.max(20, width - 4))}`]];
+    return [['  ', mark, ` ${cutLine(`${name}: ${state.text}`, Math.max(20, width - 4))}`]];
   });
 }
 
@@ -137,7 +137,7 @@ function legendRows(owners: readonly CpuOwner[], width: number): Line[] {
   const rows: LinePart[][] = [];
   let used = columns;
   for (const { mark, label, style } of owners) {
-    const text = cut(`${mark} ${label}`, Math.max(10, columns - 4));
+    const text = cutLine(`${mark} ${label}`, Math.max(10, columns - 4));
     const isFirst = used + text.length + 3 > columns;
     if (isFirst) rows.push([]);
     rows.at(-1)!.push(isFirst ? '  ' : '   ', paint(style, text[0] ?? ''), text.slice(1));
@@ -153,7 +153,7 @@ function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
 }
 
 /** One node with every CPU by number. */
-export function nodeLines(node: NodeView, { width }: Terminal): Line[] {
+export function nodeLines(node: NodeMap, { width }: Terminal): Line[] {
   const { name, host, cells, kubelet, free, freeCores, remarks } = node;
   const cellLabels = new Map(
     cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
@@ -163,8 +163,8 @@ export function nodeLines(node: NodeView, { width }: Terminal): Line[] {
   );
   const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
   return [
-    [paint('bold', cut(head, width))],
-    cut(`${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`, width),
+    [paint('bold', cutLine(head, width))],
+    cutLine(`${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`, width),
     '',
     ...drawCpuMap({ host, owners, cellLabels, width }),
     ...resourceRows(node, width),

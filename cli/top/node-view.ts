@@ -28,7 +28,7 @@ export interface Remark {
 }
 
 /** A node for drawing. */
-export type NodeView = ReturnType<typeof viewOf>;
+export type NodeMap = ReturnType<typeof viewOf>;
 
 /** The owner of a launcher. */
 export interface Launched {
@@ -80,12 +80,12 @@ function ownersOf(
 ): Owner[] {
   const owners = [...groupBy(assignments, ({ podUID }) => podUID)].map(([uid, list]): Owner => {
     const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
-    const known = launched.get(uid);
+    const launcher = launched.get(uid);
     const [first] = list;
     const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
     const compute = list.find(({ container }) => container === 'compute');
-    const padding = known?.vmi && compute ? paddingOf(known.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
-    return { name: known?.name ?? pod, cpus, padding, state: known?.state };
+    const padding = launcher?.vmi && compute ? paddingOf(launcher.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
+    return { name: launcher?.name ?? pod, cpus, padding, state: launcher?.state };
   });
   return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
@@ -107,7 +107,7 @@ function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
 }
 
 /** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
-export function viewData(view: NodeView) {
+export function viewData(view: NodeMap) {
   const { name, host, cells, reserved, polled, owners, free, freeCores, resources, kubelet, remarks } = view;
   return {
     node: name,
@@ -127,7 +127,7 @@ export function viewData(view: NodeView) {
       cpus: owner.cpus.toArray(),
       numaNodes: [...cellsTouched(host, owner.cpus)],
       padding: owner.padding.toArray(),
-      ...(owner.state && { state: shown(owner.state) }),
+      ...(owner.state && { state: stateData(owner.state) }),
     })),
     free: free.toArray(),
     freeCores,
@@ -135,4 +135,4 @@ export function viewData(view: NodeView) {
   };
 }
 
-const shown = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });
+const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });

@@ -6,21 +6,21 @@ import type { KubeClient } from '../../kube/client.ts';
 import { byName } from '../../model/lists.ts';
 import { notFound } from '../support/exit-status.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
+import { type Launched, type NodeMap, type Remark, viewOf } from './node-view.ts';
 
 /** The data to show, and notes about data that could not be read. */
 export interface TopView {
-  readonly nodes: readonly NodeView[];
+  readonly nodes: readonly NodeMap[];
   readonly notes: readonly string[];
 }
 
 /**
  * Reads the data of `plumbline top`.
- * @param wanted names of nodes; empty: all
+ * @param selection names of nodes; empty: all
  * @param now milliseconds since 1970
  * @throws CliError if Plumbline is not installed, or a node has no report; KubeError
  */
-export async function readTop(client: KubeClient, wanted: readonly string[], now: number): Promise<TopView> {
+export async function readTop(client: KubeClient, selection: readonly string[], now: number): Promise<TopView> {
   const [topologies, nodes, pods, vmis, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, '/api/v1/nodes', explainedNode),
@@ -30,15 +30,15 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
   ]);
   assertReported(topologies);
   const names = new Set(topologies.map(({ metadata }) => metadata.name ?? ''));
-  const absent = wanted.filter((name) => !names.has(name));
+  const absent = selection.filter((name) => !names.has(name));
   if (absent.length > 0) {
     throw notFound(`node ${absent[0]} does not report its topology (kubectl get ntopo lists those that do)`);
   }
   const chosen =
-    wanted.length === 0 ? topologies : topologies.filter(({ metadata }) => wanted.includes(metadata.name ?? ''));
+    selection.length === 0 ? topologies : topologies.filter(({ metadata }) => selection.includes(metadata.name ?? ''));
   const { hosts, unusable } = hostsOf(chosen);
   const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
-  const known = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
+  const nodesByName = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const reported = new Map(hosts.map((host) => [host.name, host]));
   const launched = new Map<string, Launched>();
   for (const pod of pods ?? []) {
@@ -48,16 +48,16 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     const vmi = instances.get(owner.uid);
     const { namespace = '' } = metadata;
     const at = spec.nodeName ?? '';
-    const node = nodeFacts(pod, known.get(at), reported.get(at), agents?.silent.has(at) === true);
+    const node = nodeFacts(pod, nodesByName.get(at), reported.get(at), agents?.silent.has(at) === true);
     const own = { namespace, name: owner.name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
     const state: VmState = vmState({ ...own, pod, node });
     launched.set(metadata.uid ?? '', { name: `${namespace}/${owner.name}`, vmi, state });
   }
   const remarksOf = (name: string): Remark[] => [
-    ...remarkIf(nodes !== undefined && !known.has(name), 'NodeGone', 'gone'),
-    ...remarkIf(known.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
+    ...remarkIf(nodes !== undefined && !nodesByName.has(name), 'NodeGone', 'gone'),
+    ...remarkIf(nodesByName.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
     ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
-    ...remarkIf(deadDpuCondition(known.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
+    ...remarkIf(deadDpuCondition(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
   return {
     nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),

@@ -56,12 +56,12 @@ export function topologyData({ host, cells, memory, isolated, offline, contradic
     threadsPerCore: host.threadsPerCore,
     uneven: unevenCore(host) !== undefined,
     numaNodes: cells.map(({ id, cpus: set }) => {
-      const its = memory.cells.find((one) => one.id === id);
+      const cellMemory = memory.cells.find((one) => one.id === id);
       return {
         id,
         cpus: listed(set),
-        memory: its?.memory ?? null,
-        hugePages: { ...its?.hugePages },
+        memory: cellMemory?.memory ?? null,
+        hugePages: { ...cellMemory?.hugePages },
         distances: [...(memory.distances?.[String(id)] ?? [])],
       };
     }),

@@ -3,7 +3,7 @@ import { groupBy } from '../../model/lists.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { cut, type Line, paint, someNames, wrap } from '../support/terminal.ts';
+import { cutLine, type Line, paint, someNames, wrap } from '../support/terminal.ts';
 import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
 
 export interface VerifyFlags extends ClusterFlags {
@@ -13,14 +13,16 @@ export interface VerifyFlags extends ClusterFlags {
 /** Prints which nodes can host each VM with a CPU mask. @throws CliError, KubeError */
 export function run(flags: VerifyFlags): Promise<void> {
   return usingCluster(flags, async ({ client }) => {
-    const found = verifyMasks(await readVerifyFacts(client, flags.namespace, Date.now()));
-    await print(flags.output, found, {
-      text: ({ width }) => verificationLines(found, width),
-      wide: ({ width }) => verificationLines(found, width, true),
+    const verification = verifyMasks(await readVerifyFacts(client, flags.namespace, Date.now()));
+    await print(flags.output, verification, {
+      text: ({ width }) => verificationLines(verification, width),
+      wide: ({ width }) => verificationLines(verification, width, true),
       name: () =>
-        found.vms.flatMap(({ kind, name, nodes }) => (nodes.length === 0 ? [`${kind.toLowerCase()}/${name}`] : [])),
+        verification.vms.flatMap(({ kind, name, nodes }) =>
+          nodes.length === 0 ? [`${kind.toLowerCase()}/${name}`] : [],
+        ),
     });
-    process.exitCode = found.withoutNode === 0 ? EXIT.ok : EXIT.findings;
+    process.exitCode = verification.withoutNode === 0 ? EXIT.ok : EXIT.findings;
   });
 }
 
@@ -28,8 +30,8 @@ export function run(flags: VerifyFlags): Promise<void> {
 const MAX_NODES = 5;
 
 /** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
-export function verificationLines(found: Verification, width: number, everyNode = false): Line[] {
-  const { vms, withoutNode, nodes, reporting } = found;
+export function verificationLines(verification: Verification, width: number, everyNode = false): Line[] {
+  const { vms, withoutNode, nodes, reporting } = verification;
   if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
   const most = everyNode ? Number.POSITIVE_INFINITY : MAX_NODES;
   const lines = vms.flatMap((vm): Line[] => {
@@ -37,7 +39,7 @@ export function verificationLines(found: Verification, width: number, everyNode 
     const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
     const mark = bad ? paint('red', '! ') : paint('green', 'ok');
     const columns = Math.min(width, 120);
-    const [first, ...more] = everyNode ? wrap(what.split(' '), columns - 4, '', '    ') : [cut(what, width - 4)];
+    const [first, ...more] = everyNode ? wrap(what.split(' '), columns - 4, '', '    ') : [cutLine(what, width - 4)];
     return [[mark, `  ${first}`], ...more, ...details(vm, most).flatMap((text) => indented(text, columns))];
   });
   const silent = nodes - reporting;

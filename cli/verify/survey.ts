@@ -35,7 +35,7 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
   const running = new Map(instances.map(({ metadata, status }) => [keyOf(metadata), placeOf({ metadata, status })]));
-  const found = [
+  const templates = [
     ...machines.map(({ metadata, spec: { template, instancetype } }) => ({
       kind: 'VirtualMachine' as const,
       metadata,
@@ -53,7 +53,7 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
         template: { metadata, spec, vcpusUnknown: false },
       })),
   ];
-  const vms = found.flatMap(({ kind, metadata, template }) => {
+  const vms = templates.flatMap(({ kind, metadata, template }) => {
     const masked = maskedVmOf(template);
     if (masked === undefined) return [];
     const { namespace: home = '', name = '' } = metadata;
@@ -136,12 +136,12 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: Rea
 function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>) {
   if (running === undefined) return undefined;
   const { node, pods } = running;
-  const said = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
+  const pinning = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
   const facts = {
     namespace,
     name,
     kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
-    node: { silent: false, assigned: [], pinning: said },
+    node: { silent: false, assigned: [], pinning: pinning },
   };
   const cause = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
   return { node, verdict: REASONS[cause.reason].verdict, ...cause };

@@ -14,12 +14,12 @@ export interface StatusFlags extends AgentFlags {
 
 /** Prints the threads of the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
-  const found = await usingAgent(node, flags, fetchVmStatus);
-  await print(output, vmStatusData(found), {
-    text: () => statusLines(found),
-    wide: () => statusLines(found, true),
+  const status = await usingAgent(node, flags, fetchVmStatus);
+  await print(output, vmStatusData(status), {
+    text: () => statusLines(status),
+    wide: () => statusLines(status, true),
   });
-  process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
+  process.exitCode = areVmsInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 
 /** Output of `plumbline vm status -o json`: docs/schemas/vm-status.json. */
@@ -31,10 +31,10 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
       verdict: state === null ? null : REASONS[maskReason(state)].verdict,
       reason: state === null ? null : maskReason(state),
       housekeeping: housekeeping === null ? null : numbersOf(housekeeping),
-      threads: threads.map(({ allowed, wanted, ...thread }) => ({
+      threads: threads.map(({ allowed, wanted: desired, ...thread }) => ({
         ...thread,
         allowed: numbersOf(allowed),
-        wanted: wanted === null ? null : numbersOf(wanted),
+        ['wanted']: desired === null ? null : numbersOf(desired),
       })),
     })),
     overlaps: overlaps.map(({ vms: pair, cpus: list }) => ({ vms: pair, cpus: numbersOf(list) })),
@@ -64,17 +64,18 @@ function headLines({ namespace, vmi, pid, container, mask, state, message, house
 
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
-  const groups = groupBy(threads, ({ tid, role, allowed, wanted }) =>
-    each || role !== 'emulator' ? String(tid) : `${allowed} ${wanted}`,
+  const groups = groupBy(threads, ({ tid, role, allowed, wanted: desired }) =>
+    each || role !== 'emulator' ? String(tid) : `${allowed} ${desired}`,
   );
   const rows = [...groups.values()].map((group) => {
-    const { tid, name, role, allowed, wanted } = group[0]!;
+    const { tid, name, role, allowed, wanted: desired } = group[0]!;
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
-    const verdict = wanted === null ? 'left alone' : wanted === allowed ? 'as wanted' : 'not moved yet';
-    return [...who, role, wanted ?? '-', allowed, verdict];
+    return [...who, role, desired ?? '-', allowed, desired === null ? 'left alone' : placeText(desired === allowed)];
   });
   return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
 }
+
+const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
@@ -89,10 +90,10 @@ export function maskReason(state: string): Reason {
 }
 
 /** Whether every thread is on its CPUs, every mask is satisfied and no two VMs share CPUs. */
-export function isInOrder({ vms, overlaps }: VmStatus): boolean {
+export function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ state, problems, threads }: OneVm) =>
     (state === null || REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&
-    threads.every(({ allowed, wanted }) => wanted === null || allowed === wanted);
+    threads.every(({ allowed, wanted: desired }) => desired === null || allowed === desired);
   return overlaps.length === 0 && vms.every(isKept);
 }

@@ -2,14 +2,14 @@ import { type Hello, WIRE_VERSION, type WireRecord } from './wire.ts';
 
 export type LineState = 'connecting' | 'live' | 'broken' | 'outdated';
 
-export interface ConnectionOptions {
+export interface PageConnectionOptions {
   readonly onRecords: (records: readonly WireRecord[]) => void;
   /** The following records replace all earlier ones. */
   readonly onAnew: () => void;
   /** All records were received once. */
   readonly onReady: () => void;
-  /** @param heard when the server was last heard, in milliseconds since 1970 */
-  readonly onState: (state: LineState, heard: number) => void;
+  /** @param lastMessage when the server was last heard, in milliseconds since 1970 */
+  readonly onState: (state: LineState, lastMessage: number) => void;
 }
 
 /** Milliseconds without any event after which the connection counts as dead: three heartbeats. */
@@ -20,7 +20,7 @@ const RETRY = 2000;
  * Keeps a connection to the console's server, and gets all records again after an interruption. A connection without any
  * event, including heartbeats, is closed and opened again.
  */
-export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
+export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionOptions): void {
   let source: EventSource | undefined;
   // Not the monotonic clock, which stands still while the computer sleeps.
   let lastMessage = Date.now();

@@ -1,5 +1,5 @@
 import { type NodeItem, PROBLEM_TEXT } from './node.ts';
-import type { Problem } from './wire.ts';
+import type { NodeProblem } from './wire.ts';
 
 /** Search, filter and order of a list. */
 export interface ListQuery<Sort extends string, Filter extends string> {
@@ -67,7 +67,7 @@ export const NODE_FILTERS = {
 };
 
 /** Nodes by name in natural order: worker-9 before worker-10. */
-export function byName(nodes: Iterable<NodeItem>): NodeItem[] {
+export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
   return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
 }
 
@@ -103,7 +103,7 @@ function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): st
 /** The cluster in a few numbers. */
 export function totalsOf(nodes: Iterable<NodeItem>) {
   const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, starting: 0, dpus: 0, dpusReady: 0 };
-  const problemCounts: Partial<Record<Problem, number>> = {};
+  const problemCounts: Partial<Record<NodeProblem, number>> = {};
   for (const { problems, shape, freeCores, inFlight, dpu } of nodes) {
     sum.nodes++;
     if (problems.length > 0) sum.withProblems++;

@@ -1,5 +1,5 @@
 import { parseCpus, type Shape } from './shape.ts';
-import type { DpuState, NodeContent, OwnerEntry, Problem } from './wire.ts';
+import type { DpuState, NodeContent, NodeProblem, OwnerEntry } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
@@ -23,9 +23,9 @@ export function nodeItem(
   if (shape !== undefined) {
     for (const slot of shape.reserved) paint[slot] = Paint.reserved;
     for (const slot of shape.polled) paint[slot] = Paint.polled;
-    for (const [, , cpus] of inFlight) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.inFlight;
+    for (const [, , cpus] of inFlight) for (const slot of cpuSlots(shape, cpus)) paint[slot] = Paint.inFlight;
     owners.forEach(([, , cpus, padded], index) => {
-      const slots = slotsOf(shape, cpus);
+      const slots = cpuSlots(shape, cpus);
       for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MAX_OWNER_VALUES);
       // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: the added CPUs are those at the end.
       if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
@@ -44,7 +44,7 @@ export function nodeItem(
   };
 }
 
-export function slotsOf(shape: Shape, cpus: string): number[] {
+export function cpuSlots(shape: Shape, cpus: string): number[] {
   return parseCpus(cpus).flatMap((cpu) => shape.slotOf.get(cpu) ?? []);
 }
 
@@ -54,7 +54,7 @@ function freeCoresOf({ cores }: Shape, paint: Uint8Array): number {
     .length;
 }
 
-export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; readonly long: string }>> = {
+export const PROBLEM_TEXT: Readonly<Record<NodeProblem, { readonly short: string; readonly long: string }>> = {
   'dpu-dead': {
     short: 'DPU not ready',
     long: 'Its DPU stopped renewing its Lease: pods that need it are placed on other nodes.',
@@ -88,9 +88,9 @@ export function marksOf(
   owners: readonly OwnerEntry[],
   before?: { readonly owners: readonly OwnerEntry[]; readonly marks: readonly number[] },
 ): number[] {
-  const known = new Map(before?.owners.map(([pod], index) => [pod, before.marks[index]!]));
+  const previous = new Map(before?.owners.map(([pod], index) => [pod, before.marks[index]!]));
   const pods = [...new Set(owners.map(([pod]) => pod))];
-  const marks = new Map(pods.flatMap((pod) => (known.has(pod) ? [[pod, known.get(pod)!] as const] : [])));
+  const marks = new Map(pods.flatMap((pod) => (previous.has(pod) ? [[pod, previous.get(pod)!] as const] : [])));
   const used = new Set(marks.values());
   // By name, because the order of a report has no meaning.
   for (const pod of pods.filter((one) => !marks.has(one)).sort()) {
@@ -104,12 +104,12 @@ export function marksOf(
 /**
  * The preferred number if it is free, else another of the first colours, else the preferred colour with a later letter.
  */
-function freeMark(wanted: number, used: ReadonlySet<number>): number {
+function freeMark(preferred: number, used: ReadonlySet<number>): number {
   for (let step = 0; step < COLOURS; step++) {
-    const mark = (wanted + step) % COLOURS;
-    if (!used.has(mark)) return mark;
+    const near = (preferred + step) % COLOURS;
+    if (!used.has(near)) return near;
   }
-  let mark = wanted + COLOURS;
+  let mark = preferred + COLOURS;
   while (used.has(mark)) mark += COLOURS;
   return mark;
 }

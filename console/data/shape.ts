@@ -36,7 +36,7 @@ export function shapeOf(content: ShapeContent) {
   const slots: { readonly cpu: number; readonly core: number }[] = [];
   /** The slots of a core's threads are `first` and the following ones. */
   const cores: { readonly first: number; readonly threads: number }[] = [];
-  const networks = content.physnets.map(([name, cells]) => ({ name, cells: parseCpus(cells) }));
+  const networks = content.physnets.map(([name, list]) => ({ name, cells: parseCpus(list) }));
   const tunnel = parseCpus(content.tunnel ?? '');
   const cells = [...content.cells]
     .sort(([a], [b]) => a - b)

@@ -1,7 +1,7 @@
 import type { NodeItem } from './node.ts';
 import { collator, type ListQuery, matcherOf } from './node-list.ts';
 import { parseCpus } from './shape.ts';
-import type { RunningEntry, Verdict } from './wire.ts';
+import type { RunningEntry, StateVerdict } from './wire.ts';
 
 /** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */
 export type VmItem = ReturnType<typeof vmItem>;
@@ -14,7 +14,7 @@ export type VmFilter = keyof typeof VM_FILTERS;
 
 export type VmQuery = ListQuery<VmSort, VmFilter>;
 
-export const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+export const BADNESS: readonly StateVerdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** All running VMs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
@@ -25,9 +25,7 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
     if (silentSince !== undefined) silent.set(node, silentSince);
     const pods = new Map<string, [string, string, number][]>();
     for (const [pod, container, cpus, padding] of owners) {
-      const known = pods.get(pod);
-      if (known) known.push([container, cpus, padding]);
-      else pods.set(pod, [[container, cpus, padding]]);
+      pods.set(pod, [...(pods.get(pod) ?? []), [container, cpus, padding]]);
     }
     for (const [pod, containers] of pods) {
       const key = keyOf(pod, node);

@@ -4,7 +4,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 5;
+export const WIRE_VERSION = 6;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
@@ -28,12 +28,12 @@ export interface ShapeContent {
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];
-export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
+export type NodeProblem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeContent {
   /** Absent without a report, and if the report is in quarantine. */
   readonly shape?: ShapeContent | undefined;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly NodeProblem[];
   /** What would help, as `plumbline explain` says it. */
   readonly remedies: readonly string[];
   /** The last renewal of a silent agent's Lease, RFC 3339: the age of the node's data. */
@@ -51,13 +51,13 @@ export type RunningEntry = readonly [
   pod: string,
   node: string,
   mask: string,
-  verdict: Verdict,
+  verdict: StateVerdict,
   reason: string,
   text: string,
   remedies: readonly string[],
 ];
 /** The state of a VM or pod, with the same names as in every output of Plumbline. */
-export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
+export type StateVerdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
 export interface PodContent {
@@ -71,7 +71,7 @@ export interface PodContent {
   readonly unscheduled?: string | undefined;
   readonly rejected?: string | undefined;
   readonly refusedOnHost?: string | undefined;
-  readonly verdict?: Verdict | undefined;
+  readonly verdict?: StateVerdict | undefined;
   /** Stable reason in one word. */
   readonly reason?: string | undefined;
   readonly text?: string | undefined;
@@ -109,7 +109,7 @@ export interface Hello {
 }
 
 /** Why a pod waits, for each node. */
-export interface Explanation {
+export interface ExtenderExplanation {
   readonly pod: string;
   /** RFC 3339. */
   readonly time: string;
@@ -125,7 +125,7 @@ export interface Explanation {
 
 /** The answer of `plumbline explain` about a VM or pod, with its texts. */
 export interface Diagnosis {
-  readonly verdict: Verdict;
+  readonly verdict: StateVerdict;
   readonly reason: string;
   readonly text: string;
   readonly causes: readonly string[];
@@ -148,7 +148,7 @@ export interface VerdictGroup {
 export interface SwitchPicture {
   /** Whether the agent moves threads. */
   readonly enabled: boolean;
-  readonly wanted: string | null;
+  readonly desired: string | null;
   readonly problems: readonly string[];
   /** Each entry stands for equal threads of one process. */
   readonly threads: readonly {
@@ -161,14 +161,14 @@ export interface SwitchPicture {
     /** CPU list of the CPUs on which the kernel lets them run. */
     readonly allowed: string;
     /** Wanted CPUs; null for threads that are not managed, and while no affinity is set. */
-    readonly wanted: string | null;
+    readonly desired: string | null;
     /** Why the threads are elsewhere, or are not managed. */
     readonly note: string;
   }[];
 }
 
 /** Data that the API server has kept about a node or VM. */
-export interface History {
+export interface HistoryAnswer {
   /** The newest first. */
   readonly entries: readonly HistoryEntry[];
   /** Missing data, as text. */

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { Verdict } from '../data/wire.ts';
+import type { StateVerdict } from '../data/wire.ts';
 import { go, hashOf, type Route } from '../state/route.ts';
 import { OldAge } from './ago.tsx';
 
@@ -59,7 +59,7 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-const BADGE_CLASSES: Readonly<Record<Verdict, string>> = {
+const BADGE_CLASSES: Readonly<Record<StateVerdict, string>> = {
   ok: 'badge is-good',
   stopped: 'badge is-stopped',
   waiting: 'badge is-waiting',
@@ -68,7 +68,7 @@ const BADGE_CLASSES: Readonly<Record<Verdict, string>> = {
 };
 
 /** The state of a VM, in the same word as every output of Plumbline. */
-export function VerdictBadge({ verdict, reason }: { readonly verdict: Verdict; readonly reason: string }) {
+export function VerdictBadge({ verdict, reason }: { readonly verdict: StateVerdict; readonly reason: string }) {
   return (
     <span class={BADGE_CLASSES[verdict]} title={reason}>
       {verdict === 'ok' ? 'ok' : `${verdict}: ${reason}`}

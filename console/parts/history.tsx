@@ -1,4 +1,4 @@
-import type { History as Found, HistoryEntry } from '../data/wire.ts';
+import type { HistoryAnswer as Found, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
 
@@ -13,12 +13,12 @@ export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly nam
       <h3 id="history">History</h3>
       {answer === undefined && <p class="about">Asking the API server …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'found' in answer && <Entries found={answer.found} />}
+      {answer !== undefined && 'data' in answer && <Entries history={answer.data} />}
     </section>
   );
 }
 
-function Entries({ found: { entries, notes } }: { readonly found: Found }) {
+function Entries({ history: { entries, notes } }: { readonly history: Found }) {
   const more = entries.length - FIRST;
   return (
     <>

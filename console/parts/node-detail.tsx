@@ -1,7 +1,7 @@
-import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, slotsOf } from '../data/node.ts';
+import { cpuSlots, DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT } from '../data/node.ts';
 import { cellsOf, formatCpus, type Shape } from '../data/shape.ts';
-import type { Problem, SwitchPicture } from '../data/wire.ts';
-import { type Answer, useAnswer } from '../state/ask.ts';
+import type { NodeProblem, SwitchPicture } from '../data/wire.ts';
+import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago, DataAge, timeText } from './ago.tsx';
@@ -49,13 +49,13 @@ export function NodeDetail({ name }: { readonly name: string }) {
 }
 
 /** A dead DPU has a separate section with the VMs that depend on it. */
-const isSaidHere = (problem: Problem) => problem !== 'dpu-dead';
+const isSaidHere = (problem: NodeProblem) => problem !== 'dpu-dead';
 
 /** Slots where ordinary threads may run, for a node whose agent restricts them. */
-function switchedOf(shape: Shape, answer: Answer<SwitchPicture>): ReadonlySet<number> | undefined {
-  if (answer === undefined || 'failed' in answer || !answer.found.enabled) return undefined;
-  const ordinary = answer.found.threads.filter(({ wanted }) => wanted !== null);
-  return new Set(ordinary.flatMap(({ allowed }) => slotsOf(shape, allowed)));
+function switchedOf(shape: Shape, answer: ServerAnswer<SwitchPicture>): ReadonlySet<number> | undefined {
+  if (answer === undefined || 'failed' in answer || !answer.data.enabled) return undefined;
+  const ordinary = answer.data.threads.filter(({ desired }) => desired !== null);
+  return new Set(ordinary.flatMap(({ allowed }) => cpuSlots(shape, allowed)));
 }
 
 /** The state of its DPU, since when, and the VMs that it affects. */
@@ -157,7 +157,7 @@ function NodeFacts({ node: { shape, dpu, problems, resources } }: { readonly nod
   return <Facts facts={facts} />;
 }
 
-function agentState(problems: readonly Problem[], hasReport: boolean): string {
+function agentState(problems: readonly NodeProblem[], hasReport: boolean): string {
   if (problems.includes('silent')) return 'silent: its Lease has expired';
   return hasReport ? 'ready' : 'does not report';
 }

@@ -1,26 +1,26 @@
 import type { SwitchPicture } from '../data/wire.ts';
-import type { Answer } from '../state/ask.ts';
+import type { ServerAnswer } from '../state/ask.ts';
 
 export const SWITCH_REFRESH = 10_000;
 
 /** The CPUs of Open vSwitch's threads, as the node's agent reads them from the kernel. */
-export function OpenVswitch({ answer }: { readonly answer: Answer<SwitchPicture> }) {
+export function OpenVswitch({ answer }: { readonly answer: ServerAnswer<SwitchPicture> }) {
   return (
     <section class="switch" aria-labelledby="switch" aria-busy={answer === undefined}>
       <h3 id="switch">Open vSwitch’s threads</h3>
       {answer === undefined && <p class="about">Asking the node’s agent …</p>}
       {answer !== undefined && 'failed' in answer && <p class="about">{answer.failed}</p>}
-      {answer !== undefined && 'found' in answer && <Threads found={answer.found} />}
+      {answer !== undefined && 'data' in answer && <Threads picture={answer.data} />}
     </section>
   );
 }
 
-function Threads({ found: { enabled, wanted, problems, threads } }: { readonly found: SwitchPicture }) {
+function Threads({ picture: { enabled, desired, problems, threads } }: { readonly picture: SwitchPicture }) {
   return (
     <>
       <p class="about">
         {enabled
-          ? `The agent keeps ordinary threads on CPUs ${wanted ?? 'without an owner'}, outlined above.`
+          ? `The agent keeps ordinary threads on CPUs ${desired ?? 'without an owner'}, outlined above.`
           : 'The agent does not move them: its enabler file is missing or empty.'}
       </p>
       {problems.map((problem) => (
@@ -42,7 +42,7 @@ function Threads({ found: { enabled, wanted, problems, threads } }: { readonly f
               </tr>
             </thead>
             <tbody>
-              {threads.map(({ process, pid, kind, threads: count, allowed, wanted: own, note }) => (
+              {threads.map(({ process, pid, kind, threads: count, allowed, desired: own, note }) => (
                 <tr key={`${pid} ${kind} ${allowed}`}>
                   <th scope="row">
                     {count} × {kind}

@@ -1,4 +1,4 @@
-import { COLOURS, type NodeItem, Paint, slotsOf } from '../data/node.ts';
+import { COLOURS, cpuSlots, type NodeItem, Paint } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
@@ -27,11 +27,11 @@ export function ownersOf({ owners, inFlight, paint, padding }: NodeItem, shape: 
   const states = { nominated: 'nominated', bound: 'bound, about to start' } as const;
   const rows = [
     ...owners.map(([pod, container, cpus], index) =>
-      row(Paint.owner + index, pod, container === 'compute' ? '' : container, slotsOf(shape, cpus)),
+      row(Paint.owner + index, pod, container === 'compute' ? '' : container, cpuSlots(shape, cpus)),
     ),
     ...inFlight.map(([pod, kind, cpus]) => {
       const about = cpus === '' ? `${states[kind]}; its CPUs cannot be predicted` : states[kind];
-      return { ...row(Paint.inFlight, pod, about, slotsOf(shape, cpus)), padded: [] };
+      return { ...row(Paint.inFlight, pod, about, cpuSlots(shape, cpus)), padded: [] };
     }),
     row(Paint.polled, 'Open vSwitch', 'poll mode drivers', painted(Paint.polled)),
     row(Paint.reserved, 'the system', 'reserved', painted(Paint.reserved)),

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { PodItem } from '../data/store.ts';
-import type { Explanation } from '../data/wire.ts';
+import type { ExtenderExplanation } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store } from '../state/state.ts';
@@ -23,9 +23,9 @@ export function PodDetail({ name }: { readonly name: string }) {
       ) : (
         <>
           <p class={pod.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
-            {answer !== undefined && 'found' in answer ? answer.found.text : pod.text}
+            {answer !== undefined && 'data' in answer ? answer.data.text : pod.text}
           </p>
-          {answer !== undefined && 'found' in answer && pod.unscheduled && answer.found.text !== pod.unscheduled && (
+          {answer !== undefined && 'data' in answer && pod.unscheduled && answer.data.text !== pod.unscheduled && (
             <p class="about">kube-scheduler says: {pod.unscheduled}</p>
           )}
           <DiagnosisDetails answer={answer} remedies={pod.remedies ?? []} />
@@ -59,20 +59,20 @@ const REFRESH_MILLISECONDS = 30_000;
 /** The extender's answer for the pod on each node, requested when it is visible. */
 export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
   const url = gone ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
-  const answer = useAnswer<Explanation>(url, REFRESH_MILLISECONDS, reason);
+  const answer = useAnswer<ExtenderExplanation>(url, REFRESH_MILLISECONDS, reason);
   if (gone && answer === undefined) return null;
   return (
     <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
       <h3 id="node-by-node">Node by node, now</h3>
       {answer === undefined && <p class="about">Asking the extender about every node …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'found' in answer && <LastCall found={answer.found} />}
-      {answer !== undefined && 'found' in answer && <Groups found={answer.found} />}
+      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} />}
+      {answer !== undefined && 'data' in answer && <Groups explanation={answer.data} />}
     </section>
   );
 }
 
-function LastCall({ found: { lastCall, reserved: promised } }: { readonly found: Explanation }) {
+function LastCall({ explanation: { lastCall, reserved: promised } }: { readonly explanation: ExtenderExplanation }) {
   if (lastCall === undefined) return null;
   const { time, offered, passed } = lastCall;
   return (
@@ -84,12 +84,12 @@ function LastCall({ found: { lastCall, reserved: promised } }: { readonly found:
   );
 }
 
-function Groups({ found }: { readonly found: Explanation }) {
-  const all = found.nodes.length;
+function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) {
+  const all = explanation.nodes.length;
   if (all === 0) return <p>The extender does not know any node.</p>;
   return (
     <ol class="groups">
-      {found.groups.map((group, index) => (
+      {explanation.groups.map((group, index) => (
         <li key={group.text}>
           <details open={index === 0}>
             <summary>
@@ -100,7 +100,7 @@ function Groups({ found }: { readonly found: Explanation }) {
               </span>
               <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
             </summary>
-            <GroupNodes found={found} index={index} />
+            <GroupNodes explanation={explanation} index={index} />
           </details>
         </li>
       ))}
@@ -110,9 +110,9 @@ function Groups({ found }: { readonly found: Explanation }) {
 
 const SHOWN = 40;
 
-function GroupNodes({ found, index }: { readonly found: Explanation; readonly index: number }) {
+function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExplanation; readonly index: number }) {
   const [text, setText] = useState('');
-  const own = found.nodes.filter(([, group]) => group === index);
+  const own = explanation.nodes.filter(([, group]) => group === index);
   const matching = own.filter(([node]) => node.includes(text.trim()));
   return (
     <>

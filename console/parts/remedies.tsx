@@ -1,10 +1,10 @@
 import type { Diagnosis } from '../data/wire.ts';
-import { type Answer, useAnswer } from '../state/ask.ts';
+import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 
 const REFRESH_MILLISECONDS = 30_000;
 
 /** The answer of `plumbline explain`, which reads all objects about a VM or pod and asks the extender about every node. */
-export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause?: string): Answer<Diagnosis> {
+export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause?: string): ServerAnswer<Diagnosis> {
   const url = name === undefined ? undefined : `/diagnosis?${kind}=${encodeURIComponent(name)}`;
   return useAnswer<Diagnosis>(url, REFRESH_MILLISECONDS, cause);
 }
@@ -25,8 +25,14 @@ export function Remedies({ texts }: { readonly texts: readonly string[] }) {
 }
 
 /** The parts of an answer about a VM or pod that its record on the page does not have. */
-export function DiagnosisDetails({ answer, remedies }: { answer: Answer<Diagnosis>; remedies: readonly string[] }) {
-  const diagnosis = answer !== undefined && 'found' in answer ? answer.found : undefined;
+export function DiagnosisDetails({
+  answer,
+  remedies,
+}: {
+  answer: ServerAnswer<Diagnosis>;
+  remedies: readonly string[];
+}) {
+  const diagnosis = answer !== undefined && 'data' in answer ? answer.data : undefined;
   return (
     <>
       {diagnosis?.causes.map((cause) => (

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter } from '../data/node-list.ts';
-import type { Problem } from '../data/wire.ts';
+import type { NodeProblem } from '../data/wire.ts';
 import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
 import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
 import { Ago, OldAge } from './ago.tsx';
@@ -23,7 +23,7 @@ export function Summary() {
     waitingQuery.value = { ...waitingQuery.value, text: '', filter: 'all' };
     go({ list: 'waiting' });
   };
-  const problems = Object.entries(problemCounts) as [Problem, number][];
+  const problems = Object.entries(problemCounts) as [NodeProblem, number][];
   const problemText = problems.map(([problem, count]) => `${number(count)} ${PROBLEM_TEXT[problem].short}`).join(', ');
   const waitingSince = waits.flatMap(({ since }) => since ?? []).sort()[0];
   const vmText = starting === 0 ? 'none needs attention' : `${number(starting)} starting`;

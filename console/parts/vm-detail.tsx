@@ -1,4 +1,4 @@
-import { slotsOf } from '../data/node.ts';
+import { cpuSlots } from '../data/node.ts';
 import { cellsOf, formatCpus, parseCpus } from '../data/shape.ts';
 import type { VmItem } from '../data/vm-list.ts';
 import { hashOf } from '../state/route.ts';
@@ -44,7 +44,7 @@ function Place({ vm }: { readonly vm: VmItem }) {
   const node = store.nodes.get(vm.node);
   const shape = node?.shape;
   const cpus = vm.containers.flatMap(([, list]) => parseCpus(list));
-  const slots = new Set(shape ? slotsOf(shape, formatCpus(cpus)) : []);
+  const slots = new Set(shape ? cpuSlots(shape, formatCpus(cpus)) : []);
   const cores = new Set([...slots].map((slot) => shape?.slots[slot]?.core));
   const cells = shape ? cellsOf(shape, slots) : [];
   const padding = vm.containers.reduce((sum, [, , padded]) => sum + padded, 0);

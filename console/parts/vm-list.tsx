@@ -15,7 +15,7 @@ const FILTERS: Readonly<Record<VmFilter, string>> = {
 
 /** All running VMs with dedicated CPUs or a CPU mask; those that need attention come first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
-  const found = foundVms.value;
+  const matching = foundVms.value;
   return (
     <>
       <ListControls
@@ -25,12 +25,12 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
         titles={FILTERS}
         filters={VM_FILTERS}
         items={vms.value}
-        matchCount={found.length}
+        matchCount={matching.length}
       />
       <VirtualGrid
         label="Running VMs"
         columns={columns()}
-        items={found}
+        items={matching}
         keyOf={({ key }) => key}
         cells={cellsOf}
         isChosen={({ name }) => name === chosen}

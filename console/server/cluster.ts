@@ -10,9 +10,10 @@ import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Status } from '../data/wire.ts';
+import type { Feed } from './feed.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import { pausedInstance, type ShownPod, shownPod, watchedInstance, watchedPod } from './pods.ts';
+import { pausedInstance, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 
 /** The cluster according to the watches. */
@@ -21,10 +22,8 @@ export type Cluster = ReturnType<typeof createCluster>;
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  readonly listeners: {
-    readonly node: (name: string) => void;
-    readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
-  };
+  /** Receives every change. */
+  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -45,7 +44,7 @@ export const resourceSlice = z.object({
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
-export function createCluster({ client, without, listeners, log, now }: ClusterOptions) {
+export function createCluster({ client, without, feed, log, now }: ClusterOptions) {
   const problems = new Map<Kind, string>();
   const forbidden = new Set<OptionalKind>(without);
   const shared = (kind: Kind) => ({
@@ -60,7 +59,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   let stale: ReadonlySet<string> = new Set();
   const staleness = createStaleness(problems, now);
 
-  const taken = createReports(listeners.node);
+  const taken = createReports((node) => feed.nodeChanged(node));
   const intake = createFairIntake(taken.take);
   const nodetopologies = createReflector({
     ...shared('nodetopologies'),
@@ -77,14 +76,14 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     ...shared('nodes'),
     schema: nodeSchema,
     project: shownNode,
-    onChange: ({ key }) => listeners.node(key),
+    onChange: ({ key }) => feed.nodeChanged(key),
   });
   const pods = createReflector({
     ...shared('pods'),
     schema: watchedPod,
     project: shownPod,
     budget: new TenantBudget(MAX_POD_BYTES),
-    onChange: ({ before, after }) => listeners.pod(before, after),
+    onChange: ({ before, after }) => feed.podChanged(before, after),
   });
   const leases = createReflector({
     ...shared('leases'),
@@ -105,7 +104,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     project: pausedInstance,
     budget: new TenantBudget(MAX_INSTANCE_BYTES),
     onChange({ before, after }) {
-      for (const instance of [before, after]) if (instance !== undefined) listeners.node(instance.node);
+      for (const instance of [before, after]) if (instance !== undefined) feed.nodeChanged(instance.node);
     },
     optional: true,
   });
@@ -118,7 +117,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
       for (const node of [before, after].filter((name) => name !== undefined)) {
         if (named.has(node)) draCpu.add(node);
         else draCpu.delete(node);
-        listeners.node(node);
+        feed.nodeChanged(node);
       }
     },
     optional: true,
@@ -133,8 +132,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
       await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
       const before = stale;
       stale = agents.stale(now(), leases.lastHeard);
-      for (const node of stale) if (!before.has(node)) listeners.node(node);
-      for (const node of before) if (!stale.has(node)) listeners.node(node);
+      for (const node of stale) if (!before.has(node)) feed.nodeChanged(node);
+      for (const node of before) if (!stale.has(node)) feed.nodeChanged(node);
     }
   };
 
@@ -258,9 +257,10 @@ function createLeader() {
       health.changed({ node: SCHEDULER, renewTime, duration }, now);
     },
     /**
-     * @param heard when the watch of Leases last received anything
+     * @param lastMessage when the watch of Leases last received anything
      * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
      */
-    pod: (now: number, heard: number | undefined) => (pod && health.stale(now, heard).has(SCHEDULER) ? null : pod),
+    pod: (now: number, lastMessage: number | undefined) =>
+      pod && health.stale(now, lastMessage).has(SCHEDULER) ? null : pod,
   };
 }

@@ -2,8 +2,8 @@ import type { KubeClient } from '../../kube/client.ts';
 import { VERSION } from '../../runtime/config.ts';
 import { createHttpServer, type ListenAddress } from '../../runtime/http-server.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { type Cluster, createCluster } from './cluster.ts';
-import { createFeed } from './feed.ts';
+import { createCluster } from './cluster.ts';
+import { Feed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
@@ -33,20 +33,15 @@ const INTERVAL_SECONDS = 0.1;
  */
 export function createConsole(options: ConsoleOptions) {
   const { client, address, assets, ask, askSwitch, diagnose, without = new Set<OptionalKind>(), log } = options;
-  const feed = createFeed({
-    cluster: () => cluster,
-    status() {
-      const { leader, missing, forbidden } = cluster;
-      return { leader, missing, problem: cluster.problem(), version: VERSION, without: [...forbidden] };
-    },
-  });
-  const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });
+  const feed = new Feed();
+  const cluster = createCluster({ client, without, feed, log, now: monotonicSeconds });
   const histories = createHistories(client);
   const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, diagnose, histories, log });
 
-  const look = async (signal: AbortSignal): Promise<void> => {
+  const updateFeed = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      feed.look();
+      const { leader, missing, forbidden } = cluster;
+      feed.update(cluster, { leader, missing, problem: cluster.problem(), version: VERSION, without: [...forbidden] });
       await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
     }
   };
@@ -55,7 +50,7 @@ export function createConsole(options: ConsoleOptions) {
     server: createHttpServer({ handler: routes.handler, ...address, connections: CONNECTIONS, streams: true, log }),
     /** Follows the cluster until the signal; never rejects. */
     async run(signal: AbortSignal) {
-      await Promise.all([cluster.run(signal), look(signal)]);
+      await Promise.all([cluster.run(signal), updateFeed(signal)]);
     },
     /** Kinds without a complete list, as text; undefined if there are none. */
     get missing() {

@@ -3,7 +3,7 @@ import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import type { History, HistoryEntry } from '../data/wire.ts';
+import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
 
 /** Data that the API server has kept about nodes and VMs: conditions, and Events, by default for an hour. */
 export type Histories = ReturnType<typeof createHistories>;
@@ -100,7 +100,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const notes: string[] = [];
       const events = `/api/v1/namespaces/${namespace}/events`;
       const instances = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;
-      const [own, ofPods, found] = await Promise.all([
+      const [own, ofPods, vmis] = await Promise.all([
         read('Events', events, `involvedObject.name=${name}`, event, notes),
         read('Events of pods', events, 'involvedObject.kind=Pod', event, notes),
         read('instances of VMs', instances, `metadata.name=${name}`, instance, notes),
@@ -110,7 +110,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
         [
           ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
           ...launchers.map((one) => eventEntry(one, `${one.involvedObject.kind} ${one.involvedObject.name}`)),
-          ...found.flatMap(({ status }) => [
+          ...vmis.flatMap(({ status }) => [
             ...conditionEntries(status?.conditions),
             ...phaseEntries(status?.phaseTransitionTimestamps),
             ...migrationEntries(status?.migrationState),
@@ -122,7 +122,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
   };
 }
 
-function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): History {
+function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): HistoryAnswer {
   const sorted = entries.filter(({ time }) => time !== '').sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
   const left = sorted.length - MAX_ENTRIES;
   return {
@@ -131,17 +131,17 @@ function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): 
   };
 }
 
-function eventEntry(one: Event, about?: string): HistoryEntry {
-  const { series, firstTimestamp, lastTimestamp, eventTime, metadata } = one;
+function eventEntry(occurrence: Event, about?: string): HistoryEntry {
+  const { series, firstTimestamp, lastTimestamp, eventTime, metadata } = occurrence;
   const first = firstTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
-  const count = series?.count ?? one.count ?? 1;
+  const count = series?.count ?? occurrence.count ?? 1;
   return {
     time: series?.lastObservedTime ?? lastTimestamp ?? first,
     ...(count > 1 && { count, since: first }),
     from: 'event',
-    isWarning: one.type === 'Warning',
-    reason: one.reason ?? '',
-    text: (one.message ?? '').slice(0, MAX_TEXT_CHARACTERS),
+    isWarning: occurrence.type === 'Warning',
+    reason: occurrence.reason ?? '',
+    text: (occurrence.message ?? '').slice(0, MAX_TEXT_CHARACTERS),
     about,
   };
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import * as z from 'zod';
 import { extenderVerdict } from '../../diagnosis/opinions.ts';
 import { KubeError } from '../../kube/client.ts';
-import type { Diagnosis, Explanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
+import type { Diagnosis, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
 /** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
@@ -18,7 +18,7 @@ export type AskDiagnosis = (
 export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
 
 /** The sources for the page's queries about one node or VM. */
-export interface Asked {
+export interface QuestionSources {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
   readonly diagnose: AskDiagnosis;
@@ -36,7 +36,7 @@ const SUBJECTS = {
 } as const;
 type Subject = keyof typeof SUBJECTS;
 
-type Found = { readonly found: object } | { readonly why: string };
+type Found = { readonly data: object } | { readonly why: string };
 
 interface Question {
   readonly subjects: readonly Subject[];
@@ -44,21 +44,21 @@ interface Question {
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
-export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) {
+export function createQuestions({ ask, askSwitch, diagnose, histories }: QuestionSources) {
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
     '/switch': {
       subjects: ['node'],
       async ask(_, node) {
-        const asked = await askSwitch(node);
-        return 'why' in asked ? { why: `Cannot reach the agent: ${asked.why}` } : { found: asked.answer };
+        const response = await askSwitch(node);
+        return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : { data: response.answer };
       },
     },
     '/diagnosis': {
       subjects: ['vm', 'pod'],
       async ask(subject, name) {
         const diagnosis = await diagnose(subject === 'vm' ? 'vm' : 'pod', name);
-        return 'why' in diagnosis ? diagnosis : { found: diagnosis.answer };
+        return 'why' in diagnosis ? diagnosis : { data: diagnosis.answer };
       },
     },
     '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },
@@ -77,19 +77,19 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) 
       const name = query.get(subject) ?? '';
       const { pattern, expected } = SUBJECTS[subject];
       if (!pattern.test(name)) {
-        text(response, 400, `${subject}=${name.slice(0, 80)}: expected ${expected}`);
+        sendText(response, 400, `${subject}=${name.slice(0, 80)}: expected ${expected}`);
         return true;
       }
       if (busy.has(path)) {
         response.setHeader('retry-after', '1');
-        text(response, 503, 'busy with a request of another page; try again in a second');
+        sendText(response, 503, 'busy with a request of another page; try again in a second');
         return true;
       }
       busy.add(path);
       try {
         const diagnosis = await question.ask(subject, name);
-        if ('why' in diagnosis) text(response, 502, diagnosis.why);
-        else answer(response, 200, 'application/json', JSON.stringify(diagnosis.found));
+        if ('why' in diagnosis) sendText(response, 502, diagnosis.why);
+        else send(response, 200, 'application/json', JSON.stringify(diagnosis.data));
       } finally {
         busy.delete(path);
       }
@@ -98,29 +98,29 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Asked) 
   };
 }
 
-function explained(pod: string, asked: Awaited<ReturnType<AskExtender>>): Found {
-  if ('why' in asked) return { why: `Cannot reach the extender: ${asked.why}` };
-  const found = explanationOf(pod, asked.answer, Date.now());
-  return found === undefined ? { why: 'Cannot reach the extender: the answer is not from an extender' } : { found };
+function explained(pod: string, response: Awaited<ReturnType<AskExtender>>): Found {
+  if ('why' in response) return { why: `Cannot reach the extender: ${response.why}` };
+  const data = explanationOf(pod, response.answer, Date.now());
+  return data === undefined ? { why: 'Cannot reach the extender: the answer is not from an extender' } : { data };
 }
 
 async function historyOf(histories: Histories, subject: Subject, name: string): Promise<Found> {
   try {
-    if (subject === 'node') return { found: await histories.ofNode(name) };
+    if (subject === 'node') return { data: await histories.ofNode(name) };
     const [namespace = '', vm = ''] = name.split('/');
-    return { found: await histories.ofVm(namespace, vm) };
+    return { data: await histories.ofVm(namespace, vm) };
   } catch (error) {
     if (error instanceof KubeError) return { why: `Cannot query the API server: ${error.message}` };
     throw error;
   }
 }
 
-export function text(response: ServerResponse, status: number, message: string): void {
+export function sendText(response: ServerResponse, status: number, message: string): void {
   if (status === 405) response.setHeader('allow', 'GET');
-  answer(response, status, 'text/plain; charset=utf-8', `${message}\n`);
+  send(response, status, 'text/plain; charset=utf-8', `${message}\n`);
 }
 
-export function answer(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+export function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
   response.end(body);
 }
@@ -136,18 +136,18 @@ const extenderAnswer = z.object({
  * @param now milliseconds since 1970
  * @returns undefined if the document is not a response of an extender
  */
-export function explanationOf(pod: string, document: unknown, now: number): Explanation | undefined {
-  const found = extenderAnswer.safeParse(document);
-  if (!found.success) return undefined;
-  const { reservation, decisions } = found.data;
+export function explanationOf(pod: string, document: unknown, now: number): ExtenderExplanation | undefined {
+  const { data } = extenderAnswer.safeParse(document);
+  if (data === undefined) return undefined;
+  const { reservation, decisions } = data;
   const groups = new Map<string, { -readonly [K in keyof VerdictGroup]: VerdictGroup[K] } & { number: number }>();
-  const nodes = found.data.nodes.map((one) => {
-    const { fits, kind, text, missing, detail } = worded(one);
+  const nodes = data.nodes.map((verdict) => {
+    const { fits, kind, text, missing, detail } = worded(verdict);
     const group = groups.get(text) ?? { fits, kind, text, nodes: 0, missing, number: groups.size };
     groups.set(text, group);
     group.nodes++;
     if (missing !== undefined) group.missing = Math.min(group.missing ?? missing, missing);
-    return [one.node, group.number, detail === text ? '' : detail] as const;
+    return [verdict.node, group.number, detail === text ? '' : detail] as const;
   });
   const ordered = [...groups.values()].sort((a, b) => rank(a) - rank(b) || b.nodes - a.nodes);
   const place = new Map(ordered.map(({ number }, index) => [number, index]));

@@ -9,7 +9,7 @@ import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
 import { checkReport } from '../../model/report/check.ts';
-import type { InFlightEntry, NodeContent, PodContent, Problem, RunningEntry } from '../data/wire.ts';
+import type { InFlightEntry, NodeContent, NodeProblem, PodContent, RunningEntry } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
@@ -30,20 +30,20 @@ export function nodeContent(
   coming: readonly ShownPod[],
 ): NodeContent | undefined {
   const node = nodes.get(name);
-  const given = reports.get(name);
-  if (node === undefined && given === undefined) return undefined;
-  const { host, devices } = given?.shape?.empty ?? {};
-  const quarantined = given !== undefined && (host === undefined || checkReport(host, node, devices) !== undefined);
-  const report = quarantined ? undefined : given;
+  const latest = reports.get(name);
+  if (node === undefined && latest === undefined) return undefined;
+  const { host, devices } = latest?.shape?.empty ?? {};
+  const quarantined = latest !== undefined && (host === undefined || checkReport(host, node, devices) !== undefined);
+  const report = quarantined ? undefined : latest;
   const isHost = node?.dpuHost === true;
   const isDead = node?.dpuReady === 'False';
   const isSilent = stale.has(name);
-  const checks: readonly (readonly [Problem, boolean])[] = [
+  const checks: readonly (readonly [NodeProblem, boolean])[] = [
     ['dpu-dead', isHost && isDead],
     ['silent', isSilent],
     ['quarantined', quarantined],
     // A node that starts no VMs and had no agent, such as one of the control plane, needs none.
-    ['no-report', given === undefined && (node?.acceptsVms === true || renewTime(name) !== undefined)],
+    ['no-report', latest === undefined && (node?.acceptsVms === true || renewTime(name) !== undefined)],
     ['dra-cpu', draCpu.has(name)],
     ['no-node', node === undefined],
   ];
@@ -68,7 +68,7 @@ export function nodeContent(
 }
 
 /** The reason for which `plumbline explain` rejects a node with a problem. */
-const REFUSALS: Readonly<Record<Exclude<Problem, 'no-node'>, NodeGroup['kind']>> = {
+const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind']>> = {
   'dpu-dead': 'dpu',
   silent: 'stale-report',
   quarantined: 'quarantined',
@@ -77,7 +77,7 @@ const REFUSALS: Readonly<Record<Exclude<Problem, 'no-node'>, NodeGroup['kind']>>
 };
 
 /** What would help a node, as `plumbline explain` says it about a pod that cannot go there. */
-function remediesOf(problem: Problem, node: string): string[] {
+function remediesOf(problem: NodeProblem, node: string): string[] {
   if (problem === 'no-node') return [];
   const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
   return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyText);
@@ -86,12 +86,12 @@ function remediesOf(problem: Problem, node: string): string[] {
 /** @param refusal why the agent of its node refused its start, if it did */
 export function podContent(pod: ShownPod, refusal: string | undefined): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
-  const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
-  if (refusal === undefined) return { ...shown, ...pod.state };
+  const common = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
+  if (refusal === undefined) return { ...common, ...pod.state };
   // The pod's own objects do not contain the refusal.
   const { reason, text, remedies } = allocationRefused(node ?? '', refusal);
   const { verdict } = REASONS[reason];
-  return { ...shown, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyText) };
+  return { ...common, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyText) };
 }
 
 /** Characters of a mask; its owner determines the length. */
@@ -152,7 +152,7 @@ function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): In
   return coming.flatMap((pod): InFlightEntry[] => {
     const { needs, kubeletUid, node, cpus } = pod;
     if (cpus === 0) return [];
-    if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
+    if (host && (host.owners.has(kubeletUid) || sharesOn(needs, host))) return [];
     const kind = node === undefined ? 'nominated' : 'bound';
     if (host === undefined || assumed.length === MAX_PREDICTED_PODS) return [[labelOf(pod), kind, '']];
     const verdict = judgeHost(needs, host, assumed, 'count-check');

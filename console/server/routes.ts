@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/http-server.ts';
 import type { Feed } from './feed.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import { type Asked, answer, createQuestions, text } from './questions.ts';
+import { createQuestions, type QuestionSources, send, sendText } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
-interface RouteOptions extends Asked {
+interface RouteOptions extends QuestionSources {
   readonly host: string;
   readonly feed: Feed;
   /** The directory of the page's files. */
@@ -42,14 +42,14 @@ const HEADERS = {
  * The page's files, its stream of records, and queries about one node or VM. Only GET is accepted, and nothing changes
  * anything.
  */
-export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions) {
+export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptions) {
   const streams = new Set<{ close(): void }>();
-  const questions = createQuestions(asked);
+  const questions = createQuestions(sources);
   let closed = false;
 
   const events = (request: IncomingMessage, response: ServerResponse) => {
-    if (closed) return text(response, 503, 'the console is stopping');
-    if (feed.viewers >= MAX_VIEWERS) return text(response, 503, `${MAX_VIEWERS} pages are already open; close one`);
+    if (closed) return sendText(response, 503, 'the console is stopping');
+    if (feed.viewers >= MAX_VIEWERS) return sendText(response, 503, `${MAX_VIEWERS} pages are already open; close one`);
     const gzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
     const stream = streamEvents({ feed, response, gzip });
     streams.add(stream);
@@ -59,14 +59,14 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
   const route = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
     const refused = refusal(request, host);
-    if (refused) return text(response, ...refused);
+    if (refused) return sendText(response, ...refused);
     const [path = '', search] = (request.url ?? '').split('?', 2);
     const query = new URLSearchParams(search);
     if (path === '/events') return events(request, response);
     if (await questions.answer(path, query, response)) return;
     const asset = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
-    if (asset) return answer(response, 200, asset.type, await readFile(join(assets, asset.file)));
-    return text(response, 404, `not found; paths: /, /events, ${questions.paths.join(', ')}`);
+    if (asset) return send(response, 200, asset.type, await readFile(join(assets, asset.file)));
+    return sendText(response, 404, `not found; paths: /, /events, ${questions.paths.join(', ')}`);
   };
 
   return {
@@ -75,7 +75,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
         const [status, message] = problem(error);
         if (status === 500) log.error({ err: error }, 'internal error');
         if (response.headersSent) response.destroy();
-        else text(response, status, message);
+        else sendText(response, status, message);
       });
     },
     /** Ends the pages' streams and refuses new ones. */

@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
 import { WIRE_VERSION } from '../data/wire.ts';
-import { endOf, type Feed } from './feed.ts';
+import { endRecord, type Feed } from './feed.ts';
 
 export interface StreamOptions {
-  readonly feed: Feed;
+  readonly feed: Pick<Feed, 'records' | 'complete' | 'watch'>;
   readonly response: ServerResponse;
   /** Whether the client accepts gzip, which reduces a snapshot of 5,000 nodes to a tenth. */
   readonly gzip: boolean;
@@ -55,7 +55,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     let length = 0;
     for (const key of unsent) {
       unsent.delete(key);
-      const json = feed.records.get(key) ?? endOf(key);
+      const json = feed.records.get(key) ?? endRecord(key);
       parts.push(json);
       length += json.length;
       if (length >= EVENT) break;
@@ -63,7 +63,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     return `[${parts.join(',')}]`;
   };
 
-  const pump = (): void => {
+  function pump(): void {
     if (closed || waitsSince !== undefined) return;
     let taken = true;
     while (taken && unsent.size > 0) taken = write('message', nextEvent());
@@ -73,14 +73,14 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     }
     flush();
     if (!taken) waitForDrain();
-  };
-  const waitForDrain = () => {
+  }
+  function waitForDrain(): void {
     waitsSince = performance.now();
     out.once('drain', () => {
       waitsSince = undefined;
       pump();
     });
-  };
+  }
 
   const unwatch = feed.watch((keys) => {
     for (const key of keys) unsent.add(key);

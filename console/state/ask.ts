@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
 
-export type Answer<T> = { readonly found: T } | { readonly failed: string } | undefined;
+export type ServerAnswer<T> = { readonly data: T } | { readonly failed: string } | undefined;
 
 const TRIES = 5;
 
 /** Sends a query to the console's server; retries if the server is busy with a query of another page. */
-async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
+async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAnswer<T>> {
   try {
     for (let tries = 1; ; tries++) {
       const response = await fetch(url, { signal });
-      if (response.ok) return { found: (await response.json()) as T };
+      if (response.ok) return { data: (await response.json()) as T };
       if (response.status !== 503 || tries === TRIES) return { failed: await response.text() };
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
@@ -22,17 +22,17 @@ async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>
  * A response of the server, refreshed at an interval in milliseconds while the page is visible, and when `cause` changes.
  * @param url undefined: the last response stays
  */
-export function useAnswer<T>(url: string | undefined, refresh: number, cause?: string): Answer<T> {
-  const [answer, setAnswer] = useState<Answer<T>>(undefined);
+export function useAnswer<T>(url: string | undefined, refresh: number, cause?: string): ServerAnswer<T> {
+  const [answer, setAnswer] = useState<ServerAnswer<T>>(undefined);
   useEffect(() => {
     if (url === undefined) return undefined;
     const left = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
       if (!document.hidden) {
-        const found = await askServer<T>(url, left.signal);
+        const data = await askServer<T>(url, left.signal);
         if (left.signal.aborted) return;
-        setAnswer(found);
+        setAnswer(data);
       }
       timer = setTimeout(() => void ask(), refresh);
     };

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { connect, type LineState } from '../data/connection.ts';
 import type { NodeItem } from '../data/node.ts';
-import { byName, findNodes, totalsOf } from '../data/node-list.ts';
+import { findNodes, nodesByName, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
 import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
 import { findWaiting } from '../data/waiting-list.ts';
@@ -46,7 +46,7 @@ export const allNodes = computed(() => {
     const pods = counts.get(node.name) ?? 0;
     return pods === node.pods ? node : { ...node, pods };
   };
-  return byName(store.nodes.values()).map(counted);
+  return nodesByName(store.nodes.values()).map(counted);
 });
 /** The nodes to list, in order. */
 export const order = computed(() => findNodes(allNodes.value, nodeQuery.value));
@@ -107,10 +107,10 @@ export function follow(): void {
       ready.value = true;
       requestAnimationFrame(announce);
     },
-    onState(state, heard) {
+    onState(state, lastMessage) {
       line.value = state;
       if (state === 'live') brokenSince.value = undefined;
-      else brokenSince.value ??= heard;
+      else brokenSince.value ??= lastMessage;
     },
   });
 }

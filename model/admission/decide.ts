@@ -1,11 +1,17 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
+import { type ContainerPlace, isAt } from '../launcher/containers.ts';
 import { guestTopology } from '../launcher/cpus.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
-import type { PodShape, VmiShape } from '../shapes.ts';
-import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
+import {
+  DECISION_ANNOTATION,
+  PHYSNET_RESOURCE_PREFIX,
+  PLACED_RESOURCE,
+  PLACEMENT_ANNOTATION,
+  TUNNEL_RESOURCE,
+} from '../names.ts';
+import type { ContainerShape, PodShape, VmiShape } from '../shapes.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './decision-annotation.ts';
 import type {
   AdmissionFinding,
@@ -13,12 +19,13 @@ import type {
   Decision,
   LauncherFacts,
   OrdinaryFacts,
-  Place,
   PodChange,
+  PodCpus,
   PodFacts,
 } from './facts.ts';
-import { networksOf, reachFindings } from './networks.ts';
-import { forbiddenUse, reservedRequest } from './reserved.ts';
+import { cpusOfLauncher } from './launcher-cpus.ts';
+import { podNetworks, reachFindings } from './networks.ts';
+import { cpusOfOrdinary } from './ordinary-cpus.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
 
 /**
@@ -38,7 +45,9 @@ export function decide(facts: PodFacts): Decision {
   try {
     switch (facts.kind) {
       case 'unreadable':
-        return turnedAway(400, 'no-pod', facts.why);
+        return refusedEarly(400, 'no-pod', facts.why);
+      case 'malformed':
+        return refusedEarly(400, 'malformed', facts.why);
       case 'other':
         return unchanged(facts.pod);
       case 'ordinary':
@@ -47,7 +56,7 @@ export function decide(facts: PodFacts): Decision {
         return decideLauncher(facts);
     }
   } catch (error) {
-    if (error instanceof PlumblineError) return turnedAway(400, 'malformed', error.message);
+    if (error instanceof PlumblineError) return refusedEarly(400, 'malformed', error.message);
     throw error;
   }
 }
@@ -58,10 +67,8 @@ function decideLauncher(facts: LauncherFacts): Decision {
   switch (owner.kind) {
     case 'not-asked':
       return conclude(facts, ONLY_SEEN, foreignRequests(pod, { list: 'containers', index: facts.compute }, []));
-    case 'found': {
-      const { vmi: its, cluster } = owner;
-      return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
-    }
+    case 'found':
+      return decideParts(facts, { ...owner, cpus: cpusOfLauncher(facts, owner) });
     case 'absent':
       return unchanged(pod, `${name} does not exist, so the webhook leaves this launcher unchanged`);
     case 'replaced': {
@@ -69,9 +76,9 @@ function decideLauncher(facts: LauncherFacts): Decision {
       return unchanged(pod, `${why}, so the webhook leaves this launcher unchanged`);
     }
     case 'unreadable':
-      return turnedAway(503, 'vmi-unreadable', `${name} could not be read (${owner.why}); try again`);
+      return refusedEarly(503, 'vmi-unreadable', `${name} could not be read (${owner.why}); try again`);
     case 'malformed':
-      return turnedAway(400, 'malformed', owner.why);
+      return refusedEarly(400, 'malformed', owner.why);
   }
 }
 
@@ -89,20 +96,20 @@ interface Parts {
 function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi }: Parts): Decision {
   const { pod, namespace, settings } = facts;
   const { exclusive, bearer } = cpus;
-  const networks = networksOf({ namespace, pod, vmi, exclusive }, cluster.networks);
+  const networks = podNetworks({ namespace, pod, vmi, exclusive }, cluster.networks);
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
   const { candidates, nodeKinds: reported } = cluster;
   // Without a choice between nodes with and without SMT, the threads change nothing.
   const isMixed = new Set(candidates.map(({ threadsPerCore }) => threadsPerCore === 1)).size > 1;
   const guestThreads = vmi !== undefined && cpus.answered && isMixed ? guestTopology(vmi).threads : 1;
-  const amounts = cpus.amounts.map((one) => one.cpus);
+  const amounts = cpus.amounts.map((amount) => amount.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
   const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
-  const found = [
+  const findings = [
     ...cpus.findings,
     ...networks.findings,
-    ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
+    ...reachFindings(networks.required, { cpus: cpusWhileRunning(cpus), spansCells }, cluster, settings.oversized),
     ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
     ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
   ];
@@ -111,37 +118,41 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
     : decisionText({
         ...cpus,
         cpus: cpus.stated,
-        networks: networks.held,
+        networks: networks.required,
         resources,
         nodes,
-        notes: [...found, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],
+        notes: [...findings, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],
       });
   const changes = {
-    containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
+    containers: cpus.containers.map((container) => ({
+      ...container,
+      resources: isAt(bearer, container) ? resources : [],
+    })),
     annotations: {
       [DECISION_ANNOTATION]: text,
       [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells, guestThreads }, networks.resources),
     },
     nodes,
   };
-  return conclude(facts, changes, found);
+  return conclude(facts, changes, findings);
 }
 
 /** Builds the decision. If the findings contain errors, it refuses the pod and the first one is the reason. */
 function conclude(
   facts: LauncherFacts | OrdinaryFacts,
   changes: PodChange,
-  found: readonly AdmissionFinding[],
+  findings: readonly AdmissionFinding[],
 ): Decision {
-  const { set: scheduler, findings } = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
-  const of = (severity: AdmissionFinding['severity']) => found.filter((one) => one.severity === severity);
-  const [errors, said] = [of('error'), [...of('warning'), ...of('information'), ...findings]];
+  const scheduling = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
+  const of = (severity: AdmissionFinding['severity']) => findings.filter((finding) => finding.severity === severity);
+  const errors = of('error');
+  const notes = [...of('warning'), ...of('information'), ...scheduling.findings];
   const [error] = errors;
   if (error !== undefined) {
     const { message: reason, status: code = 422 } = error;
-    return { outcome: 'refused', code, reason, findings: [...errors, ...said] };
+    return { outcome: 'refused', code, reason, findings: [...errors, ...notes] };
   }
-  return { outcome: 'changed', changes: { ...changes, scheduler }, findings: said };
+  return { outcome: 'changed', changes: { ...changes, scheduler: scheduling.set }, findings: notes };
 }
 
 /** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
@@ -154,20 +165,31 @@ const ONLY_SEEN: PodChange = {
 /** The decision for a pod without changes. If a launcher asked for something, its owner gets the reason. */
 function unchanged(pod: PodShape, why?: string): Decision {
   const text = forbiddenUse(pod);
-  if (text !== undefined) return turnedAway(403, 'reserved', text);
+  if (text !== undefined) return refusedEarly(403, 'reserved', text);
   if (why === undefined || !wantsWholeCores(pod.metadata)) return { outcome: 'unchanged', findings: [] };
   return { outcome: 'unchanged', findings: [{ severity: 'warning', code: 'vmi-gone', message: why }] };
 }
 
 /** A refusal that makes all other checks unnecessary. */
-function turnedAway(status: number, code: string, reason: string): Decision {
+function refusedEarly(status: number, code: string, reason: string): Decision {
   const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
   return { outcome: 'refused', code: status, reason, findings: [finding] };
 }
 
-function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: readonly string[]): AdmissionFinding[] {
-  const found = reservedRequest(pod, bearer, mayHave);
-  return found === undefined ? [] : [{ severity: 'error', code: 'reserved', message: found, status: 403 }];
+function foreignRequests(
+  pod: PodShape,
+  bearer: ContainerPlace | undefined,
+  mayHave: readonly string[],
+): AdmissionFinding[] {
+  const message = reservedRequest(pod, bearer, mayHave);
+  return message === undefined ? [] : [{ severity: 'error', code: 'reserved', message, status: 403 }];
+}
+
+/**
+ * CPUs that a pod has at least while it runs: those of its containers, without init containers. Sidecars do not count.
+ */
+export function cpusWhileRunning({ amounts }: Pick<PodCpus, 'amounts'>): number {
+  return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
 
 /**
@@ -177,7 +199,50 @@ function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: read
  */
 function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;
-  const found = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
-  const messages = found.length === 0 && exclusive ? maskWithOwnCpus(metadata) : found;
+  const refusals = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
+  const messages = refusals.length === 0 && exclusive ? maskWithOwnCpus(metadata) : refusals;
   return messages.map((message) => ({ severity: 'error', code: 'cpu-mask', message }));
+}
+
+const NOT_YOURS = ', which only Plumbline may set; remove it';
+
+/**
+ * Describes the first of Plumbline's own resources that a pod requests without permission; undefined if there is none.
+ * Every node has a limited number of each: without this check a tenant could use them up.
+ * @param bearer the container that may request resources
+ * @param mayHave resources of which that container may request one each
+ */
+export function reservedRequest(
+  pod: PodShape,
+  bearer?: ContainerPlace,
+  mayHave: readonly string[] = [],
+): string | undefined {
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [index, container] of (pod.spec[list] ?? []).entries()) {
+      const isBearer = isAt(bearer, { list, index });
+      const foreign = reservedAmounts(container).find(
+        ([resource, amount]) => !(isBearer && amount === '1' && mayHave.includes(resource)),
+      );
+      if (foreign !== undefined) return `container ${container.name} asks for ${foreign.join(': ')}${NOT_YOURS}`;
+    }
+  }
+  return undefined;
+}
+
+function reservedAmounts({ resources }: ContainerShape): [string, string][] {
+  const amounts = [...Object.entries(resources?.requests ?? {}), ...Object.entries(resources?.limits ?? {})];
+  return amounts.filter(([resource]) => isReserved(resource));
+}
+
+/** The same check for a pod without a decision, including its decision annotation, which Plumbline did not write. */
+export function forbiddenUse(pod: PodShape): string | undefined {
+  const annotations = pod.metadata.annotations ?? {};
+  const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
+  if (used !== undefined) return `the pod has the annotation ${used}${NOT_YOURS}`;
+  return reservedRequest(pod);
+}
+
+function isReserved(resource: string): boolean {
+  if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return true;
+  return resource.startsWith(PHYSNET_RESOURCE_PREFIX);
 }

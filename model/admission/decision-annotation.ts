@@ -70,12 +70,9 @@ function noteOf({ severity, reason, message }: Finding): Record<string, string> 
   };
 }
 
-function networkLine(one: ResolvedNetwork): Record<string, string> {
-  return {
-    interface: one.name,
-    network: one.network,
-    on: one.kind === 'physnet' ? `physnet ${one.physnet}` : one.kind,
-  };
+function networkLine(resolved: ResolvedNetwork): Record<string, string> {
+  const { name, network, kind } = resolved;
+  return { interface: name, network, on: kind === 'physnet' ? `physnet ${resolved.physnet}` : kind };
 }
 
 /** The webhook's CPU decision about a pod, from the decision annotation. */

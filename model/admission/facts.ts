@@ -1,5 +1,6 @@
 import type { Finding } from '../errors.ts';
 import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
+import type { ContainerPlace, IntegralContainer, PodResources } from '../launcher/containers.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
 import type { Recognition } from '../launcher/recognize.ts';
 import type { NodeKind } from '../launcher/smt-affinity.ts';
@@ -53,7 +54,12 @@ export interface ClusterFacts {
 export type OwnerFacts =
   /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
-  | { readonly kind: 'found'; readonly vmi: VmiShape; readonly cluster: ClusterFacts }
+  | {
+      readonly kind: 'found';
+      readonly vmi: VmiShape;
+      readonly resources: PodResources;
+      readonly cluster: ClusterFacts;
+    }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
@@ -77,6 +83,7 @@ export interface LauncherFacts extends ReviewedPod, Extract<Recognition, { kind:
 /** Facts about an ordinary pod that asks for whole cores by annotation. */
 export interface OrdinaryFacts extends ReviewedPod {
   readonly kind: 'ordinary';
+  readonly resources: PodResources;
   readonly cluster: ClusterFacts;
 }
 
@@ -86,14 +93,34 @@ export type PodFacts =
   | OrdinaryFacts
   /** Neither of these: nothing is read for it. */
   | { readonly kind: 'other'; readonly pod: AdmittedPod }
+  /** An amount of an ordinary pod is malformed. */
+  | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-export interface Place {
-  readonly list: 'containers' | 'initContainers';
-  readonly index: number;
+/** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
+export interface PodCpus {
+  /** Whether the kubelet gives the pod exclusive CPUs. */
+  readonly exclusive: boolean;
+  /** Whether Plumbline is responsible for whole cores: it then keeps the pod from nodes that would reject it. */
+  readonly answered: boolean;
+  readonly threadsPerCore: number | undefined;
+  /** The containers with exclusive CPUs, with the CPUs that they get. */
+  readonly amounts: readonly Pick<IntegralContainer, 'list' | 'cpus'>[];
+  /** The containers that may change; `cpus` is undefined for a container that keeps its CPUs. */
+  readonly containers: readonly (ContainerPlace & { readonly cpus: number | undefined })[];
+  /** The container that requests the device resources. */
+  readonly bearer: ContainerPlace | undefined;
+  /** Plumbline's resources that this container requests in addition to those of its networks. */
+  readonly own: readonly string[];
+  /** For the decision annotation: CPUs by container, and the number of CPUs added to those that the VMI needs. */
+  readonly stated: Readonly<Record<string, number>>;
+  readonly padding: number;
+  /** For the decision annotation: why a launcher that asks for whole cores is not padded. */
+  readonly unpadded?: string | undefined;
+  readonly findings: readonly Finding[];
 }
 
-export interface ContainerChange extends Place {
+export interface ContainerChange extends ContainerPlace {
   /** New CPU request and limit; undefined leaves them unchanged. */
   readonly cpus?: number | undefined;
   /** Extended resources of which the container requests one each. */

@@ -22,7 +22,7 @@ export interface NetworkOwner {
 export interface OwnerNetworks {
   readonly networks: readonly ResolvedNetwork[];
   /** Networks that are required and that some node reports. */
-  readonly held: readonly ResolvedNetwork[];
+  readonly required: readonly ResolvedNetwork[];
   /** Their device resources to request, each once. */
   readonly resources: readonly string[];
   /**
@@ -40,7 +40,7 @@ export interface OwnerNetworks {
  * Resolves networks to the device resources that keep a pod on their NUMA nodes.
  * @throws ParseError if an annotation is malformed
  */
-export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
+export function podNetworks(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
   const { namespace, exclusive } = owner;
   const resolved = resolve(owner, facts, interfacesOfOwner(owner, facts), (ref) => facts.definitions.get(refText(ref)));
   const { networks } = resolved;
@@ -53,7 +53,7 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
   return {
     networks,
-    held: required.requiredNetworks,
+    required: required.requiredNetworks,
     resources: required.resources,
     mayHave: requiredResources(networks, EVERY_NETWORK, exclusive).resources,
     preferred: exclusive ? preferredResources(networks) : [],
@@ -69,22 +69,23 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
  * @throws ParseError if an annotation is malformed
  */
 export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
-  const found = new Map<NetworkRef, NadFacts | undefined>();
+  const nads = new Map<NetworkRef, NadFacts | undefined>();
   const interfaces = interfacesOfOwner(owner, facts);
-  for (const { ref } of interfaces) if (ref !== undefined) found.set(ref, ref.name === '' ? undefined : findNad(ref));
-  if ([...found.values()].every((nad) => leadsSomewhereKnown(nad, facts))) return [];
-  const { networks, missing } = resolve(owner, facts, interfaces, (ref) => found.get(ref));
-  const unknown = networks.filter(
-    (one) => one.kind === 'physnet' && one.affinity === 'required' && !facts.reported.physnets.has(one.physnet),
+  for (const { ref } of interfaces) if (ref !== undefined) nads.set(ref, ref.name === '' ? undefined : findNad(ref));
+  if ([...nads.values()].every((nad) => leadsSomewhereKnown(nad, facts))) return [];
+  const { networks, missing } = resolve(owner, facts, interfaces, (ref) => nads.get(ref));
+  const notReported = networks.filter(
+    (network) =>
+      network.kind === 'physnet' && network.affinity === 'required' && !facts.reported.physnets.has(network.physnet),
   );
-  const refs = [...missing, ...unknown.map(({ network }) => parseRef(network, ''))];
+  const refs = [...missing, ...notReported.map(({ network }) => parseRef(network, ''))];
   return [...new Map(refs.map((ref) => [refText(ref), ref])).values()];
 }
 
 /** Whether the definition exists and does not refer to an unreported physnet, which is the common case. */
 function leadsSomewhereKnown(nad: NadFacts | undefined, { reported, context }: NetworkFacts): boolean {
-  const found = nad && classifyNad(nad, context);
-  return found !== undefined && (found.kind !== 'physnet' || reported.physnets.has(found.physnet));
+  const network = nad && classifyNad(nad, context);
+  return network !== undefined && (network.kind !== 'physnet' || reported.physnets.has(network.physnet));
 }
 
 const interfacesOfOwner = ({ namespace, pod, vmi }: NetworkOwner, { primary }: NetworkFacts) =>
@@ -117,9 +118,11 @@ export function reachFindings(
   { candidates, allReport }: Pick<ClusterFacts, 'candidates' | 'allReport'>,
   oversized: OversizedPolicy,
 ): readonly Finding[] {
-  const found = reachFinding(networks, guest, candidates);
-  if (found === undefined) return [];
-  const isRefused = found.isTooLarge && oversized === 'refuse' && allReport;
-  const code = found.isTooLarge ? 'larger-than-cells' : 'out-of-reach';
-  return [{ severity: isRefused ? 'error' : 'warning', code, message: found.message }];
+  const finding = reachFinding(networks, guest, candidates);
+  if (finding === undefined) return [];
+  const { isTooLarge, message } = finding;
+  const isRefused = isTooLarge && oversized === 'refuse' && allReport;
+  return [
+    { severity: isRefused ? 'error' : 'warning', code: isTooLarge ? 'larger-than-cells' : 'out-of-reach', message },
+  ];
 }

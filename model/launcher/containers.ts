@@ -1,14 +1,31 @@
 import { MAX_CPUS } from '../cpu-ranges.ts';
+import type { Finding } from '../errors.ts';
 import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
 
-/** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
-export interface IntegralContainer {
+/** The position of a container in the spec of its pod. */
+export interface ContainerPlace {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
+}
+
+/** Whether a place is the given one; false for an absent place. */
+export function isAt(place: ContainerPlace | undefined, { list, index }: ContainerPlace): boolean {
+  return place?.list === list && place.index === index;
+}
+
+/** The container at a place, if it has a whole number of CPUs. */
+export function integralAt({ integral }: PodResources, place: ContainerPlace): IntegralContainer | undefined {
+  return integral.find((container) => isAt(place, container));
+}
+
+/** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
+export interface IntegralContainer extends ContainerPlace {
   readonly name: string;
   /** Whole CPUs, at least 1. */
   readonly cpus: number;
+  /** Whether request and limit are the same amount, in any notation. */
+  readonly hasEqualLimit: boolean;
 }
 
 /** Why a pod is not Guaranteed. `container` is undefined if the reason is the pod itself. */
@@ -17,80 +34,102 @@ export interface QosObstacle {
   readonly why: string;
 }
 
+/** The CPUs of a pod in numbers, and its class. */
+export interface PodResources {
+  /**
+   * The containers with a whole number of CPUs, init containers first, as the kubelet admits them. The kubelet checks
+   * each separately for whole cores, including init containers, although later containers reuse their CPUs. Amounts
+   * that no host has (65,536 CPUs or more) are left out: such a pod starts nowhere.
+   */
+  readonly integral: readonly IntegralContainer[];
+  /**
+   * Why the pod is not Guaranteed; empty if it is, and its CPUs are exclusive. Each container needs limits of CPU and
+   * memory and equal requests; a missing request equals the limit, as the API server sets it. (Kubernetes compares sums
+   * over the pod, but KubeVirt keeps a VMI waiting unless each container is equal.)
+   */
+  readonly obstacles: readonly QosObstacle[];
+  /** Whether the pod sets resources at pod level. The static CPU manager ignores such a pod silently. */
+  readonly isPodLevel: boolean;
+  /** Whether some container gets exclusive CPUs. */
+  readonly exclusive: boolean;
+}
+
+const POD_LEVEL: QosObstacle = {
+  container: undefined,
+  why: 'it has pod-level resources, for which the static CPU manager gives no exclusive CPUs',
+};
+
 /** In the order in which the kubelet admits containers. */
 const LISTS = ['initContainers', 'containers'] as const;
 
-/**
- * The containers with a whole number of CPUs, init containers first, as the kubelet admits them. The kubelet checks
- * each separately for whole cores, including init containers, although later containers reuse their CPUs. Amounts that
- * no host has (65,536 CPUs or more) are left out: such a pod starts nowhere.
- * @throws ParseError if a CPU amount is not a quantity
- */
-export function integralContainers(pod: PodShape): readonly IntegralContainer[] {
-  const found: IntegralContainer[] = [];
-  for (const list of LISTS) {
-    for (const [index, container] of (pod.spec[list] ?? []).entries()) {
-      const cpu = requestOf(container, 'cpu');
-      const cpus = cpu === undefined ? undefined : integralCpus(cpu);
-      if (cpus === undefined || cpus < 1 || cpus >= MAX_CPUS) continue;
-      found.push({ list, index, name: container.name, cpus });
-    }
-  }
-  return found;
+/** Parses the CPU and memory amounts of a pod's containers. @throws ParseError if an amount is not a quantity */
+export function podResourcesOf({ spec }: PodShape): PodResources {
+  const containers = LISTS.flatMap((list) =>
+    (spec[list] ?? []).map((container, index) => ({ list, index, container, cpu: amountsOf(container, 'cpu') })),
+  );
+  const integral = containers.flatMap(({ list, index, container: { name }, cpu }) => {
+    const cpus = integralCpus(cpu.request ?? '0') ?? 0;
+    return cpus >= 1 && cpus < MAX_CPUS ? [{ list, index, name, cpus, hasEqualLimit: isEqual(cpu) }] : [];
+  });
+  const { requests, limits } = spec.resources ?? {};
+  const isPodLevel = Object.keys(requests ?? {}).length + Object.keys(limits ?? {}).length > 0;
+  const obstacles = containers.flatMap(({ container, cpu }) => {
+    const why = obstacle('cpu', cpu) ?? obstacle('memory', amountsOf(container, 'memory'));
+    return why === undefined ? [] : [{ container: container.name, why }];
+  });
+  return {
+    integral,
+    obstacles: isPodLevel ? [POD_LEVEL] : obstacles,
+    isPodLevel,
+    exclusive: !isPodLevel && obstacles.length === 0 && integral.length > 0,
+  };
 }
 
-/**
- * Why a pod is not Guaranteed; empty if it is, and its CPUs are exclusive. Each container needs limits of CPU and
- * memory and equal requests; a missing request equals the limit, as the API server sets it. (Kubernetes compares sums
- * over the pod, but KubeVirt keeps a VMI waiting unless each container is equal.)
- * @throws ParseError if an amount is not a quantity
- */
-export function qosObstacles(pod: PodShape): readonly QosObstacle[] {
-  if (hasPodLevelResources(pod)) {
-    return [
-      {
-        container: undefined,
-        why: 'it has pod-level resources, for which the static CPU manager gives no exclusive CPUs',
-      },
-    ];
-  }
-  const found: QosObstacle[] = [];
-  for (const list of LISTS) {
-    for (const container of pod.spec[list] ?? []) {
-      const why = obstacle(container, 'cpu') ?? obstacle(container, 'memory');
-      if (why !== undefined) found.push({ container: container.name, why });
-    }
-  }
-  return found;
+interface Amounts {
+  /** If it is missing, the limit. */
+  readonly request: string | undefined;
+  readonly limit: string | undefined;
 }
 
-/** Whether some container of the pod gets exclusive CPUs. @throws ParseError as qosObstacles */
-export function hasExclusiveCpus(pod: PodShape): boolean {
-  return qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
+function amountsOf({ resources }: ContainerShape, resource: string): Amounts {
+  const limit = resources?.limits?.[resource];
+  return { request: resources?.requests?.[resource] ?? limit, limit };
 }
 
-/** Whether the pod sets resources at pod level. The static CPU manager ignores such a pod silently. */
-export function hasPodLevelResources(pod: PodShape): boolean {
-  const { requests, limits } = pod.spec.resources ?? {};
-  return Object.keys(requests ?? {}).length + Object.keys(limits ?? {}).length > 0;
+function isEqual({ request, limit }: Amounts): boolean {
+  if (limit === undefined || request === undefined) return false;
+  return limit === request || parseQuantity(limit).nano === parseQuantity(request).nano;
 }
 
-/** A container's request of a resource; if it is missing, the limit. */
-export function requestOf(container: ContainerShape, resource: string): string | undefined {
-  return container.resources?.requests?.[resource] ?? container.resources?.limits?.[resource];
-}
-
-/** Whether request and limit of a resource are the same amount, in any notation. */
-export function isEqualRequestAndLimit(container: ContainerShape, resource: string): boolean {
-  const limit = container.resources?.limits?.[resource];
-  const request = requestOf(container, resource);
-  if (limit === request) return limit !== undefined;
-  return limit !== undefined && request !== undefined && parseQuantity(limit).nano === parseQuantity(request).nano;
-}
-
-function obstacle(container: ContainerShape, resource: 'cpu' | 'memory'): string | undefined {
-  const limit = container.resources?.limits?.[resource];
+function obstacle(resource: string, amounts: Amounts): string | undefined {
+  const { request, limit } = amounts;
   if (limit === undefined || milliValue(parseQuantity(limit)) === 0) return `it has no ${resource} limit`;
-  if (isEqualRequestAndLimit(container, resource)) return undefined;
-  return `its ${resource} request ${requestOf(container, resource)} differs from its limit ${limit}`;
+  return isEqual(amounts) ? undefined : `its ${resource} request ${request} differs from its limit ${limit}`;
+}
+
+/**
+ * Why a pod does not get exclusive CPUs, with the next step. These are errors: the pod would have a promise of whole
+ * cores and run on shared CPUs.
+ */
+export function obstacleFindings({ obstacles }: PodResources, what: string): readonly Finding[] {
+  return obstacles.map(({ container, why }) => ({
+    severity: 'error',
+    ...(container === undefined
+      ? {
+          code: 'pod-level-resources',
+          message: `${what} gets no exclusive CPUs: ${why}. Remove spec.resources and set resources for each container`,
+        }
+      : {
+          code: 'not-guaranteed',
+          message: `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`,
+        }),
+  }));
+}
+
+/** Information about differences between candidate nodes; it needs no correction. */
+export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly Finding[] {
+  const kinds = [...new Set(candidates)].sort((a, b) => a - b);
+  if (kinds.length < 2) return [];
+  const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
+  return [{ severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message }];
 }

@@ -32,8 +32,8 @@ export function maskRequestKey(maskRequest: MaskRequest): string {
 }
 
 /** Number of cached masks; the least recently used one is dropped first. */
-const READ = 64;
-const read = new BoundedMap<string, CpuMask>(READ);
+const MAX_READ_MASKS = 64;
+const read = new BoundedMap<string, CpuMask>(MAX_READ_MASKS);
 
 class CachedMaskRequest implements MaskRequest {
   readonly fixMismatch: boolean;

@@ -111,9 +111,9 @@ export class PinPool {
 
   /** @param threads threads of a guest core, at least 1 */
   constructor(cells: LauncherCells, cpuset: Iterable<number>, threads: number) {
-    const given = new Set(cpuset);
+    const available = new Set(cpuset);
     this.#threads = threads;
-    this.#cells = cells.map((cell) => cellPool(cell, given, threads));
+    this.#cells = cells.map((cell) => cellPool(cell, available, threads));
   }
 
   /**
@@ -121,18 +121,18 @@ export class PinPool {
    * @param acrossCells whether a guest core may have threads in several cells
    */
   takeCores(cores: number, acrossCells: boolean): readonly number[] {
-    const wanted = cores * this.#threads;
+    const count = cores * this.#threads;
     const taken: number[] = [];
     for (const take of [takeFull, takeFragments]) {
       for (const cell of this.#cells) {
-        while (taken.length < wanted) {
+        while (taken.length < count) {
           const chunk = take(cell, this.#threads, this.#threads);
           if (chunk === undefined) break;
           taken.push(...chunk);
         }
       }
     }
-    if (acrossCells) for (const { fragments } of this.#cells) taken.push(...fragments.splice(0, wanted - taken.length));
+    if (acrossCells) for (const { fragments } of this.#cells) taken.push(...fragments.splice(0, count - taken.length));
     return taken;
   }
 
@@ -162,14 +162,14 @@ function takeFragments(cell: CellPool, count: number): number[] | undefined {
   return cell.fragments.length < count ? undefined : cell.fragments.splice(0, count);
 }
 
-function cellPool(cell: readonly LauncherHostCpu[], given: ReadonlySet<number>, threads: number): CellPool {
+function cellPool(cell: readonly LauncherHostCpu[], available: ReadonlySet<number>, threads: number): CellPool {
   const seen = new Set<number>();
   const pool: CellPool = { full: [], fragments: [] };
   for (const { cpu, siblings } of cell) {
     if (seen.has(cpu)) continue;
     const core = siblings.length === 0 ? [cpu] : siblings;
     for (const thread of core) seen.add(thread);
-    const free = core.filter((thread) => given.has(thread));
+    const free = core.filter((thread) => available.has(thread));
     if (free.length >= threads) pool.full.push(free);
     else pool.fragments.push(...free);
   }

@@ -90,9 +90,9 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
 function ownRequirements(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, NodeTerm> {
   const own = terms.flatMap((term) => {
     const all = term.matchExpressions ?? [];
-    return all.flatMap((one, at) => {
+    return all.flatMap((requirement, at) => {
       const rest = { ...term, matchExpressions: without(all, at) };
-      return isOwn(one) ? [{ term, rest, key: one.key, text: termText(rest) }] : [];
+      return isOwn(requirement) ? [{ term, rest, key: requirement.key, text: termText(rest) }] : [];
     });
   });
   const keys = new Map<string, Set<string>>();

@@ -6,7 +6,7 @@ import {
   alignsOrRefuses,
   keepsWholeCores,
   locatedNetworks,
-  networkText,
+  networkNeedText,
   type PlacementHost,
   type PlacementNeeds,
 } from './needs.ts';
@@ -104,27 +104,27 @@ export function countCheck(
   node: PlacementHost,
   assumed: readonly PlacementNeeds[] = [],
 ): Refusal | undefined {
-  const wanted = podCpus(needs.request);
-  if (wanted === 0) return undefined;
+  const needed = podCpus(needs.request);
+  if (needed === 0) return undefined;
   const free = node.host.online.minus(node.reserved).minus(node.owned).minus(node.polled);
   const taken = assumed
-    .filter(({ request }) => !node.shown.has(request.uid) && request.uid !== needs.request.uid)
+    .filter(({ request }) => !node.owners.has(request.uid) && request.uid !== needs.request.uid)
     .reduce((sum, { request }) => sum + podCpus(request), 0);
   const wholeCores = keepsWholeCores(needs, node) || node.wholeCoresOnly;
   const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
 
   const available = countIn(free) - taken;
-  if (available < wanted) {
-    const text = `${cpusText(wanted)} needed; at most ${cpusText(Math.max(0, available))} free`;
+  if (available < needed) {
+    const text = `${cpusText(needed)} needed; at most ${cpusText(Math.max(0, available))} free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';
-    return refusal(reason, text, { resource: 'cpus', wanted, available: Math.max(0, available) });
+    return refusal(reason, text, { resource: 'cpus', needed: needed, available: Math.max(0, available) });
   }
   const lasting = lastingCpus(needs.request);
   for (const { need, cells } of needs.spansCells ? [] : locatedNetworks(needs, node)) {
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
     if (near >= lasting) continue;
-    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} of ${lasting} needed CPUs are free`;
-    const details = { resource: 'cpus', where: cells.toArray(), wanted: lasting, available: near } as const;
+    const text = `${networkNeedText(need)} is on NUMA node ${cells}, where at most ${near} of ${lasting} needed CPUs are free`;
+    const details = { resource: 'cpus', where: cells.toArray(), needed: lasting, available: near } as const;
     return refusal('network-elsewhere', text, details);
   }
   return undefined;

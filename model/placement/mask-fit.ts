@@ -88,7 +88,7 @@ export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict
  * Changes the refusal of a node without a current report for VMs with a mask: without its agent, no component would pin
  * the VM or end its pause at the start.
  */
-export function maskUnheard({ kind, text }: Refused): Refused {
+export function maskNotReported({ kind, text }: Refused): Refused {
   return refuse(kind, `CPU mask cannot be applied: ${text}`);
 }
 

@@ -62,10 +62,10 @@ export function needsKey(needs: PlacementNeeds): string {
     [...devices],
     [...memory],
   ]);
-  const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
+  const networkKeys = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
   return JSON.stringify([
     containers,
-    wanted,
+    networkKeys,
     wholeCores,
     spansCells,
     mayShare,
@@ -86,7 +86,7 @@ export interface PlacementHost {
   /** CPUs that have an owner. */
   readonly owned: CpuSet;
   /** Uids of the pods that own CPUs. */
-  readonly shown: ReadonlySet<string>;
+  readonly owners: ReadonlySet<string>;
   /** Whether the kubelet assigns whole cores only (full-pcpus-only). */
   readonly wholeCoresOnly: boolean;
   /** Whether the kubelet assigns no exclusive CPUs (CPU manager policy `none`). */
@@ -129,7 +129,7 @@ export function preparedHost(report: HostReport, nearest = false): PlacementHost
     reserved,
     offline: report.offline === undefined ? missingThreads(host) : CpuSet.parse(report.offline),
     owned: unionOf(assignedCpus(report.assignments)),
-    shown: new Set(report.assignments.map(({ podUID }) => podUID)),
+    owners: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',
     sharedOnly: report.cpuManager.policy === 'none',
     alignment: report.topologyManager?.policy ?? '',
@@ -213,7 +213,7 @@ export function withOwners(node: PlacementHost, owners: CpuAssignments, usage = 
     ...node,
     state: predicted ? withUsage(kubelet.initialState(state.pools, owners), kubelet.topology, usage) : undefined,
     owned: cpusOf(owners),
-    shown: new Set(owners.keys()),
+    owners: new Set(owners.keys()),
   });
 }
 
@@ -240,7 +240,7 @@ export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): Pla
 }
 
 function withState(node: PlacementHost, state: KubeletState): PlacementHost {
-  return Object.freeze({ ...node, state, owned: cpusOf(state.assignments), shown: new Set(state.assignments.keys()) });
+  return Object.freeze({ ...node, state, owned: cpusOf(state.assignments), owners: new Set(state.assignments.keys()) });
 }
 
 /** The NUMA nodes of a network; undefined if the node does not have the network. */
@@ -260,7 +260,7 @@ export function locatedNetworks(
 }
 
 /** The network, for messages. */
-export function networkText({ name, kind, physnet }: NetworkNeed): string {
+export function networkNeedText({ name, kind, physnet }: NetworkNeed): string {
   const network = kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`;
   return name === '' ? network : `interface ${name} (${network})`;
 }

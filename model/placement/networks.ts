@@ -4,7 +4,7 @@ import { type Host, wholeCoresWithin } from '../host.ts';
 import { lastingCpus } from '../kubelet/pod-request.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import { type NodeRooms, outOfReach } from '../networks/reach.ts';
-import { cellsOfNetwork, locatedNetworks, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { cellsOfNetwork, locatedNetworks, networkNeedText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { freeCores, type Refusal, refusal } from './refusal.ts';
 
 /** The ids of the NUMA nodes of the CPUs, ascending. */
@@ -34,7 +34,7 @@ export function networkVerdict(
     .filter((need) => need.affinity === 'required' && !located.some((network) => network.need === need))
     .map((need) => {
       const isPresent = cellsOfNetwork(node.networks, need) !== undefined;
-      return `${networkText(need)}: ${isPresent ? 'its NUMA node is not known here' : 'not known here'}; no affinity`;
+      return `${networkNeedText(need)}: ${isPresent ? 'its NUMA node is not known here' : 'not known here'}; no affinity`;
     });
   // Without exclusive CPUs a pod runs on the whole shared pool, wherever its networks are.
   if (located.length === 0 || cpus.isEmpty) return { warnings };
@@ -55,13 +55,13 @@ function elsewhere(
   cpus: CpuSet,
 ): Refusal {
   const threads = node.host.threadsPerCore;
-  const wanted = Math.ceil(cpus.size / threads);
+  const neededCores = Math.ceil(cpus.size / threads);
   const free = freeCores(node, state).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
   const text =
-    `${networkText(need)} is on NUMA node ${cells}, where ${free.length} of ${wanted} needed whole cores are free; ` +
+    `${networkNeedText(need)} is on NUMA node ${cells}, where ${free.length} of ${neededCores} needed whole cores are free; ` +
     `the kubelet would give ${cpuListText(cpus)} on NUMA node ${cellsTouched(node.host, cpus).join(',')}` +
     (needs.request.containers.some(({ devices }) => devices.size > 0) ? '' : ' (the pod asks for no device of it)');
-  const counts = { wanted: wanted * threads, available: free.length * threads };
+  const counts = { needed: neededCores * threads, available: free.length * threads };
   const details = { resource: 'cores', where: cells.toArray(), ...counts } as const;
   return refusal('network-elsewhere', text, details);
 }
@@ -73,15 +73,15 @@ export function cpusOfCells(host: Host, cells: CpuSet): CpuSet {
 
 /** Why no CPU that becomes free on the node could place the pod near all its required networks. */
 export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Refusal | undefined {
-  const located = locatedNetworks(needs, node).map(({ need, cells }) => ({ text: networkText(need), cells }));
+  const located = locatedNetworks(needs, node).map(({ need, cells }) => ({ text: networkNeedText(need), cells }));
   if (located.length === 0) return undefined;
   const guest = { cpus: lastingCpus(needs.request), spansCells: needs.spansCells ?? false };
   const wholeCores = needs.wholeCores || node.wholeCoresOnly;
   const rooms = roomsOf(node.host, node.reserved, wholeCores);
-  const found = outOfReach(guest, located, { rooms, alignment: node.alignment });
-  if (found === undefined) return undefined;
-  const { reason, text, excess } = found;
-  const counts = excess === undefined ? {} : { wanted: guest.cpus, available: guest.cpus - excess };
+  const obstacle = outOfReach(guest, located, { rooms, alignment: node.alignment });
+  if (obstacle === undefined) return undefined;
+  const { reason, text, excess } = obstacle;
+  const counts = excess === undefined ? {} : { needed: guest.cpus, available: guest.cpus - excess };
   return refusal(reason, text, { resource: 'network', ...counts });
 }
 

@@ -92,20 +92,20 @@ export function judge(
 ): Judged | Refusal {
   const admission = kubelet.admit(state, needs.request);
   if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
-  const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
-  const foreign = exclusiveCpus(given).intersect(node.reserved.union(cpusOf(state.assignments)));
+  const lasting = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
+  const foreign = exclusiveCpus(lasting).intersect(node.reserved.union(cpusOf(state.assignments)));
   if (!foreign.isEmpty) return givesTwice(node, foreign);
-  const polled = exclusiveCpus(given).intersect(node.polled);
+  const polled = exclusiveCpus(lasting).intersect(node.polled);
   if (!polled.isEmpty) {
     const text = `the kubelet would give ${cpuListText(polled)}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;
     return refusal('polled-cpus', text, { resource: 'cpus' });
   }
-  const broken = keepsWholeCores(needs, node) ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
+  const broken = keepsWholeCores(needs, node) ? lasting.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
   if (broken) {
     const text = `container ${broken.name} needs whole cores, but the kubelet would give it ${cpuListText(broken.cpus)}`;
     return refusal('too-few-whole-cores', text, { resource: 'cores' });
   }
-  const networks = networkVerdict(needs, node, exclusiveCpus(given), state);
+  const networks = networkVerdict(needs, node, exclusiveCpus(lasting), state);
   return 'reason' in networks ? networks : { admission, warnings: networks.warnings };
 }
 
@@ -239,7 +239,7 @@ const NONE: ReadonlySet<string> = new Set();
 const MAX_PREDICTED_PODS = 8;
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
-const FEW = 4;
+const FEW_CELLS = 4;
 
 function refusedInOrder(
   node: PlacementHost,
@@ -248,7 +248,7 @@ function refusedInOrder(
   pods: readonly PlacementNeeds[],
 ): ReadonlySet<string> {
   const refused = new Set<string>();
-  const most = node.host.cells.length > FEW ? MAX_PREDICTED_PODS_OF_MANY_CELLS : MAX_PREDICTED_PODS;
+  const most = node.host.cells.length > FEW_CELLS ? MAX_PREDICTED_PODS_OF_MANY_CELLS : MAX_PREDICTED_PODS;
   let state = start;
   for (const pod of pods.slice(0, most)) {
     if (start.assignments.has(pod.request.uid) || unpredictableFor(pod, node) !== undefined) continue;

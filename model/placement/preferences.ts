@@ -62,12 +62,12 @@ export function interfacesBy(
   const names = new Map<string, string[]>();
   for (const [resource, name] of resources) names.set(resource, [...(names.get(resource) ?? []), name]);
   const some = (list: readonly string[]) =>
-    cut(few(list, NAMED, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
+    cut(few(list, MAX_NAMED_INTERFACES, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
   return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
 }
 
 /** Number of interfaces of one network in a message, and characters of a name. */
-const NAMED = 4;
+const MAX_NAMED_INTERFACES = 4;
 const MAX_NAME_CHARACTERS = 63;
 
 /**

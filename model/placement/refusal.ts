@@ -51,7 +51,7 @@ export interface Refusal {
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
   readonly where?: readonly number[] | undefined;
   /** CPUs, also if it needs whole cores. */
-  readonly wanted?: number | undefined;
+  readonly needed?: number | undefined;
   readonly available?: number | undefined;
 }
 
@@ -68,10 +68,10 @@ export function refusal(reason: RefusalReason, detail: string, more: Partial<Ref
 export function unfitForWholeCores({ host, reserved, offline, kubelet }: PlacementHost): Refusal | undefined {
   const uneven = unevenCore(host);
   if (uneven) {
-    const text = `core ${uneven} has ${countText(uneven.size, 'thread')} while others have a different number: the kubelet cannot tell whole cores on such a host`;
+    const detail = `core ${uneven} has ${countText(uneven.size, 'thread')} while others have a different number: the kubelet cannot tell whole cores on such a host`;
     return offline.isEmpty
-      ? refusal('uneven-cores', text, { resource: 'cores' })
-      : refusal('offline-threads', `${cpusAre(offline)} offline: ${text}`, { resource: 'cores' });
+      ? refusal('uneven-cores', detail, { resource: 'cores' })
+      : refusal('offline-threads', `${cpusAre(offline)} offline: ${detail}`, { resource: 'cores' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined || 'unpredictable' in kubelet || !kubelet.cpu?.options.distributeAcrossNuma) return undefined;

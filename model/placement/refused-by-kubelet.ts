@@ -4,7 +4,7 @@ import type { Admission } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type PodRequest, podCpus, podDevices, podMemory } from '../kubelet/pod-request.ts';
 import type { KubeletState } from '../kubelet/state.ts';
-import { locatedNetworks, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { locatedNetworks, networkNeedText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 import { freeCores, type Refusal, refusal } from './refusal.ts';
 
@@ -20,37 +20,43 @@ export function refusedByKubelet(
   state: KubeletState,
   rejected: Rejected,
 ): Refusal {
-  const threads = node.host.threadsPerCore;
-  const wanted = podCpus(needs.request);
-  const text = (what: string) => `${what}; the kubelet would answer: ${rejected.message}`;
+  const detail = (what: string) => `${what}; the kubelet would answer: ${rejected.message}`;
   if (rejected.reason === 'KubeletHangs') return refusal('hangs-kubelet', rejected.message, { resource: 'cores' });
   if (rejected.reason === 'SMTAlignmentError') {
-    const odd = needs.request.containers.find(({ cpus }) => cpus % threads !== 0);
-    if (odd) {
-      const what = `container ${odd.name} requests ${cpusText(odd.cpus)}, not a multiple of ${threads} threads per core`;
-      return refusal('misaligned', text(what), { resource: 'cpus' });
-    }
-    const available = freeCores(node, state).length;
-    const cores = Math.ceil(wanted / threads);
-    const what = `${countText(cores, 'whole core')} needed, ${available} free`;
-    const counts = { wanted: cores * threads, available: available * threads };
-    return refusal('too-few-whole-cores', text(what), { resource: 'cores', ...counts });
+    const refused = misaligned(needs, node) ?? tooFewCores(needs, node, state);
+    return { ...refused, detail: detail(refused.detail) };
   }
+  const needed = podCpus(needs.request);
   const free = state.defaultSet.minus(node.reserved).size;
-  const counts = { wanted, available: free };
   if (rejected.reason === 'TopologyAffinityError') {
     const refused =
-      networkElsewhere(needs, node, state, wanted) ??
+      networkElsewhere(needs, node, state, needed) ??
       tiedByInit(needs, node, kubelet, state) ??
       noCommonNode(needs, node, kubelet, state);
-    return { ...refused, detail: text(refused.detail) };
+    return { ...refused, detail: detail(refused.detail) };
   }
-  if (kubelet.cpu && free < wanted) {
-    const what = `${cpusText(wanted)} needed, ${free} free`;
-    return refusal('too-few-cpus', text(what), { resource: 'cpus', ...counts });
+  if (kubelet.cpu && free < needed) {
+    const what = `${cpusText(needed)} needed, ${free} free`;
+    return refusal('too-few-cpus', detail(what), { resource: 'cpus', needed, available: free });
   }
   const short = shortResource(needs.request, node, kubelet, state) ?? 'the kubelet has too little of a resource';
-  return refusal('resources', text(short), { resource: 'other' });
+  return refusal('resources', detail(short), { resource: 'other' });
+}
+
+function misaligned({ request }: PlacementNeeds, { host: { threadsPerCore } }: PlacementHost): Refusal | undefined {
+  const odd = request.containers.find(({ cpus }) => cpus % threadsPerCore !== 0);
+  if (odd === undefined) return undefined;
+  const text = `container ${odd.name} requests ${cpusText(odd.cpus)}, not a multiple of ${threadsPerCore} threads per core`;
+  return refusal('misaligned', text, { resource: 'cpus' });
+}
+
+function tooFewCores({ request }: PlacementNeeds, node: PlacementHost, state: KubeletState): Refusal {
+  const threads = node.host.threadsPerCore;
+  const available = freeCores(node, state).length;
+  const cores = Math.ceil(podCpus(request) / threads);
+  const counts = { needed: cores * threads, available: available * threads };
+  const text = `${countText(cores, 'whole core')} needed, ${available} free`;
+  return refusal('too-few-whole-cores', text, { resource: 'cores', ...counts });
 }
 
 /** The required network near which too few CPUs are free. */
@@ -58,14 +64,14 @@ function networkElsewhere(
   needs: PlacementNeeds,
   node: PlacementHost,
   state: KubeletState,
-  wanted: number,
+  needed: number,
 ): Refusal | undefined {
   const free = state.defaultSet.minus(node.reserved);
   for (const { need, cells } of locatedNetworks(needs, node)) {
     const available = free.intersect(cpusOfCells(node.host, cells)).size;
-    if (available >= wanted) continue;
-    const text = `${networkText(need)} is on NUMA node ${cells}, where ${available} of ${wanted} needed CPUs are free`;
-    const details = { resource: 'cpus', where: cells.toArray(), wanted, available } as const;
+    if (available >= needed) continue;
+    const text = `${networkNeedText(need)} is on NUMA node ${cells}, where ${available} of ${needed} needed CPUs are free`;
+    const details = { resource: 'cpus', where: cells.toArray(), needed: needed, available } as const;
     return refusal('network-elsewhere', text, details);
   }
   return undefined;
@@ -106,16 +112,16 @@ function noCommonNode(
 ): Refusal {
   const short = shortResource(request, node, kubelet, state);
   if (short !== undefined) return refusal('no-common-node', short, { resource: 'other' });
-  const wanted = podCpus(request);
+  const needed = podCpus(request);
   const free = state.defaultSet.minus(node.reserved);
   const byCell = new Map(node.host.cells.map(({ id, cpus }) => [id, free.intersect(cpus).size]));
-  const text = `${cpusText(wanted)} needed near each other; ${freeByCell(byCell)}`;
-  return refusal('no-common-node', text, { resource: 'numa', ...shortage(wanted, Math.max(0, ...byCell.values())) });
+  const text = `${cpusText(needed)} needed near each other; ${freeByCell(byCell)}`;
+  return refusal('no-common-node', text, { resource: 'numa', ...shortage(needed, Math.max(0, ...byCell.values())) });
 }
 
 /** The amounts of a refusal if there is a shortage; more than enough may be free, and in the wrong places. */
-function shortage(wanted: number, available: number): Pick<Refusal, 'wanted' | 'available'> {
-  return available < wanted ? { wanted, available } : {};
+function shortage(needed: number, available: number): Pick<Refusal, 'needed' | 'available'> {
+  return available < needed ? { needed: needed, available } : {};
 }
 
 /** Amounts of one resource by the id of the NUMA node. */

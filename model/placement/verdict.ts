@@ -176,9 +176,9 @@ function hangs({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): 
 }
 
 /** The verdict for a predicted refusal by the kubelet. */
-function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
+function refusedFor({ reason, text, detail, needed, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
-  const missing = wanted === undefined || available === undefined ? 0 : wanted - available;
+  const missing = needed === undefined || available === undefined ? 0 : needed - available;
   return missing > 0 ? { ...refused, missing } : refused;
 }
 

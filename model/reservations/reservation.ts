@@ -56,7 +56,7 @@ export type ReservationEnd =
   | 'expired';
 
 /** A pod as observed in the API server. */
-export interface ObservedPod<P> {
+export interface PodObservation<P> {
   readonly uid: string;
   readonly version: string;
   readonly node: string | undefined;
@@ -102,12 +102,12 @@ export function answerLimit(most: number, candidates: number, others: number): n
 }
 
 /** Seconds from a filter call to the binding of a pod that does not wait for a volume; in practice milliseconds. */
-const QUICK = 60;
+const BINDING_SECONDS = 60;
 /** Seconds that kube-scheduler waits for a pod's volumes before it binds (VolumeBindingArgs.bindTimeoutSeconds). */
-const VOLUMES = 600;
+const VOLUME_BINDING_SECONDS = 600;
 
 /** Default limit of a reservation in seconds: the limit for volumes, then the binding. */
-export const DEFAULT_RESERVATION = VOLUMES + QUICK;
+export const DEFAULT_RESERVATION_SECONDS = VOLUME_BINDING_SECONDS + BINDING_SECONDS;
 
 /**
  * Seconds for which kube-scheduler may still bind a pod after a filter call, without any update of the pod. Before
@@ -118,5 +118,5 @@ export const DEFAULT_RESERVATION = VOLUMES + QUICK;
  * @param most the limit for a pod that waits, in seconds
  */
 export function reservationSeconds(waits: boolean, most: number): number {
-  return waits ? most : Math.min(most, QUICK);
+  return waits ? most : Math.min(most, BINDING_SECONDS);
 }

@@ -1,4 +1,4 @@
-import { isLater, type ObservedPod, type Place, type Reservation, type ReservationEnd } from './reservation.ts';
+import { isLater, type Place, type PodObservation, type Reservation, type ReservationEnd } from './reservation.ts';
 
 export interface ReservationsOptions<P> {
   /**
@@ -116,7 +116,7 @@ export class Reservations<P> {
   }
 
   /** Records a pod from the watch or from a list. */
-  observe(sight: ObservedPod<P>): void {
+  observe(sight: PodObservation<P>): void {
     const { uid, node, nominated } = sight;
     if (sight.terminal) this.#gone(uid, 'terminal');
     else if (node !== undefined) this.#sawBound(sight, node);
@@ -130,8 +130,8 @@ export class Reservations<P> {
   }
 
   /** Records a node's report; `shown` are the pods in it. */
-  reported(node: string, shown: Iterable<string>): void {
-    for (const uid of shown) {
+  reported(node: string, reportedUids: Iterable<string>): void {
+    for (const uid of reportedUids) {
       const reservation = this.#reservations.get(uid);
       if (this.#nodeOf.get(uid) === node) {
         this.#settled.add(uid);
@@ -154,7 +154,7 @@ export class Reservations<P> {
     }
   }
 
-  #sawBound({ uid, pod, version }: ObservedPod<P>, node: string): void {
+  #sawBound({ uid, pod, version }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
     this.#nodeOf.set(uid, node);
     if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
@@ -170,7 +170,7 @@ export class Reservations<P> {
     }
   }
 
-  #sawNominated({ uid, pod, version }: ObservedPod<P>, node: string): void {
+  #sawNominated({ uid, pod, version }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
     if (before?.kind === 'bound' || this.#settled.has(uid)) return;
     if (before && !isLater(version, before.version)) return;
@@ -184,7 +184,7 @@ export class Reservations<P> {
     this.#open({ uid, kind: 'nominated', pod, places: new Map([[node, undefined]]), version, expires: undefined });
   }
 
-  #sawWaiting({ uid, version, dropped }: ObservedPod<P>): void {
+  #sawWaiting({ uid, version, dropped }: PodObservation<P>): void {
     const before = this.#reservations.get(uid);
     if (!before || before.kind === 'bound' || !isLater(version, before.version)) return;
     if (before.kind === 'nominated') this.#end(before, 'nomination-withdrawn');

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { NodeTopologyStatus, RefusedStart } from '../../kube/node-topology.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
@@ -9,35 +10,35 @@ import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
 
-/** Callbacks for the parts that act on changes. Called after the state has changed. */
-export interface StateListeners {
+/** What the state announces, after it has changed. */
+export interface StateEvents {
   /** A node may now accept pods that it refused before. */
-  readonly improved: (node: string) => void;
+  readonly improved: [node: string];
   /** A pod that was seen without a node was bound to one. */
-  readonly bound: (pod: PodView) => void;
+  readonly bound: [pod: PodView];
   /** The pod is bound, has ended or was deleted. */
-  readonly settled: (uid: string) => void;
+  readonly settled: [uid: string];
   /** The scheduler found no node for a pod that an extender may have refused. */
-  readonly waiting: (pod: PodView) => void;
-  /** A pod is on a node and has not started. Also called when that pod changes. */
-  readonly starting: (pod: PodView) => void;
+  readonly waiting: [pod: PodView];
+  /** A pod is on a node and has not started. Also announced when that pod changes. */
+  readonly starting: [pod: PodView];
   /** A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. */
-  readonly rejected: (pod: PodView) => void;
-  readonly reservationEnded: (reservation: Reservation<PodNeeds>, end: ReservationEnd) => void;
-  /** The wanted labels and conditions of a node may have changed. */
-  readonly nodeFacts: (node: string) => void;
+  readonly rejected: [pod: PodView];
+  readonly reservationEnded: [reservation: Reservation<PodNeeds>, end: ReservationEnd];
+  /** The labels and conditions that a node should have may have changed. */
+  readonly nodeFacts: [node: string];
   /** A node's report is quarantined, has another fault than before, or is no longer quarantined (undefined). */
-  readonly quarantined: (node: string, fault: ReportFault | undefined) => void;
+  readonly quarantined: [node: string, fault: ReportFault | undefined];
 }
 
-export interface NodeView extends NodeFacts {
+export interface ObservedNode extends NodeFacts {
   readonly dpuHost: boolean;
   /** Default: none. */
   readonly labels?: ReadonlyMap<string, string>;
 }
 
 /** The state of the cluster in this process, from watches and filter calls. No I/O. */
-export class ClusterState {
+export class ClusterState extends EventEmitter<StateEvents> {
   readonly fleet: Fleet;
   readonly reservations: Reservations<PodNeeds>;
   readonly hostRefusals = new RefusedStartsByNode();
@@ -46,13 +47,12 @@ export class ClusterState {
   readonly #starting = new Map<string, Map<string, PodView>>();
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
-  readonly #listeners: StateListeners;
   readonly #log: ExtenderLogger;
 
   /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
-  constructor(listeners: StateListeners, log: ExtenderLogger, nearest = false) {
+  constructor(log: ExtenderLogger, nearest = false) {
+    super();
     this.fleet = new Fleet(nearest);
-    this.#listeners = listeners;
     this.#log = log;
     this.reservations = new Reservations({
       isShown: (name, uid, pod) => {
@@ -60,7 +60,7 @@ export class ClusterState {
         return node !== undefined && (reportsPod(node, uid) || sharesCpusOn(node, pod));
       },
       onAssumed: (node) => this.#assumedChanged(node),
-      onEnd: listeners.reservationEnded,
+      onEnd: (reservation, end) => this.emit('reservationEnded', reservation, end),
     });
     this.lostPlaces = new LostPlaces(this.fleet, this.reservations);
   }
@@ -77,16 +77,16 @@ export class ClusterState {
     if (after === undefined) {
       if (before === undefined) return;
       this.reservations.deleted(before.kubeletUid);
-      this.#listeners.settled(before.uid);
+      this.emit('settled', before.uid);
       return;
     }
     // Asked before the rejection ends the reservation. The node of a pod that named it itself was not predicted.
     const wasPredicted = this.reservations.of(after.kubeletUid)?.places.get(after.node ?? '') !== undefined;
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
-    if (after.rejected !== undefined && wasPredicted && synced) this.#listeners.rejected(after);
-    if (before !== undefined && before.node === undefined && after.node !== undefined) this.#listeners.bound(after);
-    if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(after.uid);
-    else if (after.mayBeRefused) this.#listeners.waiting(after);
+    if (after.rejected !== undefined && wasPredicted && synced) this.emit('rejected', after);
+    if (before !== undefined && before.node === undefined && after.node !== undefined) this.emit('bound', after);
+    if (after.terminal || after.node !== undefined || after.deleting) this.emit('settled', after.uid);
+    else if (after.mayBeRefused) this.emit('waiting', after);
     if (after.node !== undefined && after.pending && !after.terminal && !after.deleting)
       this.#isStarting(after.node, after);
   }
@@ -102,20 +102,20 @@ export class ClusterState {
     this.#takeRefusals(node, fault === undefined ? (status?.refusals ?? []) : []);
     const reported = this.fleet.get(node)?.assignments.map(({ podUID }) => podUID) ?? [];
     this.reservations.reported(node, [...reported, ...this.#sharing(node)]);
-    this.#lookForLostPlaces(node);
-    this.#listeners.nodeFacts(node);
-    this.#listeners.improved(node);
+    this.#checkLostPlaces(node);
+    this.emit('nodeFacts', node);
+    this.emit('improved', node);
   }
 
-  nodeChanged(node: string, view: NodeView | undefined): void {
+  nodeChanged(node: string, view: ObservedNode | undefined): void {
     this.fleet.set(node, 'dpuHost', view?.dpuHost ?? false);
     this.fleet.set(node, 'exists', view !== undefined);
     this.fleet.setLabels(node, view?.labels ?? new Map());
     if (view === undefined) this.#facts.delete(node);
     else this.#facts.set(node, { cpus: view.cpus, arch: view.arch, capacity: view.capacity });
     if (this.fleet.get(node)?.shape !== undefined) this.#setFault(node, this.#check(node));
-    this.#listeners.nodeFacts(node);
-    if (view) this.#listeners.improved(node);
+    this.emit('nodeFacts', node);
+    if (view) this.emit('improved', node);
   }
 
   /** Stores a report, or removes the node's report if the new one is invalid. A fault affects only that node. */
@@ -151,19 +151,19 @@ export class ClusterState {
     this.fleet.set(node, 'quarantined', fault !== undefined);
     if (fault === undefined) this.#log.info({ node }, 'node report accepted again');
     else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'node report quarantined');
-    this.#listeners.quarantined(node, fault);
+    this.emit('quarantined', node, fault);
   }
 
   setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed', value: boolean): void {
     this.fleet.set(node, flag, value);
-    if (flag === 'stale' || flag === 'agentRenewed') this.#listeners.nodeFacts(node);
-    if (!value) this.#listeners.improved(node);
+    if (flag === 'stale' || flag === 'agentRenewed') this.emit('nodeFacts', node);
+    if (!value) this.emit('improved', node);
   }
 
   #isStarting(node: string, pod: PodView): void {
     const there = this.#starting.get(node) ?? new Map<string, PodView>();
     this.#starting.set(node, there.set(pod.uid, pod));
-    this.#listeners.starting(pod);
+    this.emit('starting', pod);
   }
 
   #isNotStarting(node: string, uid: string): void {
@@ -178,17 +178,17 @@ export class ClusterState {
     if (fresh.size === 0) return;
     for (const pod of this.startingOn(node)) {
       if (!fresh.has(`${pod.namespace}/${pod.name}`) || this.hostRefusals.of(node, pod) === undefined) continue;
-      this.#listeners.rejected(pod);
-      this.#listeners.starting(pod);
+      this.emit('rejected', pod);
+      this.emit('starting', pod);
     }
   }
 
   /** Checks pods in flight against the new report, since an earlier one promised them their places. */
-  #lookForLostPlaces(node: string): void {
+  #checkLostPlaces(node: string): void {
     this.lostPlaces.changed(node);
     const lost = this.lostPlaces.on(node);
     if (lost.size === 0) return;
-    for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.#listeners.starting(pod);
+    for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.emit('starting', pod);
   }
 
   /** CPUs become free when a reservation ends, and on the nodes that it leaves when it is narrowed to one. */
@@ -198,7 +198,7 @@ export class ClusterState {
     this.lostPlaces.changed(node);
     const cpus = assumed.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
     this.fleet.setReservations(node, assumed.length, cpus);
-    if (assumed.length < before) this.#listeners.improved(node);
+    if (assumed.length < before) this.emit('improved', node);
   }
 }
 

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { name } from '../../kube/bounds.ts';
@@ -5,7 +6,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
-import { cacheProblem, createReflector } from '../../kube/reflector.ts';
+import { type Change, cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/repair.ts';
@@ -40,19 +41,25 @@ export interface WrittenFacts extends NodeFacts {
   readonly uid: string | undefined;
 }
 
-export type Cluster = ReturnType<typeof createCluster>;
-
 export interface ClusterOptions {
   readonly client: KubeClient;
+  /** Updated with what the watches bring. */
   readonly state: ClusterState;
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
-  readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
-  readonly podSeen?: (pod: ObservedPod) => void;
-  readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
+}
+
+/** What the watches bring that is not in the state. */
+export interface ClusterEvents {
+  /** Each state of each pod. */
+  readonly pod: [pod: ObservedPod];
+  /** The Lease of a node's DPU; undefined if it was deleted. */
+  readonly dpuLease: [node: string, lease: LeaseView | undefined];
+  /** The pinned launchers in a node's newest report. */
+  readonly pinnings: [node: string, pinnings: readonly PinningState[]];
 }
 
 export const resourceSlice = z.object({
@@ -62,136 +69,185 @@ export const resourceSlice = z.object({
 /** https://github.com/kubernetes-sigs/dra-driver-cpu: it gives CPUs to claims. */
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
-const SWEEP = 1;
-const CATCH_UP_PAGE = 500;
+const AGENT_CHECK_SECONDS = 1;
+const CATCH_UP_PAGE_PODS = 500;
 /** 40,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-export function createCluster(options: ClusterOptions) {
-  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
-  const shared = { client, log, now };
-  const agents = new AgentHealth();
-  let stale: ReadonlySet<string> = new Set();
+/** The watches of the extender. */
+export class Cluster extends EventEmitter<ClusterEvents> {
+  readonly state: ClusterState;
+  readonly #options: ClusterOptions;
+  readonly #agents = new AgentHealth();
+  /** Nodes whose agent has not renewed its Lease in time. */
+  #stale: ReadonlySet<string> = new Set();
+  readonly #nodes: Reflector<WrittenFacts>;
+  readonly #pods: Reflector<PodView | undefined>;
+  readonly #agentLeases: Reflector<LeaseView | undefined>;
+  readonly #reflectors: Readonly<Record<string, Reflector<unknown>>>;
 
-  const forgetAgent = (node: string): void => {
-    agents.forget(node);
-    state.setFlag(node, 'agentRenewed', false);
-  };
-
-  const reports = createReports(options);
-  const nodes = createReflector({
-    ...shared,
-    path: '/api/v1/nodes',
-    schema: nodeSchema,
-    project: writtenFacts,
-    onChange: ({ key, before, after }) => {
-      if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
-      else state.fleet.setLabels(key, after.labels);
-      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) forgetAgent(key);
-    },
-  });
-  const pods = createReflector({
-    ...shared,
-    path: '/api/v1/pods',
-    schema: observedPod,
-    project: (pod): PodView | undefined => {
-      options.podSeen?.(pod);
-      return podViewOf(pod, reader);
-    },
-    budget: new PodBudget(MAX_POD_BYTES),
-    onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
-  });
-  const dpus = createReflector({
-    ...shared,
-    path: `${LEASES}/${dpuLeaseNamespace}/leases`,
-    schema: lease,
-    project: (object) => leaseView(object, DPU_LEASE_PREFIX),
-    onChange: ({ before, after }) => dpuLeaseChanged((after ?? before)?.node ?? '', after),
-  });
-  const agentLeases = createReflector({
-    ...shared,
-    path: `${LEASES}/${NAMESPACE}/leases`,
-    schema: lease,
-    project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
-    onChange: ({ before, after }) => {
-      if (before && !after && !nodes.items.has(before.node)) forgetAgent(before.node);
-      if (!after) return;
-      const hadRenewed = agents.hasRenewed(after.node);
-      agents.changed(after, now());
-      if (agents.hasRenewed(after.node) !== hadRenewed) state.setFlag(after.node, 'agentRenewed', true);
-    },
-  });
-  const slices = createReflector({
-    ...shared,
-    path: '/apis/resource.k8s.io/v1/resourceslices',
-    schema: resourceSlice,
-    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
-    onChange: ({ before, after }) => {
-      for (const node of [before, after]) {
-        if (node !== undefined) state.setFlag(node, 'draCpu', [...slices.items.values()].includes(node));
-      }
-    },
-    optional: true,
-  });
-  const all = {
-    reports,
-    nodes,
-    pods,
-    'DPU leases': dpus,
-    'agents’ leases': agentLeases,
-    'resource slices': slices,
-  };
-
-  const sweep = async (signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      await sleep(SWEEP, signal).catch(() => undefined);
-      const found = agents.stale(now(), agentLeases.lastHeard);
-      for (const node of found) if (!stale.has(node)) state.setFlag(node, 'stale', true);
-      for (const node of stale) if (!found.has(node)) state.setFlag(node, 'stale', false);
-      stale = found;
-    }
-  };
-
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      await Promise.all([...Object.values(all).map((reflector) => reflector.run(signal)), sweep(signal)]);
-    },
-    /** Why no promise may be made from the watches: see cacheProblem. */
-    get missing() {
-      return cacheProblem(all, now());
-    },
-    /** Number of nodes whose agent has not renewed its Lease in time. */
-    get silentAgents() {
-      return stale.size;
-    },
-    nodes: nodes.items as ReadonlyMap<string, WrittenFacts>,
-    get pods(): ReadonlyMap<string, PodView | undefined> {
-      return pods.items;
-    },
-    /** Monotonic seconds until which every binding of a pod is known here. */
-    get podsSeenUntil() {
-      return pods.lastHeard ?? Number.NEGATIVE_INFINITY;
-    },
-    /**
-     * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another
-     * kube-scheduler bound a moment ago are known. @throws KubeError
-     */
-    async catchUp(signal: AbortSignal): Promise<void> {
-      const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
-      const slices = createSlices();
-      for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE, signal })) {
-        for (const item of items ?? []) {
-          await slices.run(() => {
-            const pod = observedPod.safeParse(item);
-            const view = pod.success ? podViewOf(pod.data, reader) : undefined;
-            if (!view?.needs.exclusive) return;
-            state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
-          });
+  constructor(options: ClusterOptions) {
+    super();
+    const { client, state, reader, dpuLeaseNamespace, log, now } = options;
+    const shared = { client, log, now };
+    this.state = state;
+    this.#options = options;
+    this.#nodes = createReflector({
+      ...shared,
+      path: '/api/v1/nodes',
+      schema: nodeSchema,
+      project: writtenFacts,
+      onChange: (change) => this.#nodeChanged(change),
+    });
+    this.#pods = createReflector({
+      ...shared,
+      path: '/api/v1/pods',
+      schema: observedPod,
+      project: (pod): PodView | undefined => {
+        this.emit('pod', pod);
+        return podViewOf(pod, reader);
+      },
+      budget: new PodBudget(MAX_POD_BYTES),
+      onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
+    });
+    const dpus = createReflector({
+      ...shared,
+      path: `${LEASES}/${dpuLeaseNamespace}/leases`,
+      schema: lease,
+      project: (object) => leaseView(object, DPU_LEASE_PREFIX),
+      onChange: ({ before, after }) => void this.emit('dpuLease', (after ?? before)?.node ?? '', after),
+    });
+    this.#agentLeases = createReflector({
+      ...shared,
+      path: `${LEASES}/${NAMESPACE}/leases`,
+      schema: lease,
+      project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
+      onChange: (change) => this.#agentLeaseChanged(change),
+    });
+    const slices = createReflector({
+      ...shared,
+      path: '/apis/resource.k8s.io/v1/resourceslices',
+      schema: resourceSlice,
+      project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
+      onChange: ({ before, after }) => {
+        for (const node of [before, after]) {
+          if (node !== undefined) state.setFlag(node, 'draCpu', [...slices.items.values()].includes(node));
         }
+      },
+      optional: true,
+    });
+    this.#reflectors = {
+      reports: this.#createReports(),
+      nodes: this.#nodes,
+      pods: this.#pods,
+      'DPU leases': dpus,
+      'agents’ leases': this.#agentLeases,
+      'resource slices': slices,
+    };
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const running = Object.values(this.#reflectors).map((reflector) => reflector.run(signal));
+    await Promise.all([...running, this.#checkAgents(signal)]);
+  }
+
+  /** Why no promise may be made from the watches: see cacheProblem. */
+  get missing(): string | undefined {
+    return cacheProblem(this.#reflectors, this.#options.now());
+  }
+
+  /** Number of nodes whose agent has not renewed its Lease in time. */
+  get silentAgents(): number {
+    return this.#stale.size;
+  }
+
+  get nodes(): ReadonlyMap<string, WrittenFacts> {
+    return this.#nodes.items;
+  }
+
+  get pods(): ReadonlyMap<string, PodView | undefined> {
+    return this.#pods.items;
+  }
+
+  /** Monotonic seconds until which every binding of a pod is known here. */
+  get podsSeenUntil(): number {
+    return this.#pods.lastHeard ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /**
+   * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another
+   * kube-scheduler bound a moment ago are known. @throws KubeError
+   */
+  async catchUp(signal: AbortSignal): Promise<void> {
+    const { client, state, reader } = this.#options;
+    const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
+    const slices = createSlices();
+    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
+      for (const item of items ?? []) {
+        await slices.run(() => {
+          const pod = observedPod.safeParse(item);
+          const view = pod.success ? podViewOf(pod.data, reader) : undefined;
+          if (!view?.needs.exclusive) return;
+          state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
+        });
       }
-    },
-  };
+    }
+  }
+
+  #nodeChanged({ key, before, after }: Change<WrittenFacts>): void {
+    const { state } = this.#options;
+    if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
+    else state.fleet.setLabels(key, after.labels);
+    if (!after && !this.#agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) this.#forgetAgent(key);
+  }
+
+  #agentLeaseChanged({ before, after }: Change<LeaseView | undefined>): void {
+    if (before && !after && !this.#nodes.items.has(before.node)) this.#forgetAgent(before.node);
+    if (!after) return;
+    const hadRenewed = this.#agents.hasRenewed(after.node);
+    this.#agents.changed(after, this.#options.now());
+    if (this.#agents.hasRenewed(after.node) !== hadRenewed) this.state.setFlag(after.node, 'agentRenewed', true);
+  }
+
+  #forgetAgent(node: string): void {
+    this.#agents.forget(node);
+    this.state.setFlag(node, 'agentRenewed', false);
+  }
+
+  async #checkAgents(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(AGENT_CHECK_SECONDS, signal).catch(() => undefined);
+      const stale = this.#agents.stale(this.#options.now(), this.#agentLeases.lastHeard);
+      for (const node of stale) if (!this.#stale.has(node)) this.state.setFlag(node, 'stale', true);
+      for (const node of this.#stale) if (!stale.has(node)) this.state.setFlag(node, 'stale', false);
+      this.#stale = stale;
+    }
+  }
+
+  /** Keeps no report: the state contains the data that matters. */
+  #createReports(): Reflector<true> {
+    const { client, state, log, now } = this.#options;
+    const intake = createFairIntake((node: string, raw: unknown): void => {
+      const { status, error } = raw == null ? {} : readTopologyStatus(raw);
+      state.reportChanged(node, status, error);
+      this.emit('pinnings', node, status?.pinning ?? []);
+    });
+    return createReflector({
+      client,
+      path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
+      schema: rawReport,
+      project: ({ metadata, status }): true => {
+        intake.offer(metadata.name ?? '', status);
+        return true;
+      },
+      onChange: ({ key, after }) => {
+        if (after === undefined) intake.offer(key, undefined);
+      },
+      log,
+      now,
+    });
+  }
 }
 
 /** The facts of a Node. */
@@ -216,30 +272,6 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
 export const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
-
-/** Keeps no report: the state contains the data that matters. */
-function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
-  const take = (node: string, raw: unknown): void => {
-    const { status, error } = raw == null ? {} : readTopologyStatus(raw);
-    state.reportChanged(node, status, error);
-    pinningReported(node, status?.pinning ?? []);
-  };
-  const intake = createFairIntake(take);
-  return createReflector({
-    client,
-    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-    schema: rawReport,
-    project: ({ metadata, status }) => {
-      intake.offer(metadata.name ?? '', status);
-      return true;
-    },
-    onChange: ({ key, after }) => {
-      if (after === undefined) intake.offer(key, undefined);
-    },
-    log,
-    now,
-  });
-}
 
 function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {
   if (!metadata.name?.startsWith(prefix)) return undefined;

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import type { AgentLease } from '../../model/lease/agent-health.ts';
@@ -15,6 +16,7 @@ import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { WrittenFacts } from './cluster.ts';
 
 export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
@@ -25,17 +27,6 @@ export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {
   readonly ready: boolean;
 }
 
-/**
- * Determines whether the DPU of each node is alive by watching its Lease change. The watch delivers renewals, but a
- * silent watch proves nothing. So when a renewal is overdue, the Lease is read once from the API server before the DPU
- * counts as dead, and again every few seconds while it is not alive. Only Leases of DPU hosts are read. Nothing is kept
- * of a deleted Lease whose node is not a DPU host.
- *
- * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
- * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
- */
-export type DpuHealth = ReturnType<typeof createDpuHealth>;
-
 export interface DpuHealthOptions {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -43,18 +34,19 @@ export interface DpuHealthOptions {
   readonly whenUnknown: 'ready' | 'not-ready';
   /** Consecutive renewals before a DPU counts as alive, given the seconds that one is valid. */
   readonly proof: (duration: number) => number;
-  readonly isDpuHost: (node: string) => boolean;
-  /** The uid of the Node object; undefined if there is none. */
-  readonly uidOf: (node: string) => string | undefined;
-  /** The status of the node's condition plumbline.dev/DPUReady. */
-  readonly recorded: (node: string) => string | undefined;
-  /** Called with a DPU's first verdict, and whenever its state changes. */
-  readonly onChange: (node: string, verdict: DpuVerdict) => void;
-  /** Called when nothing is kept of the node's DPU any longer. */
-  readonly onForgotten: (node: string) => void;
+  /** The Nodes, with the uid and the status of the condition plumbline.dev/DPUReady. */
+  readonly nodes: ReadonlyMap<string, Pick<WrittenFacts, 'uid' | 'dpuHost' | 'dpuReady'>>;
   readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
+}
+
+export interface DpuHealthEvents {
+  /**
+   * A DPU's first verdict, and each one whose state or readiness differs from the last. Undefined when nothing is kept
+   * of the node's DPU any longer.
+   */
+  readonly changed: [node: string, verdict: DpuVerdict | undefined];
 }
 
 interface Watched {
@@ -73,23 +65,96 @@ interface Watched {
 }
 
 /** Seconds after which a read of a Lease counts as failed. */
-const TIMEOUT = 5;
+const READ_TIMEOUT_SECONDS = 5;
 
-export function createDpuHealth(options: DpuHealthOptions) {
-  const { client, namespace, whenUnknown, isDpuHost, recorded, onChange, onForgotten, log, now } = options;
-  const watched = new Map<string, Watched>();
-  const released = new Set<string>();
+/**
+ * Determines whether the DPU of each node is alive by watching its Lease change. The watch delivers renewals, but a
+ * silent watch proves nothing. So when a renewal is overdue, the Lease is read once from the API server before the DPU
+ * counts as dead, and again every few seconds while it is not alive. Only Leases of DPU hosts are read. Nothing is kept
+ * of a deleted Lease whose node is not a DPU host.
+ *
+ * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
+ * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
+ */
+export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
+  readonly #options: DpuHealthOptions;
+  readonly #watched = new Map<string, Watched>();
+  readonly #released = new Set<string>();
 
-  const termsOf = ({ duration }: Watched) => ({ duration, proof: options.proof(duration) });
+  constructor(options: DpuHealthOptions) {
+    super();
+    this.#options = options;
+  }
 
-  const verdictOf = (node: string, dpu: Watched): DpuVerdict => {
-    const { state, age, until } = judgeLease(dpu.observation, now(), termsOf(dpu));
-    const isVouchedFor = state === 'unproven' && until !== undefined && recorded(node) === 'True';
+  /** @param view undefined if the Lease was deleted */
+  leaseChanged(node: string, view: LeaseView | undefined): void {
+    if (view?.released === true) {
+      this.#release(node);
+      return;
+    }
+    // Deleting a released Lease changes nothing.
+    if (this.#released.delete(node) && view === undefined) return;
+    const dpu = this.#watched.get(node) ?? {
+      observation: NOTHING_OBSERVED,
+      duration: DEFAULT_LEASE_SECONDS,
+      renewTime: undefined,
+      ready: false,
+      state: undefined,
+      missing: false,
+      timer: undefined,
+      uid: this.#options.nodes.get(node)?.uid,
+    };
+    this.#watched.set(node, dpu);
+    if (view !== undefined) dpu.duration = durationAfter(dpu, view);
+    this.#take(node, dpu, view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime });
+  }
+
+  /** The node was added or removed, or became or stopped being a DPU host. */
+  nodeChanged(node: string): void {
+    const dpu = this.#watched.get(node);
+    if (dpu === undefined) return;
+    this.#checkUid(node, dpu);
+    if (dpu.missing && !this.isDpuHost(node)) this.#forget(node);
+    else this.#settle(node, dpu);
+  }
+
+  verdict(node: string): DpuVerdict {
+    const dpu = this.#watched.get(node);
+    if (dpu !== undefined) return this.#verdictOf(node, dpu);
+    // Without a Lease, the feature is off for this node or its agent has not started: nothing proves that the DPU is
+    // dead.
+    const ready = this.#released.has(node) || this.#options.whenUnknown === 'ready';
+    return { ready, state: 'unknown', age: undefined };
+  }
+
+  isDpuHost(node: string): boolean {
+    return this.#options.nodes.get(node)?.dpuHost === true;
+  }
+
+  /** Whether the node's host has turned the health check off. */
+  isReleased(node: string): boolean {
+    return this.#released.has(node);
+  }
+
+  stop(): void {
+    for (const { timer } of this.#watched.values()) clearTimeout(timer);
+    this.#watched.clear();
+  }
+
+  #termsOf({ duration }: Watched) {
+    return { duration, proof: this.#options.proof(duration) };
+  }
+
+  #verdictOf(node: string, dpu: Watched): DpuVerdict {
+    const { nodes, whenUnknown, now } = this.#options;
+    const { state, age, until } = judgeLease(dpu.observation, now(), this.#termsOf(dpu));
+    const isVouchedFor = state === 'unproven' && until !== undefined && nodes.get(node)?.dpuReady === 'True';
     return { state, age, ready: isReady(state, whenUnknown) || isVouchedFor };
-  };
+  }
 
-  const settle = (node: string, dpu: Watched): void => {
-    const verdict = verdictOf(node, dpu);
+  #settle(node: string, dpu: Watched): void {
+    const { log, now } = this.#options;
+    const verdict = this.#verdictOf(node, dpu);
     const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
     if (verdict.ready !== dpu.ready) {
       const { state, ready, age } = verdict;
@@ -99,116 +164,76 @@ export function createDpuHealth(options: DpuHealthOptions) {
     }
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;
-    if (isNews) onChange(node, verdict);
+    if (isNews) this.emit('changed', node, verdict);
     clearTimeout(dpu.timer);
-    if (!isDpuHost(node)) return;
-    const { until } = judgeLease(dpu.observation, now(), termsOf(dpu));
+    if (!this.isDpuHost(node)) return;
+    const { until } = judgeLease(dpu.observation, now(), this.#termsOf(dpu));
     const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
-    dpu.timer = setTimeout(() => void look(node, dpu), wait * 1000).unref();
-  };
+    dpu.timer = setTimeout(() => void this.#reconcile(node, dpu), wait * 1000).unref();
+  }
 
-  const look = async (node: string, dpu: Watched): Promise<void> => {
-    const reading = await read(node);
-    if (watched.get(node) !== dpu) return;
-    if (reading.kind === 'released') release(node);
-    else take(node, dpu, reading);
-  };
+  async #reconcile(node: string, dpu: Watched): Promise<void> {
+    const reading = await this.#read(node);
+    if (this.#watched.get(node) !== dpu) return;
+    if (reading.kind === 'released') this.#release(node);
+    else this.#take(node, dpu, reading);
+  }
 
-  const release = (node: string): void => {
-    if (!released.has(node)) log.info({ node }, 'DPU health check off');
-    released.add(node);
-    forget(node);
-  };
+  #release(node: string): void {
+    if (!this.#released.has(node)) this.#options.log.info({ node }, 'DPU health check off');
+    this.#released.add(node);
+    this.#forget(node);
+  }
 
-  const take = (node: string, dpu: Watched, reading: LeaseReading): void => {
-    dpu.observation = observeLease(dpu.observation, reading, now(), termsOf(dpu));
+  #take(node: string, dpu: Watched, reading: LeaseReading): void {
+    dpu.observation = observeLease(dpu.observation, reading, this.#options.now(), this.#termsOf(dpu));
     dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
-    if (dpu.missing && !isDpuHost(node)) forget(node);
-    else settle(node, dpu);
-  };
+    if (dpu.missing && !this.isDpuHost(node)) this.#forget(node);
+    else this.#settle(node, dpu);
+  }
 
   /**
    * A Node that was created again under its name may be another machine: earlier observations prove nothing about its
    * DPU.
    */
-  const meet = (node: string, dpu: Watched): void => {
-    const uid = options.uidOf(node);
+  #checkUid(node: string, dpu: Watched): void {
+    const { nodes, now } = this.#options;
+    const uid = nodes.get(node)?.uid;
     if (uid === undefined || uid === dpu.uid) return;
     const reading: LeaseReading = { kind: 'read', renewTime: dpu.renewTime };
-    if (dpu.uid !== undefined) dpu.observation = observeLease(NOTHING_OBSERVED, reading, now(), termsOf(dpu));
+    if (dpu.uid !== undefined) dpu.observation = observeLease(NOTHING_OBSERVED, reading, now(), this.#termsOf(dpu));
     dpu.uid = uid;
-  };
+  }
 
-  const forget = (node: string): void => {
-    clearTimeout(watched.get(node)?.timer);
-    watched.delete(node);
-    onForgotten(node);
-  };
+  #forget(node: string): void {
+    clearTimeout(this.#watched.get(node)?.timer);
+    this.#watched.delete(node);
+    this.emit('changed', node, undefined);
+  }
 
-  const read = async (node: string): Promise<LeaseReading | { readonly kind: 'released' }> => {
+  async #read(node: string): Promise<LeaseReading | { readonly kind: 'released' }> {
+    const { client, namespace } = this.#options;
     const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${DPU_LEASE_PREFIX}${node}`;
     try {
-      const { spec } = leaseSchema.parse(await client.get(path, { timeout: TIMEOUT }));
+      const { spec } = leaseSchema.parse(await client.get(path, { timeout: READ_TIMEOUT_SECONDS }));
       return isReleased(spec) ? { kind: 'released' } : { kind: 'read', renewTime: spec?.renewTime };
     } catch (err) {
       return isNotFound(err) ? { kind: 'missing' } : { kind: 'failed' };
     }
-  };
-
-  return {
-    changed(node: string, view: LeaseView | undefined): void {
-      if (view?.released === true) {
-        release(node);
-        return;
-      }
-      // Deleting a released Lease changes nothing.
-      if (released.delete(node) && view === undefined) return;
-      const dpu = watched.get(node) ?? {
-        observation: NOTHING_OBSERVED,
-        duration: DEFAULT_LEASE_SECONDS,
-        renewTime: undefined,
-        ready: false,
-        state: undefined,
-        missing: false,
-        timer: undefined,
-        uid: options.uidOf(node),
-      };
-      watched.set(node, dpu);
-      if (view !== undefined) dpu.duration = durationAfter(dpu, view);
-      take(node, dpu, view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime });
-    },
-    /** The node was added or removed, or became or stopped being a DPU host. */
-    nodeChanged(node: string): void {
-      const dpu = watched.get(node);
-      if (dpu === undefined) return;
-      meet(node, dpu);
-      if (dpu.missing && !isDpuHost(node)) forget(node);
-      else settle(node, dpu);
-    },
-    verdict(node: string): DpuVerdict {
-      const dpu = watched.get(node);
-      // Without a Lease, the feature is off for this node or its agent has not started: nothing proves that the DPU is
-      // dead.
-      if (dpu === undefined) {
-        return { ready: released.has(node) || whenUnknown === 'ready', state: 'unknown', age: undefined };
-      }
-      return verdictOf(node, dpu);
-    },
-    /** Whether the node's host has turned the health check off. */
-    released: (node: string) => released.has(node),
-    stop(): void {
-      for (const { timer } of watched.values()) clearTimeout(timer);
-      watched.clear();
-    },
-  };
+  }
 }
 
 /**
  * A renewal is valid for the duration that the Lease had at that time. A longer duration written later revives nothing.
  */
 function durationAfter(dpu: Watched, { renewTime, duration }: LeaseView): number {
-  const said = leaseSeconds(duration);
+  const seconds = leaseSeconds(duration);
   const isRenewal = renewTime !== dpu.renewTime || renewTime === undefined;
   dpu.renewTime = renewTime;
-  return isRenewal ? said : Math.min(said, dpu.duration);
+  return isRenewal ? seconds : Math.min(seconds, dpu.duration);
+}
+
+/** @param age seconds since the last renewal; undefined if there was none */
+export function lastRenewalText(age: number | undefined): string {
+  return age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
 }

@@ -98,12 +98,12 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 /** Every node that is known from the API server, a report, a flag or a reservation, by its name. */
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
-  readonly #shapes: ReturnType<typeof createNodeShapes>;
+  readonly #shapes: NodeShapes;
   readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
 
   /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
   constructor(nearest = false) {
-    this.#shapes = createNodeShapes(nearest);
+    this.#shapes = new NodeShapes(nearest);
   }
 
   get size(): number {
@@ -202,28 +202,35 @@ export interface NodeShape {
   readonly empty: PlacementHost;
 }
 
-export function createNodeShapes(nearest = false) {
-  const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
-  let lastId = 0;
-  return {
-    /**
-     * Returns the shape of a report. Return it with `release`.
-     * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
-     */
-    take(status: NodeTopologyStatus): NodeShape {
-      const withoutPods = reportWithoutPods(status);
-      const key = JSON.stringify(withoutPods);
-      let known = shapes.get(key);
-      if (known === undefined) {
-        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods, nearest) }, users: 0 };
-        shapes.set(key, known);
-      }
-      known.users++;
-      return known.shape;
-    },
-    release({ key }: NodeShape): void {
-      const known = shapes.get(key);
-      if (known !== undefined && --known.users === 0) shapes.delete(key);
-    },
-  };
+export class NodeShapes {
+  readonly #nearest: boolean;
+  readonly #shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
+  #lastId = 0;
+
+  /** @param nearest see Fleet */
+  constructor(nearest = false) {
+    this.#nearest = nearest;
+  }
+
+  /**
+   * Returns the shape of a report. Return it with `release`.
+   * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
+   */
+  take(status: NodeTopologyStatus): NodeShape {
+    const withoutPods = reportWithoutPods(status);
+    const key = JSON.stringify(withoutPods);
+    let entry = this.#shapes.get(key);
+    if (entry === undefined) {
+      const empty = preparedHost(withoutPods, this.#nearest);
+      entry = { shape: { id: ++this.#lastId, key, empty }, users: 0 };
+      this.#shapes.set(key, entry);
+    }
+    entry.users++;
+    return entry.shape;
+  }
+
+  release({ key }: NodeShape): void {
+    const entry = this.#shapes.get(key);
+    if (entry !== undefined && --entry.users === 0) this.#shapes.delete(key);
+  }
 }

@@ -59,7 +59,8 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
     /** VMs, and VMIs that do not belong to a VM. */
     *all(): Generator<MaskedVm> {
       for (const machine of machines.items.values()) if (machine) yield machine;
-      for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
+      for (const instance of instances.items.values())
+        if (instance?.masked && !instance.ofMachine) yield instance.masked;
     },
   };
 }

@@ -23,8 +23,6 @@ export interface PodNeeds extends PlacementNeeds {
   readonly interfaces: string;
 }
 
-export type NeedsReader = ReturnType<typeof createNeedsReader>;
-
 /** Maximum shapes. */
 const MAX_SHAPES = 512;
 /** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
@@ -32,21 +30,25 @@ export const MAX_CONTAINERS = 48;
 const MAX_RESOURCES = 256;
 const MAX_RESOURCE_NAMES = 64;
 
-/**
- * Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes.
- * @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate
- */
-export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {
-  const shared = new BoundedMap<string, PodNeeds>(MAX_SHAPES);
-  return {
-    /** @throws ParseError if an amount is not a quantity */
-    read(pod: Pod): PodNeeds {
-      const fresh = needsOf(pod, dpuScope, dpuExempt);
-      const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
-      const common = shared.getOrCreate(id, () => fresh);
-      return { ...common, request: { ...common.request, uid: fresh.request.uid } };
-    },
-  };
+/** Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes. */
+export class NeedsReader {
+  readonly #dpuScope: DpuScope;
+  readonly #dpuExempt: readonly string[];
+  readonly #shared = new BoundedMap<string, PodNeeds>(MAX_SHAPES);
+
+  /** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
+  constructor(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {
+    this.#dpuScope = dpuScope;
+    this.#dpuExempt = dpuExempt;
+  }
+
+  /** @throws ParseError if an amount is not a quantity */
+  read(pod: Pod): PodNeeds {
+    const needs = needsOf(pod, this.#dpuScope, this.#dpuExempt);
+    const id = `${needs.key}${needs.dpu}${needs.request.guaranteed}${needs.interfaces}`;
+    const shared = this.#shared.getOrCreate(id, () => needs);
+    return { ...shared, request: { ...shared.request, uid: needs.request.uid } };
+  }
 }
 
 /** Refuses a pod whose amounts are too many: a prediction compares them with each other on each node. */

@@ -60,7 +60,7 @@ const ADMISSION =
  * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
  * been refused by an extender, or wait on a node for their network.
  */
-export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | undefined {
+export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodView | undefined {
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
@@ -143,7 +143,7 @@ function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
 }
 
 /** The API server has validated every quantity, so one that cannot be parsed has a form that is unknown here. */
-function readNeeds(pod: ObservedPod, reader: NeedsReader): PodNeeds | undefined {
+function readNeeds(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodNeeds | undefined {
   try {
     return reader.read({ ...pod, status: { qosClass: pod.status?.qosClass } } as Parameters<NeedsReader['read']>[0]);
   } catch (error) {

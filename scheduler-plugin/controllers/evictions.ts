@@ -3,7 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
-import type { DpuHealth } from '../cluster/dpu-health.ts';
+import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -24,13 +24,6 @@ export interface StuckPod {
 /** The text of Events about a pod that its kubelet would refuse now. */
 export const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
 
-/**
- * Evicts pods that were bound to a node and cannot start there, so that their owner creates others, which go elsewhere.
- * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
- * this replica is the active one. Namespaces take turns.
- */
-export type Evictions = ReturnType<typeof createEvictions>;
-
 export interface EvictionsOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -43,166 +36,175 @@ export interface EvictionsOptions {
 }
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
-const PACE = 1000;
-const REMEMBERED = 5000;
+const EVICTION_INTERVAL_MILLISECONDS = 1000;
+/** Maximum pods whose Event under the policy `hold` is remembered. */
+const MAX_HOLD_EVENTS = 5000;
 /** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
-const FAILURES_SAID = 3;
+const FAILURES_BEFORE_EVENT = 3;
 
-export function createEvictions(options: EvictionsOptions) {
-  const { client, events, policy, stuck, active, onAttempt, log } = options;
-  const queue = new FairQueue<PodView>();
-  const retries = createRetries();
-  const held = new BoundedMap<string, true>(REMEMBERED);
+/**
+ * Evicts pods that were bound to a node and cannot start there, so that their owner creates others, which go elsewhere.
+ * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
+ * this replica is the active one. Namespaces take turns.
+ */
+export class Evictions {
+  readonly #options: EvictionsOptions;
+  readonly #queue = new FairQueue<PodView>();
+  readonly #retries = new Retries();
+  /** Pods with an Event under the policy `hold`. */
+  readonly #announced = new BoundedMap<string, true>(MAX_HOLD_EVENTS);
   /** Whether a turn is scheduled or in progress. */
-  let running = false;
+  #running = false;
   /** The uid of the pod that is being evicted. */
-  let busy: string | undefined;
+  #evicting: string | undefined;
 
-  const say = ({ namespace, name, uid }: PodView, reason: string, message: string): void =>
-    events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, { type: 'Warning', reason, message });
-
-  const done = ({ pod, why }: StuckPod, how: string): void => {
-    retries.forget(pod.uid);
-    const { namespace, name, node } = pod;
-    log.info({ pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how }, 'pod removed');
-    const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
-    say(pod, 'EvictedBeforeStart', `${why.text}${note}`);
-  };
-
-  const failed = ({ pod, why }: StuckPod, { outcome, error: err }: Removal): void => {
-    const { uid, namespace, name, node } = pod;
-    const failures = retries.failed(uid, () => enqueue(pod));
-    if (outcome === 'changed') return;
-    log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'pod eviction failed');
-    if (failures !== FAILURES_SAID) return;
-    say(pod, 'CannotEvict', `${why.text}; evicting the pod failed: ${(err as Error).message}`);
-  };
-
-  const evict = async (found: StuckPod): Promise<void> => {
-    busy = found.pod.uid;
-    const removal = await removePod(client, found.pod);
-    busy = undefined;
-    onAttempt(removal.outcome);
-    const { outcome } = removal;
-    if (outcome === 'evicted' || outcome === 'deleted') done(found, outcome);
-    else if (outcome === 'gone') retries.forget(found.pod.uid);
-    else failed(found, removal);
-  };
-
-  const next = async (): Promise<void> => {
-    const pod = queue.take();
-    if (pod === undefined || !active()) {
-      running = false;
-      queue.clear();
-      return;
-    }
-    const found = stuck(pod);
-    if (found) await evict(found);
-    else retries.forget(pod.uid);
-    setTimeout(() => void next(), found ? PACE : undefined).unref();
-  };
-
-  function enqueue(pod: PodView): void {
-    if (!active()) {
-      retries.forget(pod.uid);
-      return;
-    }
-    if (busy === pod.uid || retries.isWaiting(pod.uid)) return;
-    queue.set(pod.namespace, pod.uid, pod);
-    if (running) return;
-    running = true;
-    setTimeout(() => void next());
+  constructor(options: EvictionsOptions) {
+    this.#options = options;
   }
 
-  return {
-    consider(pod: PodView, why: EvictionReason) {
-      if (policy === 'evict') return enqueue(pod);
-      if (!active() || held.has(pod.uid)) return;
-      held.set(pod.uid, true);
-      say(pod, 'CannotStartHere', why.text);
-    },
-    stop() {
-      retries.stop();
-      queue.clear();
-    },
-  };
+  consider(pod: PodView, why: EvictionReason): void {
+    const { policy, active } = this.#options;
+    if (policy === 'evict') {
+      this.#enqueue(pod);
+      return;
+    }
+    if (!active() || this.#announced.has(pod.uid)) return;
+    this.#announced.set(pod.uid, true);
+    this.#recordEvent(pod, 'CannotStartHere', why.text);
+  }
+
+  stop(): void {
+    this.#retries.stop();
+    this.#queue.clear();
+  }
+
+  #enqueue(pod: PodView): void {
+    if (!this.#options.active()) {
+      this.#retries.forget(pod.uid);
+      return;
+    }
+    if (this.#evicting === pod.uid || this.#retries.isWaiting(pod.uid)) return;
+    this.#queue.set(pod.namespace, pod.uid, pod);
+    if (this.#running) return;
+    this.#running = true;
+    setTimeout(() => void this.#next());
+  }
+
+  async #next(): Promise<void> {
+    const pod = this.#queue.take();
+    if (pod === undefined || !this.#options.active()) {
+      this.#running = false;
+      this.#queue.clear();
+      return;
+    }
+    const stuck = this.#options.stuck(pod);
+    if (stuck) await this.#evict(stuck);
+    else this.#retries.forget(pod.uid);
+    setTimeout(() => void this.#next(), stuck ? EVICTION_INTERVAL_MILLISECONDS : undefined).unref();
+  }
+
+  async #evict(stuck: StuckPod): Promise<void> {
+    this.#evicting = stuck.pod.uid;
+    const removal = await removeUnstarted(this.#options.client, stuck.pod);
+    this.#evicting = undefined;
+    this.#options.onAttempt(removal.outcome);
+    const { outcome } = removal;
+    if (outcome === 'evicted' || outcome === 'deleted') this.#removed(stuck, outcome);
+    else if (outcome === 'gone') this.#retries.forget(stuck.pod.uid);
+    else this.#failed(stuck, removal);
+  }
+
+  #removed({ pod, why }: StuckPod, how: 'evicted' | 'deleted'): void {
+    this.#retries.forget(pod.uid);
+    const { namespace, name, node } = pod;
+    const fields = { pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how };
+    this.#options.log.info(fields, 'pod removed');
+    const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
+    this.#recordEvent(pod, 'EvictedBeforeStart', `${why.text}${note}`);
+  }
+
+  #failed({ pod, why }: StuckPod, { outcome, error: err }: Removal): void {
+    const { uid, namespace, name, node } = pod;
+    const failures = this.#retries.failed(uid, () => this.#enqueue(pod));
+    if (outcome === 'changed') return;
+    this.#options.log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'pod eviction failed');
+    if (failures !== FAILURES_BEFORE_EVENT) return;
+    this.#recordEvent(pod, 'CannotEvict', `${why.text}; evicting the pod failed: ${(err as Error).message}`);
+  }
+
+  #recordEvent({ namespace, name, uid }: PodView, reason: string, message: string): void {
+    const target = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+    this.#options.events.record(target, { type: 'Warning', reason, message });
+  }
 }
 
 /** Milliseconds until the first retry; each later one waits twice as long, up to MAX_RETRY_MILLISECONDS. */
-const FIRST = 1000;
+const FIRST_RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 /** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
 const MAX_KEYS = 5000;
 
 /** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
-export function createRetries() {
-  const keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
-  const forget = (key: string): void => {
-    clearTimeout(keys.get(key)?.timer);
-    keys.delete(key);
-  };
-  return {
-    /** Schedules a retry of the key. @returns its number of consecutive failures */
-    failed(key: string, again: () => void) {
-      const failures = (keys.get(key)?.failures ?? 0) + 1;
-      forget(key);
-      const [oldest] = keys.keys();
-      if (keys.size >= MAX_KEYS && oldest !== undefined) forget(oldest);
-      const wait = Math.min(MAX_RETRY_MILLISECONDS, FIRST * 2 ** (failures - 1));
-      const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
-      entry.timer = setTimeout(() => {
-        entry.timer = undefined;
-        again();
-      }, wait).unref();
-      keys.set(key, entry);
-      return failures;
-    },
-    /** Whether the key waits for its next retry. */
-    isWaiting: (key: string) => keys.get(key)?.timer !== undefined,
-    forget,
-    stop() {
-      for (const key of [...keys.keys()]) forget(key);
-    },
-  };
+export class Retries {
+  readonly #keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
+
+  /** Schedules a retry of the key. @returns its number of consecutive failures */
+  failed(key: string, retry: () => void): number {
+    const failures = (this.#keys.get(key)?.failures ?? 0) + 1;
+    this.forget(key);
+    const [oldest] = this.#keys.keys();
+    if (this.#keys.size >= MAX_KEYS && oldest !== undefined) this.forget(oldest);
+    const wait = Math.min(MAX_RETRY_MILLISECONDS, FIRST_RETRY_MILLISECONDS * 2 ** (failures - 1));
+    const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
+    entry.timer = setTimeout(() => {
+      entry.timer = undefined;
+      retry();
+    }, wait).unref();
+    this.#keys.set(key, entry);
+    return failures;
+  }
+
+  /** Whether the key waits for its next retry. */
+  isWaiting(key: string): boolean {
+    return this.#keys.get(key)?.timer !== undefined;
+  }
+
+  forget(key: string): void {
+    clearTimeout(this.#keys.get(key)?.timer);
+    this.#keys.delete(key);
+  }
+
+  stop(): void {
+    for (const key of [...this.#keys.keys()]) this.forget(key);
+  }
 }
 
-export interface StuckPodsOptions {
+/** What decides whether a pod can start. */
+export interface StartFacts {
   readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
-  readonly isDpuHost: (node: string) => boolean;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isDpuHost'>;
 }
 
-/** Determines whether a pod that is on a node and has not started can ever start. */
-export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOptions) {
-  /** Why a pod cannot start on the node that it is bound to, or undefined. */
-  const whyStuck = (pod: PodView): EvictionReason | undefined => {
-    const node = pod.node ?? '';
-    // A static pod has no owner that would create it elsewhere: its kubelet creates the mirror again.
-    if (pod.kubeletUid !== pod.uid) return undefined;
-    const refusal = state.hostRefusals.of(node, pod);
-    if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
-    if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: placeLostText(node) };
-    if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
-    const { state: lease, age } = dpuHealth.verdict(node);
-    if (lease !== 'dead') return undefined;
-    const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
-    const text = `the DPU of node ${node} has died before the pod started: ${seen}`;
-    return { reason: 'DPUNotReady', text };
-  };
+/** Why a pod that has not started can never start on the node that it is bound to, or undefined. */
+export function whyStuck(pod: PodView, { state, dpuHealth }: StartFacts): EvictionReason | undefined {
+  const node = pod.node ?? '';
+  // A static pod has no owner that would create it elsewhere: its kubelet creates the mirror again.
+  if (pod.kubeletUid !== pod.uid) return undefined;
+  const refusal = state.hostRefusals.of(node, pod);
+  if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
+  if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: placeLostText(node) };
+  if (!pod.needs.dpu || !dpuHealth.isDpuHost(node)) return undefined;
+  const { state: lease, age } = dpuHealth.verdict(node);
+  if (lease !== 'dead') return undefined;
+  const text = `the DPU of node ${node} has died before the pod started: ${lastRenewalText(age)}`;
+  return { reason: 'DPUNotReady', text };
+}
 
-  return {
-    /** The current pod and why it cannot start; undefined if it has started, or can start. */
-    stuck(pod: PodView): StuckPod | undefined {
-      const newest = state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
-      const why = newest && whyStuck(newest);
-      return newest && why && { pod: newest, why };
-    },
-    /** Submits a pod for eviction if it is stuck. */
-    consider(pod: PodView, evictions: Evictions): void {
-      const why = whyStuck(pod);
-      if (why) evictions.consider(pod, why);
-    },
-  };
+/** The current pod and why it cannot start; undefined if it has started, or can start. */
+export function stuckPodOf(pod: PodView, facts: StartFacts): StuckPod | undefined {
+  const newest = facts.state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
+  const why = newest && whyStuck(newest, facts);
+  return newest && why && { pod: newest, why };
 }
 
 /**
@@ -231,7 +233,7 @@ const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubev
  * for launchers whose VM migrates on eviction (evictionStrategy), although a guest that has never started cannot
  * migrate, and for targets of migrations. Such a launcher is deleted, if it has not changed since it was read.
  */
-export async function removePod(client: KubeClient, pod: PodView): Promise<Removal> {
+export async function removeUnstarted(client: KubeClient, pod: PodView): Promise<Removal> {
   const evicted = await attempt('evicted', () => evict(client, pod));
   const isDenied = evicted.error instanceof KubeError && evicted.error.message.includes(INTERCEPTOR);
   if (!isDenied || !pod.launcher || !pod.pending) return evicted;

@@ -71,47 +71,55 @@ export class FairQueue<V> {
 }
 
 /**
- * Runs work by key (namespace/name), for a limited number of keys at a time; namespaces take turns. It never runs twice
+ * Reconciles objects by key (namespace/name), a limited number at a time; namespaces take turns. It never runs twice
  * for one key at once, and runs once more for requests that arrived during the last run.
- * @param work does the work for a key; never rejects
  */
-export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number) {
-  const queue = new FairQueue<string>();
-  const busy = new Set<string>();
-  const timers = new Map<string, NodeJS.Timeout>();
-  let stopped = false;
+export class WorkQueue {
+  readonly #reconcile: (key: string) => Promise<void>;
+  readonly #maxConcurrent: number;
+  readonly #queue = new FairQueue<string>();
+  readonly #running = new Set<string>();
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+  #stopped = false;
 
-  const run = async (key: string): Promise<void> => {
-    busy.add(key);
-    await work(key);
-    busy.delete(key);
-    next();
-  };
-  function next(): void {
-    while (!stopped && busy.size < atATime) {
-      const key = queue.take((candidate) => !busy.has(candidate));
+  /** @param reconcile does the work for a key; never rejects */
+  constructor(reconcile: (key: string) => Promise<void>, maxConcurrent: number) {
+    this.#reconcile = reconcile;
+    this.#maxConcurrent = maxConcurrent;
+  }
+
+  add(key: string): void {
+    this.#queue.set(key.split('/', 1)[0] ?? '', key, key);
+    this.#next();
+  }
+
+  /** Adds the key after this many milliseconds; replaces an earlier wait for the key. */
+  addAfter(key: string, milliseconds: number): void {
+    clearTimeout(this.#timers.get(key));
+    const timer = setTimeout(() => {
+      this.#timers.delete(key);
+      this.add(key);
+    }, milliseconds);
+    this.#timers.set(key, timer.unref());
+  }
+
+  /** Starts no more work. Work that runs is not interrupted. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #next(): void {
+    while (!this.#stopped && this.#running.size < this.#maxConcurrent) {
+      const key = this.#queue.take((candidate) => !this.#running.has(candidate));
       if (key === undefined) return;
-      void run(key);
+      void this.#run(key);
     }
   }
-  const take = (key: string): void => {
-    queue.set(key.split('/', 1)[0] ?? '', key, key);
-    next();
-  };
-  return {
-    take,
-    /** Runs the work after this many milliseconds; replaces an earlier wait for the key. */
-    takeLater(key: string, wait: number) {
-      clearTimeout(timers.get(key));
-      const timer = setTimeout(() => {
-        timers.delete(key);
-        take(key);
-      }, wait);
-      timers.set(key, timer.unref());
-    },
-    /** Starts no more work. Work that runs is not interrupted. */
-    stop() {
-      stopped = true;
-    },
-  };
+
+  async #run(key: string): Promise<void> {
+    this.#running.add(key);
+    await this.#reconcile(key);
+    this.#running.delete(key);
+    this.#next();
+  }
 }

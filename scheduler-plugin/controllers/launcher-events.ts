@@ -38,25 +38,29 @@ const decision = z.object({
  * Announces the webhook's decision about each new launcher in Events on its VMI. The webhook itself writes none: anyone
  * who reaches its port can send a review, while a launcher in the watch has passed admission and its policies.
  */
-export function createLauncherEvents(options: LauncherEventsOptions) {
-  const { events, active, wallClock = Date.now } = options;
-  const announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
-  return {
-    /** Called for each state of each pod in the watch. */
-    seen(pod: ObservedPod) {
-      const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
-      const text = annotations?.[DECISION_ANNOTATION];
-      if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
-      if (announced.has(uid) || !active()) return;
-      // Not for a launcher without a readable time either.
-      if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
-      const launcher = recognizeLauncher(pod);
-      if (launcher.kind !== 'launcher') return;
-      announced.set(uid, true);
-      const vmi = vmiObject(namespace, launcher.vmi);
-      for (const event of launcherEventsOf(text)) events.record(vmi, event);
-    },
-  };
+export class LauncherEvents {
+  readonly #options: LauncherEventsOptions;
+  readonly #announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
+
+  constructor(options: LauncherEventsOptions) {
+    this.#options = options;
+  }
+
+  /** Called for each state of each pod in the watch. */
+  seen(pod: ObservedPod): void {
+    const { events, active, wallClock = Date.now } = this.#options;
+    const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
+    const text = annotations?.[DECISION_ANNOTATION];
+    if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
+    if (this.#announced.has(uid) || !active()) return;
+    // Not for a launcher without a readable time either.
+    if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
+    const launcher = recognizeLauncher(pod);
+    if (launcher.kind !== 'launcher') return;
+    this.#announced.set(uid, true);
+    const vmi = vmiObject(namespace, launcher.vmi);
+    for (const event of launcherEventsOf(text)) events.record(vmi, event);
+  }
 }
 
 /** The Events that describe a decision annotation; none if it cannot be read. */
@@ -103,20 +107,28 @@ export interface QuarantineOptions {
 }
 
 /** Reports in an Event on the Node that its report is quarantined, and counts such reports. */
-export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
-  const announce = (node: string, { message }: ReportFault): void => {
+export class Quarantine {
+  readonly #options: QuarantineOptions;
+
+  constructor(options: QuarantineOptions) {
+    this.#options = options;
+  }
+
+  changed(node: string, fault: ReportFault | undefined): void {
+    const { faults, metrics } = this.#options;
+    metrics.quarantinedReports.set(faults.size);
+    if (fault !== undefined) this.#announce(node, fault);
+  }
+
+  /** Reports every quarantine, when this replica has become the active one. */
+  announceAll(): void {
+    for (const [node, fault] of this.#options.faults) this.#announce(node, fault);
+  }
+
+  #announce(node: string, { message }: ReportFault): void {
+    const { events, active } = this.#options;
     if (!active()) return;
     const text = `${message}; Plumbline ignores this node's report`;
     events.record(nodeTarget(node), { type: 'Warning', reason: 'ReportQuarantined', message: text });
-  };
-  return {
-    changed(node: string, fault: ReportFault | undefined): void {
-      metrics.quarantinedReports.set(faults.size);
-      if (fault !== undefined) announce(node, fault);
-    },
-    /** Reports every quarantine, when this replica has become the active one. */
-    lookAtAll(): void {
-      for (const [node, fault] of faults) announce(node, fault);
-    },
-  };
+  }
 }

@@ -26,8 +26,8 @@ export interface MaskSurveyOptions {
 }
 
 /** Seconds between two counts, and the minimum pause as a multiple of the last count's duration. */
-const INTERVAL = 5;
-const PAUSE = 20;
+const COUNT_INTERVAL_SECONDS = 5;
+const PAUSE_PER_COUNT = 20;
 const NODES_AT_ONCE = 64;
 
 /** Counts the VMs that `plumbline verify` lists, by the same rules. */
@@ -37,7 +37,7 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
   /** The nodes that report. Nodes with equal CPUs share the derived data. */
   const reportingNodes = async (): Promise<SurveyedNode[]> => {
     const hosts = new Map<string, MaskHost>();
-    const found: SurveyedNode[] = [];
+    const nodes: SurveyedNode[] = [];
     for (const node of [...fleet.nodes()]) {
       await slices.run(() => {
         const { name, exists, load, labels } = node;
@@ -45,10 +45,10 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
         if (shape === undefined || !exists) return;
         const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: ownedCpusOf(node) });
         hosts.set(load, host);
-        found.push({ name, host, label: (key: string) => labels.get(key) });
+        nodes.push({ name, host, label: (key: string) => labels.get(key) });
       });
     }
-    return found;
+    return nodes;
   };
 
   /** Compares a mask that fits nowhere with every node, in slices: the scheduler's calls run in between. */
@@ -84,7 +84,7 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
         onCounted(active() ? await count() : NO_MASKS);
         // Tenants choose the number of masks. However many there are, counting takes a small share of the time.
         const took = (performance.now() - begun) / 1000;
-        await sleep(Math.max(INTERVAL, took * PAUSE), signal).catch(() => undefined);
+        await sleep(Math.max(COUNT_INTERVAL_SECONDS, took * PAUSE_PER_COUNT), signal).catch(() => undefined);
       }
     },
   };

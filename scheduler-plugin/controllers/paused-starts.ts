@@ -10,7 +10,7 @@ import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import { createKeyedWork } from './fair-queue.ts';
+import { WorkQueue } from './fair-queue.ts';
 
 export interface PausedStartsOptions {
   readonly writer: StartWriter;
@@ -25,11 +25,11 @@ export interface PausedStartsOptions {
   readonly silence?: number;
 }
 
-/** Maximum VMs to work on at a time. */
-const AT_A_TIME = 8;
+/** Maximum VMs to reconcile at a time. */
+const MAX_CONCURRENT = 8;
 /** Milliseconds until a failed call is retried. */
-const RETRY = 2000;
-const SILENCE = 60;
+const RETRY_MILLISECONDS = 2000;
+const SILENCE_SECONDS = 60;
 
 /** What this process knows about a VMI in addition to its annotations. */
 interface Progress {
@@ -46,117 +46,124 @@ interface Progress {
  * from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this one
  * ended.
  */
-export function createPausedStarts(options: PausedStartsOptions) {
-  const { writer, active, onResumed, log, now, silence = SILENCE } = options;
-  const vms = createStartingVms();
-  const progress = new Map<string, Progress>();
-  const tell = (vmi: MaskedInstance, event: EventText) => announce(vmi, event, progressOf(vmi), options);
+export class PausedStarts {
+  readonly #options: PausedStartsOptions;
+  readonly #vms = new StartingVms();
+  readonly #progress = new Map<string, Progress>();
+  readonly #queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT);
 
-  function progressOf({ uid }: MaskedInstance): Progress {
-    const known = progress.get(uid) ?? { resumed: false, lastText: '', since: undefined };
-    progress.set(uid, known);
-    return known;
+  constructor(options: PausedStartsOptions) {
+    this.#options = options;
   }
 
-  const unpause = async (vmi: MaskedInstance): Promise<void> => {
-    const known = progressOf(vmi);
-    if (!known.resumed) {
-      await writer.unpause(vmi);
-      known.resumed = true;
-      onResumed();
-      const message = `every vCPU is on its CPUs on node ${vmi.node}: the VM runs`;
-      tell(vmi, { type: 'Normal', reason: 'ResumedAfterPinning', message });
-    }
-    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
-  };
+  /** Undefined if it was deleted or is no longer relevant. */
+  changed(key: string, instance: MaskedInstance | undefined): void {
+    const before = this.#vms.put(key, instance);
+    if (before && before.uid !== this.#vms.instances.get(key)?.uid) this.#progress.delete(before.uid);
+    this.#queue.add(key);
+  }
 
-  const wait = (key: string, vmi: MaskedInstance): void => {
-    const known = progressOf(vmi);
-    known.since ??= now();
-    const left = known.since + silence - now();
-    if (left > 0) {
-      starts.takeLater(key, left * 1000);
-      return;
-    }
-    const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
-    tell(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
-  };
+  /** Replaces the states of the launchers that a node's agent reports. */
+  reported(node: string, pinnings: readonly ReportedPinning[]): void {
+    for (const key of this.#vms.report(node, pinnings)) this.#queue.add(key);
+  }
 
-  const step = async (key: string, vmi: MaskedInstance): Promise<void> => {
-    const found = nextStep(vmi, vms.pinningOf(vmi));
-    switch (found.do) {
+  /** Checks every VM, when this replica has become the active one. */
+  requeueAll(): void {
+    for (const key of this.#vms.instances.keys()) this.#queue.add(key);
+  }
+
+  /** Number of VMs that wait to be pinned. */
+  get waiting(): number {
+    return this.#vms.instances.size;
+  }
+
+  stop(): void {
+    this.#queue.stop();
+  }
+
+  async #reconcile(key: string): Promise<void> {
+    const { active, log } = this.#options;
+    const vmi = this.#vms.instances.get(key);
+    if (vmi === undefined || !active()) return;
+    try {
+      await this.#takeStep(key, vmi);
+    } catch (err) {
+      if (isNotFound(err)) return;
+      const fields = { err, vmi: key, node: vmi.node };
+      // The VMI has changed in the meantime, or KubeVirt cannot unpause it yet.
+      if (isConflict(err)) log.debug(fields, 'paused VM changed; checking again');
+      else {
+        log.debug(fields, 'resuming a paused VM failed; retrying');
+        const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
+        if (!this.#progressOf(vmi).resumed) this.#announce(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
+      }
+      this.#queue.addAfter(key, RETRY_MILLISECONDS);
+    }
+  }
+
+  async #takeStep(key: string, vmi: MaskedInstance): Promise<void> {
+    const step = nextStep(vmi, this.#vms.pinningOf(vmi));
+    switch (step.do) {
       case 'record':
-        return writer.record(vmi, found.record, 'as seen');
+        return this.#options.writer.record(vmi, step.record, 'as seen');
       case 'unpause':
-        return unpause(vmi);
+        return this.#unpause(vmi);
       case 'wait':
-        return wait(key, vmi);
+        return this.#wait(key, vmi);
       case 'tell': {
-        const why = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${found.reason}): ${found.message}`;
-        return tell(vmi, { type: 'Warning', reason: 'PinningRefused', message: why });
+        const message = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${step.reason}): ${step.message}`;
+        return this.#announce(vmi, { type: 'Warning', reason: 'PinningRefused', message });
       }
       case 'nothing':
     }
-  };
+  }
 
-  const work = async (key: string): Promise<void> => {
-    const vmi = vms.instances.get(key);
-    if (vmi === undefined || !active()) return;
-    try {
-      await step(key, vmi);
-    } catch (err) {
-      if (isNotFound(err)) return;
-      // The VMI has changed in the meantime, or KubeVirt cannot unpause it yet.
-      const ordinary = isConflict(err);
-      const where = { err, vmi: key, node: vmi.node };
-      if (ordinary) log.debug(where, 'paused VM changed; checking again');
-      else {
-        log.debug(where, 'resuming a paused VM failed; retrying');
-        const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
-        if (!progressOf(vmi).resumed) tell(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
-      }
-      starts.takeLater(key, RETRY);
+  async #unpause(vmi: MaskedInstance): Promise<void> {
+    const { writer, onResumed } = this.#options;
+    const progress = this.#progressOf(vmi);
+    if (!progress.resumed) {
+      await writer.unpause(vmi);
+      progress.resumed = true;
+      onResumed();
+      const message = `every vCPU is on its CPUs on node ${vmi.node}: the VM runs`;
+      this.#announce(vmi, { type: 'Normal', reason: 'ResumedAfterPinning', message });
     }
-  };
-  const starts = createKeyedWork(work, AT_A_TIME);
+    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
+  }
 
-  return {
-    /** Undefined if it was deleted or is no longer relevant. */
-    changed(key: string, instance: MaskedInstance | undefined) {
-      const before = vms.put(key, instance);
-      if (before && before.uid !== vms.instances.get(key)?.uid) progress.delete(before.uid);
-      starts.take(key);
-    },
-    /** Replaces the states of the launchers that a node's agent reports. */
-    reported(node: string, pinnings: readonly ReportedPinning[]) {
-      for (const key of vms.report(node, pinnings)) starts.take(key);
-    },
-    /** Checks every VM, when this replica has become the active one. */
-    lookAtAll() {
-      for (const key of vms.instances.keys()) starts.take(key);
-    },
-    /** Number of VMs that wait to be pinned. */
-    get waiting() {
-      return vms.instances.size;
-    },
-    stop: () => starts.stop(),
-  };
-}
+  #wait(key: string, vmi: MaskedInstance): void {
+    const { now, silence = SILENCE_SECONDS } = this.#options;
+    const progress = this.#progressOf(vmi);
+    progress.since ??= now();
+    const left = progress.since + silence - now();
+    if (left > 0) {
+      this.#queue.addAfter(key, left * 1000);
+      return;
+    }
+    const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
+    this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
+  }
 
-function announce(
-  vmi: MaskedInstance,
-  event: EventText,
-  known: Progress,
-  { events, log }: Pick<PausedStartsOptions, 'events' | 'log'>,
-): void {
-  const text = `${event.reason} ${event.message}`;
-  if (known.lastText === text) return;
-  known.lastText = text;
-  const { namespace, name, node } = vmi;
-  const fields = { vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message };
-  if (event.type === 'Normal') log.info(fields, 'paused VM resumed');
-  else log.warn(fields, 'VM stays paused');
-  events.record(vmiObject(namespace, vmi), event);
+  #progressOf({ uid }: MaskedInstance): Progress {
+    const progress = this.#progress.get(uid) ?? { resumed: false, lastText: '', since: undefined };
+    this.#progress.set(uid, progress);
+    return progress;
+  }
+
+  /** Records and logs an Event, unless it is the VMI's last one. */
+  #announce(vmi: MaskedInstance, event: EventText): void {
+    const { events, log } = this.#options;
+    const progress = this.#progressOf(vmi);
+    const text = `${event.reason} ${event.message}`;
+    if (progress.lastText === text) return;
+    progress.lastText = text;
+    const { namespace, name, node } = vmi;
+    const fields = { vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message };
+    if (event.type === 'Normal') log.info(fields, 'paused VM resumed');
+    else log.warn(fields, 'VM stays paused');
+    events.record(vmiObject(namespace, vmi), event);
+  }
 }
 
 /** Writes the progress of a paused start. @throws KubeError */
@@ -189,40 +196,41 @@ export interface ReportedPinning extends PinningReport {
 }
 
 /** The VMIs that are still starting, and the reported states of their launchers. */
-export function createStartingVms() {
-  const instances = new Map<string, MaskedInstance>();
-  const keysByNode = new Map<string | undefined, Set<string>>();
-  const pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
-  return {
-    instances: instances as ReadonlyMap<string, MaskedInstance>,
+export class StartingVms {
+  readonly #instances = new Map<string, MaskedInstance>();
+  readonly #keysByNode = new Map<string | undefined, Set<string>>();
+  readonly #pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
 
-    /** @returns the previous instance */
-    put(key: string, instance: MaskedInstance | undefined): MaskedInstance | undefined {
-      const before = instances.get(key);
-      instances.delete(key);
-      keysByNode.get(before?.node)?.delete(key);
-      if (instance?.record === undefined || instance.record.state === 'resumed') return before;
-      instances.set(key, instance);
-      const there = keysByNode.get(instance.node) ?? new Set();
-      keysByNode.set(instance.node, there.add(key));
-      return before;
-    },
+  get instances(): ReadonlyMap<string, MaskedInstance> {
+    return this.#instances;
+  }
 
-    /** @returns the keys of the node's VMIs */
-    report(node: string, list: readonly ReportedPinning[]): ReadonlySet<string> {
-      if (list.length === 0) pinnings.delete(node);
-      else pinnings.set(node, new Map(list.map((one) => [one.podUID, one])));
-      return keysByNode.get(node) ?? new Set();
-    },
+  /** @returns the previous instance */
+  put(key: string, instance: MaskedInstance | undefined): MaskedInstance | undefined {
+    const before = this.#instances.get(key);
+    this.#instances.delete(key);
+    this.#keysByNode.get(before?.node)?.delete(key);
+    if (instance?.record === undefined || instance.record.state === 'resumed') return before;
+    this.#instances.set(key, instance);
+    const keys = this.#keysByNode.get(instance.node) ?? new Set();
+    this.#keysByNode.set(instance.node, keys.add(key));
+    return before;
+  }
 
-    /**
-     * The state of the launcher on the node where the VM runs, by that node's agent: a migrating VM has another
-     * launcher.
-     */
-    pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
-      const there = pinnings.get(node);
-      const pod = Object.keys(pods).find((uid) => pods[uid] === node && there?.has(uid));
-      return pod === undefined ? undefined : there?.get(pod);
-    },
-  };
+  /** @returns the keys of the node's VMIs */
+  report(node: string, pinnings: readonly ReportedPinning[]): ReadonlySet<string> {
+    if (pinnings.length === 0) this.#pinnings.delete(node);
+    else this.#pinnings.set(node, new Map(pinnings.map((pinning) => [pinning.podUID, pinning])));
+    return this.#keysByNode.get(node) ?? new Set();
+  }
+
+  /**
+   * The state of the launcher on the node where the VM runs, by that node's agent: a migrating VM has another
+   * launcher.
+   */
+  pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
+    const pinnings = this.#pinnings.get(node);
+    const pod = Object.keys(pods).find((uid) => pods[uid] === node && pinnings?.has(uid));
+    return pod === undefined ? undefined : pinnings?.get(pod);
+  }
 }

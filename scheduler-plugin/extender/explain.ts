@@ -57,7 +57,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
      */
     async ofPod(name: string | null): Promise<object> {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
-      const pod = await readPod(client, name);
+      const pod = await readExplainedPod(client, name);
       return {
         ...(await explanation(pod)),
         decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`),
@@ -74,7 +74,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 /** @throws ArgsError if the name is invalid or there is no such pod; KubeError */
-export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
+export async function readExplainedPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
   const [namespace = '', pod = '', ...more] = name.split('/');
   if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
     throw new ArgsError(`pod=${name}: expected namespace/name`);
@@ -91,7 +91,7 @@ export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Pr
 const MAX_REASON_CHARACTERS = 1024;
 
 function writtenOut({ node, verdict, assumed }: NodeExplanation) {
-  const inFlight = assumed.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
+  const inFlight = assumed.map((pod) => ({ ...pod, cpus: pod.cpus?.toString() ?? '' }));
   if (!verdict.fits) {
     const { kind, text, missing } = verdict;
     const reason = cut(verdict.detail, MAX_REASON_CHARACTERS);

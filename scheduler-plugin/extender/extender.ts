@@ -8,24 +8,21 @@ import {
   reservationSeconds,
 } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
-import type { DpuHealth } from '../cluster/dpu-health.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
-import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { DecisionLog } from '../filter/decision-log.ts';
-import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
-import { dpuRefusal, NodeVerdicts } from '../filter/node-verdicts.ts';
-import { createPredictions } from '../filter/prediction-cache.ts';
+import { Filter, type FilterAnswer, type FilterOutcome } from '../filter/filter.ts';
+import type { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { Decisions } from '../filter/refusals.ts';
+import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 
 /** No verdict is possible now: the caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
-
-export type Extender = ReturnType<typeof createExtender>;
 
 export interface NodeExplanation {
   readonly node: string;
@@ -36,22 +33,17 @@ export interface NodeExplanation {
 
 export interface ExtenderOptions {
   readonly state: ClusterState;
-  readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly verdicts: NodeVerdicts;
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
   readonly decisions: Decisions;
   readonly decisionLog: Pick<DecisionLog, 'waits'>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  /** Why no verdict is possible, or undefined. */
-  readonly notSynced: () => string | undefined;
-  /** Whether this replica may give verdicts. */
-  readonly mayAnswer: () => boolean;
+  readonly cluster: Pick<Cluster, 'missing' | 'podsSeenUntil'>;
+  readonly replica: Pick<SchedulerLeaseReplica, 'mayAnswer'>;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** Until when bindings are known: a reservation whose pod may be bound since must not expire. */
-  readonly podsSeenUntil: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Maximum seconds that a node stays reserved for a pod that is not bound. */
@@ -59,31 +51,120 @@ export interface ExtenderOptions {
 }
 
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
-export function createExtender(options: ExtenderOptions) {
-  const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
-  const { fleet, reservations } = state;
+export class Extender {
+  readonly state: ClusterState;
+  readonly #options: ExtenderOptions;
+  readonly #filter: Filter;
 
-  const assumedNeeds = ({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] =>
-    reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
-  const verdicts = new NodeVerdicts(
-    fleet,
-    {
-      judge: createPredictions(fleet, unpredictable, assumedNeeds, (node) => state.lostPlaces.goneFrom(node)),
-      assumedNeeds,
-      dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
-      exclusion: (node, needs) => exclusions.refusalOf(node, needs),
-      now,
-    },
-    unpredictable,
-  );
-  const filter = new Filter(fleet, verdicts, unpredictable);
+  constructor(options: ExtenderOptions) {
+    const { state, verdicts, unpredictable } = options;
+    this.state = state;
+    this.#options = options;
+    this.#filter = new Filter(state.fleet, verdicts, unpredictable);
+  }
 
-  const assertActive = () => {
-    assertSynced(options);
-    if (!options.mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
-  };
+  /** Monotonic seconds. */
+  now(): number {
+    return this.#options.now();
+  }
 
-  const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
+  /** @throws NotNow */
+  assertActive(): void {
+    this.#assertSynced();
+    if (!this.#options.replica.mayAnswer())
+      throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
+  }
+
+  needsOf(pod: Pod): PodNeeds {
+    return this.#options.reader.read(pod);
+  }
+
+  /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
+  filter({ pod, names }: ExtenderArgs, waiting: number): FilterOutcome {
+    this.assertActive();
+    const { cluster, verdicts, answers, reservationTimeout } = this.#options;
+    const { fleet, reservations } = this.state;
+    const needs = this.needsOf(pod);
+    const { uid } = needs.request;
+    const { namespace = '', name, resourceVersion: version = '' } = pod.metadata;
+    // A reservation whose pod may be bound since must not expire.
+    reservations.expire(cluster.podsSeenUntil);
+    if (needs.exclusive) assertRoomFor(reservations, namespace);
+    reservations.withdraw(uid);
+    const others = waiting + reservations.unbound;
+    const waits = waitsToBind(pod);
+    // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
+    const takesOne = waits && !reservations.nominatesChoice;
+    const call = {
+      needs,
+      names,
+      softKeys: takesOne ? [] : softTopologyKeys(pod),
+      answersFor: (candidates: number) => answerLimit(answers, candidates, others),
+    };
+    const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => this.#filter.filter(call));
+    // What is cached now is not predicted again, so the next attempt reaches further nodes.
+    if (predicted.answers.length === 0 && notChecked > 0)
+      throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
+    const isReserved = ({ node }: FilterAnswer) => takesCpusOn(fleet.get(node), needs);
+    const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
+    if (needs.exclusive) {
+      const places = new Map<string, Place>();
+      for (const answer of outcome.answers.filter(isReserved))
+        places.set(answer.node, { ...answer, basis: basisOf(fleet.get(answer.node)) });
+      const expires = this.now() + reservationSeconds(waits, reservationTimeout);
+      const hadNomination = pod.status?.nominatedNodeName !== undefined;
+      reservations.reserve({ uid, namespace, name, pod: needs, places, version, expires, hadNomination });
+    }
+    this.#record(pod, needs, names, outcome);
+    return outcome;
+  }
+
+  /**
+   * Called for the nodes that passed. A score is an integer from 0 to 10. Empty if no node is better than another, as
+   * for a pod without CPUs of its own: the scheduler scores a node without a score as 0. @throws NotNow, ParseError
+   */
+  prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
+    this.assertActive();
+    const { verdicts } = this.#options;
+    const needs = this.needsOf(pod);
+    if (!needs.exclusive) return [];
+    const reservation = this.state.reservations.of(needs.request.uid);
+    const scoreOn = (name: string): number => {
+      const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, this.state.fleet.get(name));
+      return 'score' in scored ? scored.score : LOWEST;
+    };
+    const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
+    return verdicts.withinTime(names.length, score).result;
+  }
+
+  /**
+   * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is called.
+   * @throws NotNow, ParseError
+   */
+  explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
+    this.#assertSynced();
+    const { fleet, reservations } = this.state;
+    const needs = this.needsOf(pod);
+    const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
+    return names.map((node) => () => ({
+      node,
+      verdict: this.#options.verdicts.verdict(needs, fleet.get(node)),
+      assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
+        uid,
+        kind,
+        cpus: places.get(node)?.cpus,
+      })),
+    }));
+  }
+
+  /** @throws NotNow */
+  #assertSynced(): void {
+    const { missing } = this.#options.cluster;
+    if (missing !== undefined) throw new NotNow(missing);
+  }
+
+  #record(pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void {
+    const { decisions, decisionLog, metrics, recheck, verdicts } = this.#options;
     const { uid } = needs.request;
     const { namespace = '', name = '' } = pod.metadata;
     decisions.add(`${namespace}/${name}`, uid, outcome);
@@ -92,103 +173,12 @@ export function createExtender(options: ExtenderOptions) {
       recheck.settled(uid);
       return;
     }
-    options.decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals);
+    decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals);
     recheck.waits({ uid, namespace }, needs);
-    const missed = verdicts.withinTime(0, () => filter.missed(needs, names)).result;
-    if (missed !== undefined)
-      recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(fleet.size, outcome.offered));
-  };
-
-  return {
-    state,
-    now,
-    assertActive,
-    needsOf: (pod: Pod) => reader.read(pod),
-    wouldFit: (needs: PodNeeds, name: string): boolean => {
-      const node = fleet.get(name);
-      return node?.exists === true && verdicts.verdict(needs, node).fits;
-    },
-
-    /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
-    filter({ pod, names }: ExtenderArgs, waiting: number): FilterOutcome {
-      assertActive();
-      const needs = reader.read(pod);
-      const { uid } = needs.request;
-      const { namespace = '', name, resourceVersion: version = '' } = pod.metadata;
-      reservations.expire(options.podsSeenUntil());
-      if (needs.exclusive) assertRoomFor(reservations, namespace);
-      reservations.withdraw(uid);
-      const others = waiting + reservations.unbound;
-      const waits = waitsToBind(pod);
-      // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
-      const takesOne = waits && !reservations.nominatesChoice;
-      const call = {
-        needs,
-        names,
-        softKeys: takesOne ? [] : softTopologyKeys(pod),
-        answersFor: (candidates: number) => answerLimit(options.answers, candidates, others),
-      };
-      const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => filter.filter(call));
-      // What is cached now is not predicted again, so the next attempt reaches further nodes.
-      if (predicted.answers.length === 0 && notChecked > 0)
-        throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
-      const isReserved = ({ node }: Answer) => takesCpusOn(fleet.get(node), needs);
-      const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
-      if (needs.exclusive) {
-        const places = new Map<string, Place>();
-        for (const answer of outcome.answers.filter(isReserved))
-          places.set(answer.node, { ...answer, basis: basisOf(fleet.get(answer.node)) });
-        const expires = now() + reservationSeconds(waits, options.reservationTimeout);
-        const hadNomination = pod.status?.nominatedNodeName !== undefined;
-        reservations.reserve({ uid, namespace, name, pod: needs, places, version, expires, hadNomination });
-      }
-      record(pod, needs, names, outcome);
-      return outcome;
-    },
-
-    /**
-     * Called for the nodes that passed. A score is an integer from 0 to 10. Empty if no node is better than another, as for a pod without CPUs of its own:
-     * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
-     */
-    prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
-      assertActive();
-      const needs = reader.read(pod);
-      if (!needs.exclusive) return [];
-      const reservation = reservations.of(needs.request.uid);
-      const scoreOn = (name: string): number => {
-        const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, fleet.get(name));
-        return 'score' in scored ? scored.score : LOWEST;
-      };
-      const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
-      return verdicts.withinTime(names.length, score).result;
-    },
-
-    /**
-     * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is called.
-     * @throws NotNow, ParseError
-     */
-    explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
-      assertSynced(options);
-      const needs = reader.read(pod);
-      const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
-      const explanationOf = (node: string): NodeExplanation => ({
-        node,
-        verdict: verdicts.verdict(needs, fleet.get(node)),
-        assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
-          uid,
-          kind,
-          cpus: places.get(node)?.cpus,
-        })),
-      });
-      return names.map((name) => () => explanationOf(name));
-    },
-  };
-}
-
-/** @throws NotNow */
-function assertSynced({ notSynced }: Pick<ExtenderOptions, 'notSynced'>): void {
-  const missing = notSynced();
-  if (missing !== undefined) throw new NotNow(missing);
+    const missed = verdicts.withinTime(0, () => this.#filter.missed(needs, names)).result;
+    if (missed === undefined) return;
+    recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(this.state.fleet.size, outcome.offered));
+  }
 }
 
 /** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */
@@ -215,7 +205,7 @@ function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string):
 }
 
 /** Of the answers that will be reserved, only the one with the highest score. */
-function withBestOf(outcome: FilterOutcome, isReserved: (answer: Answer) => boolean): FilterOutcome {
+function withBestOf(outcome: FilterOutcome, isReserved: (answer: FilterAnswer) => boolean): FilterOutcome {
   const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
   return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };
 }

@@ -35,32 +35,40 @@ interface ShapeFit extends Pick<Candidate, 'lacksPreferred' | 'wastesNetworks'> 
  * Decides for one pod from the counted free CPUs of nodes, without an exact prediction: of thousands of nodes, only some
  * are worth one. Nodes of the same model share the part that does not depend on their pods.
  */
-export function createCoarseFilter(needs: PodNeeds, policy: UnpredictablePolicy) {
-  const fits = new Map<NodeShape, ShapeFit>();
-  const fitOf = (shape: NodeShape): ShapeFit => {
-    const fit = fits.get(shape) ?? shapeFitOf(shape, needs, policy);
-    fits.set(shape, fit);
-    return fit;
-  };
-  return {
-    /** Why no node with this shape can run the pod. */
-    unfit: (shape: NodeShape) => fitOf(shape).unfit,
-    /** @returns undefined for a node that would run the pod on shared CPUs */
-    check(node: ClusterNode, shape: NodeShape): Candidate | Refused | undefined {
-      const { unfit, shares, need, short, lacksPreferred, wastesNetworks } = fitOf(shape);
-      if (unfit !== undefined) return unfit;
-      if (shares) return undefined;
-      const left = coarseFit(need, node.free, node.reservedCpus);
-      if (left !== undefined) {
-        return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
-      }
-      const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
-      return anywhere === undefined ? short : NOT_NEAR;
-    },
-  };
-}
+export class CoarseFilter {
+  readonly #needs: PodNeeds;
+  readonly #policy: UnpredictablePolicy;
+  readonly #fits = new Map<NodeShape, ShapeFit>();
 
-export type CoarseFilter = ReturnType<typeof createCoarseFilter>;
+  constructor(needs: PodNeeds, policy: UnpredictablePolicy) {
+    this.#needs = needs;
+    this.#policy = policy;
+  }
+
+  /** Why no node with this shape can run the pod. */
+  unfit(shape: NodeShape): Refused | undefined {
+    return this.#fitOf(shape).unfit;
+  }
+
+  /** @returns undefined for a node that would run the pod on shared CPUs */
+  check(node: ClusterNode, shape: NodeShape): Candidate | Refused | undefined {
+    const { unfit, shares, need, short, lacksPreferred, wastesNetworks } = this.#fitOf(shape);
+    if (unfit !== undefined) return unfit;
+    if (shares) return undefined;
+    const left = coarseFit(need, node.free, node.reservedCpus);
+    if (left !== undefined) {
+      return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
+    }
+    const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
+    return anywhere === undefined ? short : NOT_NEAR;
+  }
+
+  #fitOf(shape: NodeShape): ShapeFit {
+    const fit = this.#fits.get(shape) ?? shapeFitOf(shape, this.#needs, this.#policy);
+    this.#fits.set(shape, fit);
+    return fit;
+  }
+}
 
 function shapeFitOf({ empty }: NodeShape, needs: PodNeeds, policy: UnpredictablePolicy): ShapeFit {
   const wholeCores = keepsWholeCores(needs, empty);

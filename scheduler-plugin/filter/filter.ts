@@ -2,12 +2,12 @@ import { type Refused, refuse, type UnpredictablePolicy } from '../../model/plac
 import type { Place } from '../../model/reservations/reservation.ts';
 import { type ClusterNode, type Fleet, sharesCpusOn } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { type Candidate, type CoarseFilter, compareCandidates, createCoarseFilter } from './coarse-filter.ts';
+import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
 import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';
 import { Refusals } from './refusals.ts';
 import { createSpread } from './spread.ts';
 
-export interface Answer extends Place {
+export interface FilterAnswer extends Place {
   readonly node: string;
 }
 
@@ -15,7 +15,7 @@ export interface FilterOutcome {
   /** Number of names in the call. */
   readonly offered: number;
   /** The nodes in the answer. They are reserved if the pod needs exclusive CPUs. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly FilterAnswer[];
   /** The remaining names were not checked, because enough others passed. */
   readonly refusals: Refusals;
 }
@@ -61,7 +61,7 @@ export class Filter {
 
   /** Refuses the nodes that need no prediction. Of the others, those with counted free CPUs are ranked. */
   #candidates(needs: PodNeeds, names: readonly string[], refusals: Refusals) {
-    const coarse = createCoarseFilter(needs, this.#policy);
+    const coarse = new CoarseFilter(needs, this.#policy);
     const ranked: Candidate[] = [];
     const unranked: ClusterNode[] = [];
     for (const name of names) {
@@ -89,8 +89,8 @@ export class Filter {
   }
 
   /** Predicts the candidates in their order until as many as the limit have passed. */
-  #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): Answer[] {
-    const answers: (Answer & { readonly spreads: boolean })[] = [];
+  #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): FilterAnswer[] {
+    const answers: (FilterAnswer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
     const preferred = prefersNetworks ? ranked.filter(({ lacksPreferred }) => !lacksPreferred) : [];
     const comparable = new Set(preferred.map(({ node }) => node));
@@ -144,7 +144,7 @@ export class Filter {
    * nodes that suit it.
    */
   missed(needs: PodNeeds, offered: readonly string[]): string | undefined {
-    const coarse = createCoarseFilter(needs, this.#policy);
+    const coarse = new CoarseFilter(needs, this.#policy);
     const names = new Set(offered);
     let predictions = 0;
     for (const node of this.#fleet.nodes()) {
@@ -168,7 +168,10 @@ interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
 }
 
 /** The answers with the highest scores, which are near the preferred networks, and those for soft constraints. */
-function highestScores(answers: readonly (Answer & { readonly spreads: boolean })[], limit: number): Answer[] {
+function highestScores(
+  answers: readonly (FilterAnswer & { readonly spreads: boolean })[],
+  limit: number,
+): FilterAnswer[] {
   const byScore = answers.toSorted((a, b) => b.score - a.score);
   return byScore.filter(({ spreads }, position) => spreads || position < limit);
 }

@@ -1,5 +1,5 @@
 import type { LeaseState } from '../../model/lease/observer.ts';
-import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-fit.ts';
+import { MASK_FALLS_BACK, maskNotReported } from '../../model/placement/mask-fit.ts';
 import {
   DPU_REFUSAL,
   judgeByCount,
@@ -12,20 +12,18 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
-import type { DpuVerdict } from '../cluster/dpu-health.ts';
-import { type ClusterNode, type Fleet, type NodeShape, sharesCpusOn } from '../cluster/fleet.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { DpuMonitor, DpuVerdict } from '../cluster/dpu-health.ts';
+import { type ClusterNode, type NodeShape, sharesCpusOn } from '../cluster/fleet.ts';
+import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { createMaskVerdicts } from './prediction-cache.ts';
+import { MaskVerdictCache, PredictionCache } from './prediction-cache.ts';
 
-/** Data about single nodes that is not in the fleet. */
-export interface NodeKnowledge {
-  /** The exact prediction for a node that has reported. */
-  readonly judge: (needs: PodNeeds, node: ClusterNode) => NodeVerdict;
-  /** The needs of other pods in flight on the node. */
-  readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
-  readonly dpuRefusal: (node: ClusterNode) => Refused;
-  /** Why the node gets no pods with equal needs for now: it has refused one that was predicted to fit. */
-  readonly exclusion: (node: ClusterNode, needs: PodNeeds) => Refused | undefined;
+export interface NodeVerdictsOptions {
+  readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
+  readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
+  readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
+  readonly unpredictable: UnpredictablePolicy;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -51,22 +49,26 @@ export function predictionSeconds(nodes: number): number {
 
 /** Verdicts on single nodes, in two parts: facts that do not depend on the free CPUs, and the exact prediction. */
 export class NodeVerdicts {
-  readonly #fleet: Fleet;
-  readonly #knowledge: NodeKnowledge;
-  readonly #policy: UnpredictablePolicy;
-  readonly #maskVerdictOn = createMaskVerdicts();
+  readonly #options: NodeVerdictsOptions;
+  readonly #predictions: PredictionCache;
+  readonly #masks = new MaskVerdictCache();
   #predictUntil = Number.POSITIVE_INFINITY;
   #notChecked = 0;
 
-  constructor(fleet: Fleet, knowledge: NodeKnowledge, policy: UnpredictablePolicy) {
-    this.#fleet = fleet;
-    this.#knowledge = knowledge;
-    this.#policy = policy;
+  constructor(options: NodeVerdictsOptions) {
+    const { state, unpredictable } = options;
+    this.#options = options;
+    this.#predictions = new PredictionCache({
+      fleet: state.fleet,
+      unpredictable,
+      assumedNeeds: (node, needs) => this.#assumedNeeds(node, needs),
+      goneFrom: (node) => state.lostPlaces.goneFrom(node),
+    });
   }
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
   withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: number } {
-    this.#predictUntil = this.#knowledge.now() + predictionSeconds(nodes);
+    this.#predictUntil = this.#options.now() + predictionSeconds(nodes);
     this.#notChecked = 0;
     try {
       return { result: call(), notChecked: this.#notChecked };
@@ -80,46 +82,57 @@ export class NodeVerdicts {
     const refused = this.refusal(needs, node);
     if (refused !== undefined) return refused;
     const shape = needs.exclusive ? plausibleShape(node) : undefined;
-    const unfit = shape && unfitShape(needs, shape.empty, this.#policy);
+    const unfit = shape && unfitShape(needs, shape.empty, this.#options.unpredictable);
     return unfit ?? this.exact(needs, node);
+  }
+
+  /** Whether the node would accept such a pod now. */
+  wouldFit(needs: PodNeeds, name: string): boolean {
+    const node = this.#options.state.fleet.get(name);
+    return node?.exists === true && this.verdict(needs, node).fits;
   }
 
   /** Why the node cannot run the pod, apart from its hardware, its configuration and its CPUs. */
   refusal(needs: PodNeeds, node: ClusterNode): Refused | undefined {
     const shape = plausibleShape(node);
     if (!node.exists && shape === undefined) return UNKNOWN_NODE;
-    if (needs.dpu && node.dpuHost && node.dpuDead) return this.#knowledge.dpuRefusal(node);
+    if (needs.dpu && node.dpuHost && node.dpuDead) return dpuRefusal(this.#options.dpuHealth.verdict(node.name));
     if (!needs.exclusive) return this.#maskRefusal(needs, node);
     // Any report proves this, however old it is: a change of the kubelet's policy requires a drained node.
     if (shape !== undefined && sharesCpusOn(node, needs)) return undefined;
     if (node.draCpu) return DRA_CPU;
-    if (this.#policy === 'refuse' && (shape === undefined || node.stale)) return notReported(node);
-    return this.#knowledge.exclusion(node, needs);
+    if (this.#options.unpredictable === 'refuse' && (shape === undefined || node.stale)) return notReported(node);
+    return this.#options.exclusions.refusalOf(node, needs);
   }
 
   /** The verdict on a node that is not refused for other reasons. */
   exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
-    if (this.#knowledge.now() > this.#predictUntil) {
+    if (this.#options.now() > this.#predictUntil) {
       this.#notChecked++;
       return NOT_CHECKED;
     }
-    if (!node.stale) return this.#knowledge.judge(needs, node);
-    const host = this.#fleet.host(node);
-    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(node, needs));
+    if (!node.stale) return this.#predictions.verdict(needs, node);
+    const host = this.#options.state.fleet.host(node);
+    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#assumedNeeds(node, needs));
   }
 
   /** Whether the node lacks CPUs of the pod's mask, and the pod may use all CPUs instead. */
   fallsBack({ mask }: PodNeeds, node: ClusterNode): boolean {
-    return mask?.fixMismatch === true && this.#maskVerdictOn(mask, node) === MASK_FALLS_BACK;
+    return mask?.fixMismatch === true && this.#masks.verdict(mask, node) === MASK_FALLS_BACK;
+  }
+
+  /** The needs of other pods in flight on the node. */
+  #assumedNeeds({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] {
+    return this.#options.state.reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
   }
 
   /** A mask needs a running agent, so no policy accepts a node without one. */
   #maskRefusal({ mask }: PodNeeds, node: ClusterNode): Refused | undefined {
     if (mask === undefined) return undefined;
-    if (plausibleShape(node) === undefined || node.stale) return maskUnheard(notReported(node));
-    const verdict = this.#maskVerdictOn(mask, node);
+    if (plausibleShape(node) === undefined || node.stale) return maskNotReported(notReported(node));
+    const verdict = this.#masks.verdict(mask, node);
     return verdict.fits ? undefined : verdict;
   }
 }

@@ -10,39 +10,52 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 const MAX_LOADS = 1024;
 const MAX_KINDS = 16;
 
+export interface PredictionCacheOptions {
+  readonly fleet: Pick<Fleet, 'host'>;
+  readonly unpredictable: UnpredictablePolicy;
+  /** The needs of other pods in flight on the node. */
+  readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
+  /** Pods in the node's report that are no longer bound there. */
+  readonly goneFrom: (node: ClusterNode) => ReadonlySet<string>;
+}
+
 /**
  * Caches predictions by their inputs: the pod's needs, the node's shape and its CPUs, devices and memory in use. Nodes
  * that are equal in these need only one prediction. A node that is checked for similar pods one after the other needs
  * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
  */
-export function createPredictions(
-  fleet: Pick<Fleet, 'host'>,
-  policy: UnpredictablePolicy,
-  assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[],
-  goneFrom: (node: ClusterNode) => ReadonlySet<string>,
-) {
-  const kinds = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_KINDS);
+export class PredictionCache {
+  readonly #options: PredictionCacheOptions;
+  readonly #kinds = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_KINDS);
 
-  const predict = (needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict => {
-    const host = fleet.host(node);
-    if (host === undefined) throw new RangeError(`node ${node.name} has no report to predict from`);
-    const verdict = judgeHost(needs, host, assumed, policy);
-    if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
-    // The kubelet has released the CPUs of these pods, or is about to, and may then give the pod another place.
-    const gone = goneFrom(node);
-    const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, policy);
-    return after.fits ? verdict : after;
-  };
-  return (needs: PodNeeds, node: ClusterNode): NodeVerdict => {
+  constructor(options: PredictionCacheOptions) {
+    this.#options = options;
+  }
+
+  /** The exact prediction for a node that has reported. */
+  verdict(needs: PodNeeds, node: ClusterNode): NodeVerdict {
+    const { assumedNeeds, goneFrom } = this.#options;
     const assumed = node.reservations > 0 ? assumedNeeds(node, needs) : [];
     const { shape } = node;
     const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(node).size > 0;
-    if (assumed.length > 0 || depends || reportsPod(node, needs.request.uid)) return predict(needs, node, assumed);
-    const kind = needs.key + needs.interfaces;
-    return kinds
-      .getOrCreate(kind, () => new BoundedMap(MAX_LOADS))
-      .getOrCreate(node.load, () => predict(needs, node, []));
-  };
+    if (assumed.length > 0 || depends || reportsPod(node, needs.request.uid))
+      return this.#predict(needs, node, assumed);
+    return this.#kinds
+      .getOrCreate(needs.key + needs.interfaces, () => new BoundedMap(MAX_LOADS))
+      .getOrCreate(node.load, () => this.#predict(needs, node, []));
+  }
+
+  #predict(needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict {
+    const { fleet, unpredictable, goneFrom } = this.#options;
+    const host = fleet.host(node);
+    if (host === undefined) throw new RangeError(`node ${node.name} has no report to predict from`);
+    const verdict = judgeHost(needs, host, assumed, unpredictable);
+    if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
+    // The kubelet has released the CPUs of these pods, or is about to, and may then give the pod another place.
+    const gone = goneFrom(node);
+    const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, unpredictable);
+    return after.fits ? verdict : after;
+  }
 }
 
 /** Maximum mask requests, and node states for each. */
@@ -53,15 +66,15 @@ const MAX_STATES = 4096;
  * The verdict of a node that has reported on a VM's CPU mask. Nodes of the same model whose pods own the same CPUs are
  * judged once.
  */
-export function createMaskVerdicts(): (maskRequest: MaskRequest, node: ClusterNode) => NodeVerdict {
-  const verdicts = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_REQUESTS);
+export class MaskVerdictCache {
+  readonly #verdicts = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_REQUESTS);
 
-  const judge = (maskRequest: MaskRequest, node: ClusterNode): NodeVerdict => {
-    if (node.shape === undefined) throw new RangeError(`node ${node.name} has not reported its CPUs`);
-    return judgeMask(maskRequest, maskHostOf({ ...node.shape.empty, owned: ownedCpusOf(node) }));
-  };
-  return (maskRequest, node) =>
-    verdicts
-      .getOrCreate(maskRequestKey(maskRequest), () => new BoundedMap(MAX_STATES))
-      .getOrCreate(node.load, () => judge(maskRequest, node));
+  verdict(request: MaskRequest, node: ClusterNode): NodeVerdict {
+    return this.#verdicts
+      .getOrCreate(maskRequestKey(request), () => new BoundedMap(MAX_STATES))
+      .getOrCreate(node.load, () => {
+        if (node.shape === undefined) throw new RangeError(`node ${node.name} has not reported its CPUs`);
+        return judgeMask(request, maskHostOf({ ...node.shape.empty, owned: ownedCpusOf(node) }));
+      });
+  }
 }

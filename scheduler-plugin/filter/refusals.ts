@@ -67,8 +67,6 @@ function bounded(text: string): string {
   return short;
 }
 
-export type Decisions = ReturnType<typeof createDecisions>;
-
 const MAX_DECISIONS = 1000;
 /** Maximum characters of namespace/name and of a uid, as in the API server. */
 const MAX_NAME_CHARACTERS = 317;
@@ -79,20 +77,25 @@ const MAX_UID_CHARACTERS = 64;
  */
 const MAX_NODES = 16;
 
-/**
- * The last decisions, oldest first.
- * @param wallClock milliseconds since 1970
- */
-export function createDecisions(wallClock: () => number) {
-  const decisions: ReturnType<typeof decisionOn>[] = [];
-  return {
-    add(pod: string, uid: string, outcome: FilterOutcome): void {
-      decisions.push(decisionOn(new Date(wallClock()), pod, uid, outcome));
-      if (decisions.length > MAX_DECISIONS) decisions.shift();
-    },
-    /** The decisions on one pod, by namespace/name; or all. */
-    list: (pod?: string) => decisions.filter((one) => pod === undefined || one.pod === pod),
-  };
+/** The last decisions, oldest first. */
+export class Decisions {
+  readonly #wallClock: () => number;
+  readonly #decisions: ReturnType<typeof decisionOn>[] = [];
+
+  /** @param wallClock milliseconds since 1970 */
+  constructor(wallClock: () => number) {
+    this.#wallClock = wallClock;
+  }
+
+  add(pod: string, uid: string, outcome: FilterOutcome): void {
+    this.#decisions.push(decisionOn(new Date(this.#wallClock()), pod, uid, outcome));
+    if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
+  }
+
+  /** The decisions on one pod, by namespace/name; or all. */
+  list(pod?: string) {
+    return this.#decisions.filter((decision) => pod === undefined || decision.pod === pod);
+  }
 }
 
 function decisionOn(time: Date, pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {

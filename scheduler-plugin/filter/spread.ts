@@ -7,7 +7,7 @@ const HOSTNAME = 'kubernetes.io/hostname';
 /** Nodes in an answer for HOSTNAME, and for a key that no node has: each node is its own domain. */
 const MAX_NODES = 4;
 /** Maximum predictions in a domain to find a node that fits. */
-const MAX_TRIES = 8;
+const MAX_TRIES_PER_DOMAIN = 8;
 
 /** The nodes that a pod's soft constraints add to an answer. */
 export interface Spread {
@@ -15,7 +15,7 @@ export interface Spread {
   wants(node: ClusterNode): boolean;
   /** Records the prediction of a node. */
   tried(node: ClusterNode, fits: boolean): void;
-  /** Whether no further node is wanted. */
+  /** Whether no further node would add a choice. */
   isComplete(): boolean;
 }
 
@@ -47,7 +47,7 @@ export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'
 
 function spreadOverNodes(): Spread {
   let left = MAX_NODES;
-  let tries = MAX_NODES * MAX_TRIES;
+  let tries = MAX_NODES * MAX_TRIES_PER_DOMAIN;
   const isComplete = () => left <= 0 || tries <= 0;
   return {
     wants: () => !isComplete(),
@@ -68,12 +68,12 @@ function spreadOverDomains(key: string, count: number): Spread {
   return {
     wants(node) {
       const domain = node.labels.get(key);
-      return domain !== undefined && !isComplete() && (remaining.get(domain) ?? MAX_TRIES) > 0;
+      return domain !== undefined && !isComplete() && (remaining.get(domain) ?? MAX_TRIES_PER_DOMAIN) > 0;
     },
     tried(node, fits) {
       const domain = node.labels.get(key);
       if (domain === undefined) return;
-      const left = remaining.get(domain) ?? MAX_TRIES;
+      const left = remaining.get(domain) ?? MAX_TRIES_PER_DOMAIN;
       if (left === 0) return;
       remaining.set(domain, fits ? 0 : left - 1);
       if (fits) answered++;

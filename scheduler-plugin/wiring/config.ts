@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
-import { DEFAULT_RESERVATION } from '../../model/reservations/reservation.ts';
+import { DEFAULT_RESERVATION_SECONDS } from '../../model/reservations/reservation.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
@@ -27,7 +27,7 @@ const schema = z.object({
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().default(DPU_LEASE_NAMESPACE),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
-  reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION),
+  reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION_SECONDS),
   eviction: z.enum(['evict', 'hold']).default('evict'),
   podName: z.string().optional(),
   logLevel: z.enum(LOG_LEVELS).default('info'),

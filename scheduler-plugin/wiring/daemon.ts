@@ -10,17 +10,20 @@ import { createHttpServer, isOwnHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { Cluster } from '../cluster/cluster.ts';
+import { ClusterState } from '../cluster/cluster-state.ts';
+import { NeedsReader } from '../cluster/pod-needs.ts';
 import { createExplainer } from '../extender/explain.ts';
-import { createDecisions } from '../filter/refusals.ts';
+import { Decisions } from '../filter/refusals.ts';
 import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
-import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
+import { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
+import { createExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createDecider, type Decider } from './decider.ts';
+import { createDecider } from './decider.ts';
 
 /** Maximum connections: a scheduler has a few. */
-const CONNECTIONS = 64;
+const MAX_CONNECTIONS = 64;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
@@ -31,30 +34,45 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
   const events = new ApiEventRecorder({ client, component: SERVICE, log, now });
-  const decisions = createDecisions(Date.now);
-  const isActive = () => replica.isActive();
-  const mayAnswer = () => replica.mayAnswer();
-  const decider = createDecider({ config, client, events, decisions, metrics, isActive, mayAnswer, log, now });
-  const { extender, cluster } = decider;
-  const explainer = createExplainer({ extender, decisions, client, isActive });
+  const decisions = new Decisions(Date.now);
+  const state = new ClusterState(log, unpredictable === 'nearest');
+  const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
+  const cluster = new Cluster({ client, state, reader, dpuLeaseNamespace: config.dpuLeaseNamespace, log, now });
+  const replica = new SchedulerLeaseReplica({
+    client,
+    lease: config.schedulerLease,
+    hostName: config.podName ?? hostname(),
+    // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
+    catchUp: (signal) => cluster.catchUp(signal),
+    log,
+    now,
+  });
+  const decider = createDecider({ config, client, reader, cluster, replica, events, decisions, metrics, log, now });
+  replica.on('active', () => decider.becameActive());
+
+  const { extender, recheck, masks } = decider;
+  const explainer = createExplainer({ extender, decisions, client, isActive: () => replica.isActive() });
   const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const called = () => replica.called();
   const app = createExtenderApp({ extender, explainer, called, unpredictable, bodies, metrics, log });
   // Plain HTTP: only processes of its own pod or host can connect to a loopback address.
   const { host, port } = config;
   const handler = onlyForHost(host, app.handler);
-  const server = createHttpServer({ handler, host, port, connections: CONNECTIONS, log });
+  const server = createHttpServer({ handler, host, port, connections: MAX_CONNECTIONS, log });
   registerServerMetrics(registry, 'plumbline_extender', { bodies, server });
-  const replica = createSchedulerLeaseReplica({
-    client,
-    lease: config.schedulerLease,
-    hostName: config.podName ?? hostname(),
-    // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
-    catchUp: (signal) => cluster.catchUp(signal),
-    onActive: () => decider.becameActive(),
-    log,
-    now,
-  });
+
+  /** Ends expired reservations even without a call, and updates the gauges, once a second. */
+  const keepGauges = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      state.reservations.expire(cluster.podsSeenUntil);
+      metrics.reservations.set({ kind: 'unbound' }, state.reservations.unbound);
+      metrics.reservations.set({ kind: 'all' }, state.reservations.size);
+      metrics.active.set(replica.isActive() ? 1 : 0);
+      metrics.waiting.set(recheck.waiting);
+      metrics.silentAgents.set(cluster.silentAgents);
+      await sleep(1, signal).catch(() => undefined);
+    }
+  };
 
   return createServingDaemon({
     server,
@@ -62,9 +80,9 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
     notReady: () => cluster.missing ?? replica.problem,
     registry,
     async run(signal) {
-      const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
+      const watching = Promise.all([cluster.run(signal), masks.run(signal)]);
       while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
-      await Promise.all([watching, keepGauges(decider, replica, metrics, signal), replica.run(signal)]);
+      await Promise.all([watching, keepGauges(signal), replica.run(signal)]);
     },
     async close() {
       decider.stop();
@@ -85,22 +103,4 @@ function onlyForHost(host: string, handler: RequestListener): RequestListener {
     response.writeHead(421, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
     response.end('plumbline: use the address 127.0.0.1 or localhost\n');
   };
-}
-
-/** Ends expired reservations even without a call, and updates the gauges, once a second. */
-async function keepGauges(
-  { state: { reservations }, cluster, recheck }: Decider,
-  replica: Replica,
-  metrics: ExtenderMetrics,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    reservations.expire(cluster.podsSeenUntil);
-    metrics.reservations.set({ kind: 'unbound' }, reservations.unbound);
-    metrics.reservations.set({ kind: 'all' }, reservations.size);
-    metrics.active.set(replica.isActive() ? 1 : 0);
-    metrics.waiting.set(recheck.waiting);
-    metrics.silentAgents.set(cluster.silentAgents);
-    await sleep(1, signal).catch(() => undefined);
-  }
 }

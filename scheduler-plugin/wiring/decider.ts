@@ -1,104 +1,77 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
-import { createCluster } from '../cluster/cluster.ts';
-import { ClusterState } from '../cluster/cluster-state.ts';
-import { createDpuHealth } from '../cluster/dpu-health.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { DpuMonitor } from '../cluster/dpu-health.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
-import { createNeedsReader } from '../cluster/pod-needs.ts';
-import { createEvictions, createStuckPods } from '../controllers/evictions.ts';
-import { agentAnnouncer, createLauncherEvents, createQuarantine } from '../controllers/launcher-events.ts';
+import type { NeedsReader } from '../cluster/pod-needs.ts';
+import type { PodView } from '../cluster/pod-view.ts';
+import { Evictions, stuckPodOf, whyStuck } from '../controllers/evictions.ts';
+import { agentAnnouncer, LauncherEvents, Quarantine } from '../controllers/launcher-events.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
-import { createNodeWriter } from '../controllers/node-writer.ts';
-import { createPausedStarts, createStartWriter } from '../controllers/paused-starts.ts';
+import { NodeWriter } from '../controllers/node-writer.ts';
+import { createStartWriter, PausedStarts } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
-import { createRecheck, createTakeover } from '../controllers/recheck.ts';
-import { createExtender } from '../extender/extender.ts';
+import { Recheck, Takeover } from '../controllers/recheck.ts';
+import { Extender } from '../extender/extender.ts';
 import { DecisionLog } from '../filter/decision-log.ts';
+import { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { Decisions } from '../filter/refusals.ts';
+import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 
-/** The extender, and the controllers that run while this replica is the active one. */
-export type Decider = ReturnType<typeof createDecider>;
-
 export interface DeciderOptions {
   readonly config: SchedulerPluginConfig;
   readonly client: KubeClient;
+  readonly reader: NeedsReader;
+  readonly cluster: Cluster;
+  readonly replica: Pick<SchedulerLeaseReplica, 'isActive' | 'mayAnswer'>;
   readonly events: EventRecorder;
   readonly decisions: Decisions;
   readonly metrics: ExtenderMetrics;
-  /** Whether this replica may write to the cluster. */
-  readonly isActive: () => boolean;
-  /** Whether this replica may give verdicts. */
-  readonly mayAnswer: () => boolean;
   readonly log: ExtenderLogger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
+/**
+ * Wires the extender, and the controllers that run while this replica is the active one. It starts none of them.
+ */
 export function createDecider(options: DeciderOptions) {
-  const { config, client, events, decisions, metrics, isActive: active, mayAnswer, log, now } = options;
-  const { dpuLeaseNamespace, unpredictable, answers, reservationTimeout } = config;
-  const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
-  const state = new ClusterState(
-    {
-      improved: (node) => recheck.improved(node),
-      bound: (pod) => active() && decisionLog.placed(pod),
-      settled: (uid) => recheck.settled(uid),
-      waiting: (pod) => takeover.waiting(pod),
-      starting: (pod) => stuck.consider(pod, evictions),
-      rejected: (pod) => exclusions.add(pod),
-      reservationEnded(reservation, end) {
-        metrics.reservationEnds.inc({ end });
-        predictionCheck.ended(reservation, end);
-      },
-      nodeFacts(node) {
-        dpuHealth.nodeChanged(node);
-        writer.look(node);
-      },
-      quarantined: (node, fault) => quarantine.changed(node, fault),
-    },
-    log,
-    config.unpredictable === 'nearest',
-  );
-  const dpuHealth = createDpuHealth({
+  const { config, client, reader, cluster, replica, events, decisions, metrics, log, now } = options;
+  const { unpredictable, answers, reservationTimeout } = config;
+  const { state, nodes } = cluster;
+  const { fleet, faults } = state;
+  const active = () => replica.isActive();
+
+  const dpuHealth = new DpuMonitor({
     client,
-    namespace: dpuLeaseNamespace,
+    namespace: config.dpuLeaseNamespace,
     whenUnknown: config.dpuUnknown,
     proof: config.dpuLease === 'own' ? () => 1 : renewalsBeyondRestarts,
-    isDpuHost: (node) => isDpuHost(node),
-    uidOf: (node) => cluster.nodes.get(node)?.uid,
-    recorded: (node) => cluster.nodes.get(node)?.dpuReady,
-    onChange: (node, { ready, state: lease }) => {
-      state.setFlag(node, 'dpuDead', !ready);
-      writer.look(node);
-      if (lease === 'dead') considerAllOn(node);
-    },
-    onForgotten: (node) => {
-      state.setFlag(node, 'dpuDead', false);
-      writer.look(node);
-    },
+    nodes,
     log,
     now,
   });
-  const { fleet, faults } = state;
   const decisionLog = new DecisionLog(log);
-  const exclusions = new NodeExclusions({ fleet, onEnd: (node) => recheck.improved(node), log, now });
-  const quarantine = createQuarantine({ faults, events, active, metrics });
-  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
-  const { pinningReported } = masks;
-  const { seen: podSeen } = createLauncherEvents({ events, active });
-  const fed = { dpuLeaseNamespace, dpuLeaseChanged: dpuHealth.changed, podSeen, pinningReported };
-  const cluster = createCluster({ client, state, reader, ...fed, log, now });
-  const announce = agentAnnouncer(events, log);
-  const writer = createNodeWriter({ client, fleet, nodes: cluster.nodes, dpuHealth, active, announce, log });
-  const recheck = createRecheck({
-    wouldFit: (needs, node) => extender.wouldFit(needs, node),
+  const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, now });
+  const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
+
+  const writer = new NodeWriter({
+    client,
+    fleet,
+    nodes,
+    dpuHealth,
+    active,
+    announce: agentAnnouncer(events, log),
+    log,
+  });
+  const recheck = new Recheck({
+    wouldFit: (needs, node) => verdicts.wouldFit(needs, node),
     active,
     async touch(node) {
       metrics.rechecks.inc();
@@ -106,48 +79,72 @@ export function createDecider(options: DeciderOptions) {
     },
     now,
   });
-  const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
-  const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
-  const notSynced = () => cluster.missing;
-  const podsSeenUntil = () => cluster.podsSeenUntil;
-  const judging = { state, exclusions, dpuHealth, recheck, reader, decisions, decisionLog };
-  const limits = { unpredictable, answers, reservationTimeout };
-  const extender = createExtender({ ...judging, ...limits, metrics, notSynced, mayAnswer, podsSeenUntil, now });
-  const isDpuHost = (node: string) => cluster.nodes.get(node)?.dpuHost === true;
-  const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
-  const evictions = createEvictions({
+  const takeover = new Takeover({ recheck, cluster, active, now });
+  const evictions = new Evictions({
     client,
     events,
     policy: config.eviction,
-    stuck: stuck.stuck,
+    stuck: (pod) => stuckPodOf(pod, { state, dpuHealth }),
     active,
     onAttempt: (outcome) => metrics.evictions.inc({ outcome }),
     log,
   });
+  const evictIfStuck = (pod: PodView): void => {
+    const why = whyStuck(pod, { state, dpuHealth });
+    if (why !== undefined) evictions.consider(pod, why);
+  };
+  const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
+  const quarantine = new Quarantine({ faults, events, active, metrics });
+  const launcherEvents = new LauncherEvents({ events, active });
+  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
 
-  function considerAllOn(node: string): void {
-    for (const pod of state.startingOn(node)) stuck.consider(pod, evictions);
-  }
+  const judging = { state, cluster, replica, verdicts, recheck, reader, decisions, decisionLog };
+  const extender = new Extender({ ...judging, unpredictable, answers, reservationTimeout, metrics, now });
+
+  state
+    .on('improved', (node) => recheck.improved(node))
+    .on('bound', (pod) => void (active() && decisionLog.placed(pod)))
+    .on('settled', (uid) => recheck.settled(uid))
+    .on('waiting', (pod) => takeover.waiting(pod))
+    .on('starting', evictIfStuck)
+    .on('rejected', (pod) => exclusions.add(pod))
+    .on('reservationEnded', (reservation, end) => {
+      metrics.reservationEnds.inc({ end });
+      predictionCheck.ended(reservation, end);
+    })
+    .on('nodeFacts', (node) => {
+      dpuHealth.nodeChanged(node);
+      writer.requeue(node);
+    })
+    .on('quarantined', (node, fault) => quarantine.changed(node, fault));
+  dpuHealth.on('changed', (node, verdict) => {
+    state.setFlag(node, 'dpuDead', verdict?.ready === false);
+    writer.requeue(node);
+    if (verdict?.state === 'dead') for (const pod of state.startingOn(node)) evictIfStuck(pod);
+  });
+  cluster
+    .on('pod', (pod) => launcherEvents.seen(pod))
+    .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
+    .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
 
   return {
-    state,
-    cluster,
+    verdicts,
     extender,
     recheck,
     masks,
     /** Call it when this replica has become the active one: it completes the work that another one has left. */
     becameActive() {
-      writer.lookAtAll();
-      masks.lookAtAll();
-      quarantine.lookAtAll();
+      writer.requeueAll();
+      masks.starts.requeueAll();
+      quarantine.announceAll();
       takeover.begin();
-      for (const node of cluster.nodes.keys()) {
+      for (const node of nodes.keys()) {
         recheck.improved(node);
-        considerAllOn(node);
+        for (const pod of state.startingOn(node)) evictIfStuck(pod);
       }
     },
     stop() {
-      for (const part of [recheck, evictions, writer, dpuHealth, masks]) part.stop();
+      for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
     },
   };
 }
@@ -163,7 +160,7 @@ interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'me
  */
 export function createCpuMasks(options: CpuMasksOptions) {
   const { client, events, fleet, metrics, active, log, now } = options;
-  const starts = createPausedStarts({
+  const starts = new PausedStarts({
     writer: createStartWriter(client),
     events,
     active,
@@ -171,7 +168,12 @@ export function createCpuMasks(options: CpuMasksOptions) {
     log,
     now,
   });
-  const vms = createMaskedVms({ client, onInstance: starts.changed, log, now });
+  const vms = createMaskedVms({
+    client,
+    onInstance: (key, instance) => starts.changed(key, instance),
+    log,
+    now,
+  });
   const survey = createMaskSurvey({
     fleet,
     masked: vms.all,
@@ -183,11 +185,9 @@ export function createCpuMasks(options: CpuMasksOptions) {
     },
   });
   return {
-    pinningReported: starts.reported,
-    lookAtAll: starts.lookAtAll,
+    starts,
     async run(signal: AbortSignal) {
       await Promise.all([vms.run(signal), survey.run(signal)]);
     },
-    stop: starts.stop,
   };
 }

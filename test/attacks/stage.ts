@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { virtualMachine } from '../../cli/demo/vms.ts';
+import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
@@ -189,7 +189,7 @@ async function onSandbox(): Promise<Stage> {
     async serve() {
       const name = `innocent-${++count}`;
       const vms = '/apis/kubevirt.io/v1/namespaces/demo/virtualmachines';
-      await admin.create(vms, virtualMachine({ name, annotated: true }));
+      await admin.create(vms, demoMachine({ name, annotated: true }));
       try {
         const pod = await until(`the launcher of ${name}`, async () => {
           const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };

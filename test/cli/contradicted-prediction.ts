@@ -8,10 +8,7 @@ import { recordingLogger } from '../support/logger.ts';
 /** The extender's log line about a pod that got CPUs 4-5,12-13 of the node, where 1-2,9-10 were predicted. */
 export function contradictedPrediction(node: string): { readonly replay: Record<string, unknown> } {
   const { log, lines } = recordingLogger();
-  const under = extenderOf({
-    nodes: { [node]: statusOf() },
-    reservationEnded: (...ended) => check.ended(...ended),
-  });
+  const under = extenderOf({ nodes: { [node]: statusOf() } });
   const check = createPredictionCheck({
     state: under.state,
     cluster: under,
@@ -19,6 +16,7 @@ export function contradictedPrediction(node: string): { readonly replay: Record<
     metrics: createExtenderMetrics(createRegistry()),
     log,
   });
+  under.state.on('reservationEnded', (reservation, end) => check.ended(reservation, end));
   const pod = podOf('4');
   under.filter(pod);
   under.see({ ...pod, spec: { ...pod.spec, nodeName: node } });

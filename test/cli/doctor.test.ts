@@ -10,7 +10,7 @@ import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
-import type { Facts } from '../../cli/doctor/facts/facts.ts';
+import type { DoctorFacts } from '../../cli/doctor/facts/facts.ts';
 import {
   deployment,
   endpointSlice,
@@ -155,7 +155,7 @@ const partsOf = (webhook: string, extender: string, ...agents: string[]) => {
 };
 
 /** A cluster without faults: the base. Its own kube-scheduler does not use Plumbline. */
-const GOOD: Facts = {
+const GOOD: DoctorFacts = {
   now: NOW,
   nodes: [node('worker-1')],
   topologies: { value: [topology('worker-1')] },
@@ -184,7 +184,7 @@ const GOOD: Facts = {
 };
 
 /** The second way: an extender next to the cluster's own kube-scheduler. */
-const LOOPBACK: Facts = {
+const LOOPBACK: DoctorFacts = {
   ...GOOD,
   mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
   deployments: { value: [] },
@@ -206,10 +206,10 @@ const ALL = [
 
 interface Case {
   readonly title: string;
-  readonly check: (facts: Facts) => AreaReport;
-  readonly facts: Partial<Facts>;
+  readonly check: (facts: DoctorFacts) => AreaReport;
+  readonly facts: Partial<DoctorFacts>;
   /** The base for the facts. Default: GOOD */
-  readonly among?: Facts;
+  readonly among?: DoctorFacts;
   readonly what: RegExp;
   readonly why?: RegExp;
   readonly severity?: 'error' | 'warning';
@@ -845,7 +845,7 @@ describe('plumbline doctor', () => {
   }
 
   describe('versions of the components', () => {
-    const found = (systemPods: Facts['systemPods'], command = '0.3.1') => {
+    const found = (systemPods: DoctorFacts['systemPods'], command = '0.3.1') => {
       const { findings, seen, unseen } = checkInstalled({ ...GOOD, systemPods, command });
       return { findings: findings.map(({ severity, what, fix }) => `${severity}: ${what}; ${fix.text}`), seen, unseen };
     };
@@ -859,7 +859,7 @@ describe('plumbline doctor', () => {
     });
 
     const said = 'webhook 0.3.1, extender 0.4.0, agents 0.3.1 (2 pods) and 0.4.0 (1 pod), command 0.4.0';
-    const cases: [title: string, pods: Facts['systemPods'], command: string, expected: RegExp][] = [
+    const cases: [title: string, pods: DoctorFacts['systemPods'], command: string, expected: RegExp][] = [
       [
         'an upgrade in progress',
         partsOf(':0.3.1', ':0.4.0', ':0.3.1', ':0.4.0', ':0.3.1'),
@@ -915,7 +915,7 @@ describe('plumbline doctor', () => {
   });
 
   it('reports one missing certificate as one finding', () => {
-    const facts: Facts = {
+    const facts: DoctorFacts = {
       ...GOOD,
       ...mutating({ clientConfig: {} }),
       validating: { value: [configuration('plumbline-webhook', { ...FINAL, clientConfig: {} })] },
@@ -933,7 +933,7 @@ describe('plumbline doctor', () => {
   });
 
   it('reports a webhook that is down for another reason as a separate finding', () => {
-    const facts: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
+    const facts: DoctorFacts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     const found = byCause(ALL.flatMap((check) => check(facts).findings));
     assert.deepEqual(
       found.map(({ what }) => what),
@@ -944,8 +944,8 @@ describe('plumbline doctor', () => {
   });
 
   it('prints the command that lets VMs start while the webhook is down, for every cause', () => {
-    const away: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
-    for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as Facts]) {
+    const away: DoctorFacts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
+    for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as DoctorFacts]) {
       const reports = ALL.map((check) => check(facts));
       const lines = doctorLines(reports, byCause(reports.flatMap(({ findings }) => findings)), 80);
       const text = lines.join(' ').replace(/\s+/g, ' ');
@@ -955,7 +955,7 @@ describe('plumbline doctor', () => {
 
   it('names every object of a finding and the checked objects of its area with wide', () => {
     const names = Array.from({ length: 12 }, (_, i) => `worker-${i + 1}`);
-    const facts: Facts = { ...GOOD, nodes: names.map((name) => node(name, { spec: { unschedulable: true } })) };
+    const facts: DoctorFacts = { ...GOOD, nodes: names.map((name) => node(name, { spec: { unschedulable: true } })) };
     const report = checkPods(facts);
     const [short, wide] = [false, true].map((all) =>
       doctorLines([report], report.findings, 80, all).map((line) => lineText(line)),
@@ -973,21 +973,21 @@ describe('plumbline doctor', () => {
       const made = launcher(name, { status: { phase: 'Running' } });
       return { ...made, spec: { ...made.spec, nodeName } };
     };
-    const facts: Facts = {
+    const facts: DoctorFacts = {
       ...GOOD,
       nodes: [node('worker-1'), node('worker-2')],
       topologies: { value: [topology('worker-1'), topology('worker-2')] },
       agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } },
       launchers: { value: [running('a', 'worker-1')] },
     };
-    const check = (more: Partial<Facts> = {}) =>
+    const check = (more: Partial<DoctorFacts> = {}) =>
       byCause(ALL.flatMap((one) => one({ ...facts, ...more }).findings)).map(({ area }) => area);
     assert.deepEqual(check(), ['agents']);
     assert.deepEqual(check({ launchers: { value: [running('b', 'worker-2')] } }), ['agents', 'pods']);
   });
 
   it('sorts findings by impact', () => {
-    const facts: Facts = {
+    const facts: DoctorFacts = {
       ...GOOD,
       nodes: [node('worker-1', { spec: { unschedulable: true } })],
       endpoints: { value: [slice('plumbline-webhook', false)] },
@@ -1003,7 +1003,7 @@ describe('plumbline doctor', () => {
 
   it('makes no claim about objects that it may not read', () => {
     const forbidden = Object.fromEntries(Object.keys(GOOD).map((key) => [key, { missing: 'forbidden' }]));
-    const reports = ALL.map((check) => check({ ...(forbidden as unknown as Facts), now: NOW, nodes: [] }));
+    const reports = ALL.map((check) => check({ ...(forbidden as unknown as DoctorFacts), now: NOW, nodes: [] }));
     assert.deepEqual(
       reports.flatMap(({ findings }) => findings),
       [],

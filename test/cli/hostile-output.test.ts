@@ -539,7 +539,7 @@ describe('texts of others in the output', function () {
           printer.title(HOSTILE);
           printer.progress(HOSTILE);
           printer.lines([HOSTILE]);
-          printer.step({ step: HOSTILE, held: false, seconds: 1, data: {}, error: HOSTILE });
+          printer.step({ step: HOSTILE, succeeded: false, seconds: 1, data: {}, error: HOSTILE });
           printer.end(false, 1, HOSTILE);
           createTerminalLog().warn({ path: HOSTILE, err: new Error(HOSTILE) }, HOSTILE);
           return undefined;

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
-import { type Asked, askInCluster } from '../../cli/extender/ask.ts';
+import { askInCluster, type ExtenderResponse } from '../../cli/extender/ask.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
@@ -28,7 +28,7 @@ type Refuse = number | 'hang';
 interface Case {
   readonly title: string;
   readonly serve: Serve | Refuse;
-  readonly found: Asked | RegExp;
+  readonly found: ExtenderResponse | RegExp;
 }
 
 const ok = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;

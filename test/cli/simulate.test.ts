@@ -105,7 +105,7 @@ describe('plumbline simulate', () => {
 
     it('counts CPUs as stranded on nodes where no requested VM fits', () => {
       const { cpus } = run(2, '2x8x2', ['4c2t']);
-      assert.deepEqual(cpus, { total: 64, reserved: 4, before: 0, given: 60, padding: 6, free: 0, stranded: 0 });
+      assert.deepEqual(cpus, { total: 64, reserved: 4, before: 0, padding: 6, free: 0, stranded: 0, used: 60 });
       assert.equal(run(2, '2x8x2', ['6c2t']).cpus.stranded, 4);
     });
 
@@ -129,7 +129,7 @@ describe('plumbline simulate', () => {
             ([cores, threads, count]) => `${cores}c${threads}t${count === null ? '' : `:${count}`}`,
           );
           const { cpus, vms, placements } = run(nodes, made.join('x'), texts);
-          assert.equal(cpus.free + cpus.given + cpus.reserved, cpus.total);
+          assert.equal(cpus.free + cpus.used + cpus.reserved, cpus.total);
           assert.ok(cpus.stranded <= cpus.free);
           assert.equal(
             Object.values(placements).flat().length,
@@ -137,7 +137,7 @@ describe('plumbline simulate', () => {
           );
           // The last kind had its turn when all others had theirs.
           const last = vms.at(-1);
-          if (last?.asked === undefined)
+          if (last?.requested === undefined)
             assert.equal(
               Object.values(last?.refusals ?? {}).reduce((a, b) => a + b, 0),
               nodes,

@@ -7,8 +7,14 @@ import { createObjectsApi, type Objects } from './objects-api.ts';
 import { parseOutput } from './output-schema.ts';
 import { NODE, NOW, STATE_TABLE } from './state-table.ts';
 
+const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const statusOf = (objects: Objects, namespace?: string) =>
-  readStatus({ client: createObjectsApi(objects) }, namespace, NOW);
+  readStatus({ client: createObjectsApi({ [DEPLOYMENTS]: [], ...objects }) }, namespace, NOW);
+const deployment = (name: string, status: object) => ({
+  metadata: { name, namespace: 'plumbline-system' },
+  spec: { replicas: 2, template: { spec: { containers: [] } } },
+  status,
+});
 const seconds = (ago: number) => new Date(NOW - ago * 1000).toISOString();
 const runs = STATE_TABLE.find(({ title }) => title === 'runs as promised')!.objects;
 const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed'];
@@ -16,7 +22,7 @@ const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejecte
 const BY_EVENT = ['rejected'];
 
 describe('plumbline status', () => {
-  for (const { title, objects, state, reason, coarse, subject } of STATE_TABLE) {
+  for (const { title, objects, state, reason, coarse, subject, extenderAway } of STATE_TABLE) {
     if (subject[0] !== 'vm' || objects['/apis/plumbline.dev/v1alpha1/nodetopologies'] === undefined) continue;
     it(`of a VM: ${title}`, async () => {
       const status = await statusOf(objects, 'tenants');
@@ -26,7 +32,9 @@ describe('plumbline status', () => {
       if (first === undefined)
         return assert.ok(BY_EVENT.includes(state) || objects['/apis/kubevirt.io/v1/virtualmachines']?.length === 0);
       assert.deepEqual([first.namespace, first.name], ['tenants', 'fw']);
-      if (!BY_EVENT.includes(state)) assert.equal(first.reason, coarse ?? reason);
+      // It does not ask the extender.
+      const expected = extenderAway === true ? 'NotTried' : (coarse ?? reason);
+      if (!BY_EVENT.includes(state)) assert.equal(first.reason, expected);
     });
   }
 
@@ -40,6 +48,15 @@ describe('plumbline status', () => {
   });
   const cases: readonly [string, Objects, string | undefined, object][] = [
     ['nothing is wrong', runs, undefined, {}],
+    [
+      'a Deployment without a ready replica',
+      {
+        ...runs,
+        [DEPLOYMENTS]: [deployment('plumbline-scheduler', { readyReplicas: 1 }), deployment('plumbline-webhook', {})],
+      },
+      undefined,
+      { notReady: [{ deployment: 'plumbline-webhook', text: 'no replica is ready' }] },
+    ],
     [
       'an agent that is silent',
       {
@@ -94,9 +111,9 @@ describe('plumbline status', () => {
   ];
   for (const [title, objects, namespace, expected] of cases) {
     it(title, async () => {
-      const { waiting, silentAgents, deadDpus, mispredictions } = await statusOf(objects, namespace);
-      const nothing = { waiting: [], silentAgents: [], deadDpus: [], mispredictions: [] };
-      assert.deepEqual({ waiting, silentAgents, deadDpus, mispredictions }, { ...nothing, ...expected });
+      const { waiting, notReady, silentAgents, deadDpus, mispredictions } = await statusOf(objects, namespace);
+      const nothing = { waiting: [], notReady: [], silentAgents: [], deadDpus: [], mispredictions: [] };
+      assert.deepEqual({ waiting, notReady, silentAgents, deadDpus, mispredictions }, { ...nothing, ...expected });
     });
   }
 

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
-import { byName, findNodes, type NodeQuery, parseQuery, queryText, totalsOf } from '../../console/data/node-list.ts';
+import {
+  findNodes,
+  type NodeQuery,
+  nodesByName,
+  parseQuery,
+  queryText,
+  totalsOf,
+} from '../../console/data/node-list.ts';
 import { formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import {
@@ -80,7 +87,7 @@ describe('the page’s data', () => {
     assert.deepEqual([...painted.padding], [0, 0, 0, 0, 0, 1, 0, 0]);
   });
 
-  const nodes = byName([
+  const nodes = nodesByName([
     node({ name: 'worker-10', owners: [['east/upf', 'compute', '1,5', 0]] }),
     node({ name: 'worker-9', problems: ['silent'] }),
     node({ name: 'worker-2', shape: undefined, problems: ['no-report'], dpu: 'alive' }),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Problem } from '../../console/data/wire.ts';
+import type { NodeProblem } from '../../console/data/wire.ts';
 import { nodeContent } from '../../console/server/records.ts';
 import { createReports } from '../../console/server/reports.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
@@ -12,7 +12,7 @@ interface Given {
 }
 
 describe('the record of a node', () => {
-  const rows: [string, Given, readonly Problem[], string][] = [
+  const rows: [string, Given, readonly NodeProblem[], string][] = [
     ['nothing wrong', {}, [], ''],
     ['a live DPU', { node: { dpuHost: true, dpuReady: 'True' } }, [], 'alive'],
     ['a dead DPU', { node: { dpuHost: true, dpuReady: 'False' } }, ['dpu-dead'], 'dead'],

@@ -22,7 +22,7 @@ export const CONTROL_PLANE = 'control-plane-1.east.example.internal';
 
 const THREADS: SwitchPicture = {
   enabled: true,
-  wanted: '13,30-31',
+  desired: '13,30-31',
   problems: [],
   threads: [
     {
@@ -31,7 +31,7 @@ const THREADS: SwitchPicture = {
       kind: 'handler',
       threads: 11,
       allowed: '13,30-31',
-      wanted: '13,30-31',
+      desired: '13,30-31',
       note: '',
     },
     {
@@ -40,7 +40,7 @@ const THREADS: SwitchPicture = {
       kind: 'revalidator',
       threads: 5,
       allowed: '13,30-31',
-      wanted: '13,30-31',
+      desired: '13,30-31',
       note: '',
     },
     {
@@ -49,7 +49,7 @@ const THREADS: SwitchPicture = {
       kind: 'pmd-c01/id:8',
       threads: 1,
       allowed: '1',
-      wanted: null,
+      desired: null,
       note: 'poll mode driver, left alone',
     },
     {
@@ -58,7 +58,7 @@ const THREADS: SwitchPicture = {
       kind: 'ovsdb-server',
       threads: 1,
       allowed: '13,30-31',
-      wanted: '13,30-31',
+      desired: '13,30-31',
       note: '',
     },
   ],

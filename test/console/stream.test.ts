@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Feed } from '../../console/server/feed.ts';
-import { streamEvents } from '../../console/server/stream.ts';
+import { type StreamOptions, streamEvents } from '../../console/server/stream.ts';
 import { type Listener, listen } from './events.ts';
 
 /** A feed with content from the test. */
@@ -20,7 +19,7 @@ function feedOf() {
     get viewers() {
       return viewers.size;
     },
-  } satisfies Feed;
+  };
   const tell = (...keys: string[]) => {
     for (const viewer of viewers) viewer(keys);
   };
@@ -43,7 +42,10 @@ describe('the stream to a page', () => {
   let server: Server;
   let responses: ServerResponse[];
   const clients: Listener[] = [];
-  const serve = async (feed: Feed, options: { gzip?: boolean; beat?: number; patience?: number } = {}) => {
+  const serve = async (
+    feed: StreamOptions['feed'],
+    options: { gzip?: boolean; beat?: number; patience?: number } = {},
+  ) => {
     responses = [];
     server = createServer((_, response) => {
       responses.push(response);

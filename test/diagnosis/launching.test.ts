@@ -7,7 +7,7 @@ const VIRT_CONTROLLER =
   'check-virt-controller: check virt-controller: kubectl -n kubevirt get pods -l kubevirt.io=virt-controller';
 const EVENTS = 'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=fw';
 const of = (facts: Partial<VmFacts>) => shown(withoutLauncher({ ...VM, ...facts }));
-const ON = { wanted: true, says: '' };
+const ON = { shouldRun: true, says: '' };
 
 describe('a VM without a launcher', () => {
   describe('without an instance', () => {
@@ -26,7 +26,7 @@ describe('a VM without a launcher', () => {
     });
 
     it('is stopped', () =>
-      assert.deepEqual(of({ machine: { wanted: false, says: 'Stopped' } }), {
+      assert.deepEqual(of({ machine: { shouldRun: false, says: 'Stopped' } }), {
         reason: 'SwitchedOff',
         text: 'it is switched off',
         remedies: ['start: switch it on: virtctl start fw -n tenants'],
@@ -39,7 +39,7 @@ describe('a VM without a launcher', () => {
         remedies: ['correct-vm: change what the message says'],
       };
       assert.deepEqual(of({ machine: { ...ON, failure: 'no such instancetype' } }), expected);
-      assert.deepEqual(of({ machine: { wanted: false, says: '', failure: 'no such instancetype' } }), expected);
+      assert.deepEqual(of({ machine: { shouldRun: false, says: '', failure: 'no such instancetype' } }), expected);
     });
   });
 

@@ -20,9 +20,9 @@ const NODE = { silent: false, assigned: ['2-5'], host: node() };
 describe('the state of a VM without a launcher', () => {
   for (const [facts, stage, verdict, reason] of [
     [{}, 'no-launcher', 'broken', 'NoInstance'],
-    [{ machine: { wanted: false, says: '' } }, 'stopped', 'stopped', 'SwitchedOff'],
-    [{ machine: { wanted: true, says: '' } }, 'no-launcher', 'broken', 'NoInstance'],
-    [{ machine: { wanted: true, says: '', failure: 'exceeded quota' } }, 'no-launcher', 'broken', 'QuotaExceeded'],
+    [{ machine: { shouldRun: false, says: '' } }, 'stopped', 'stopped', 'SwitchedOff'],
+    [{ machine: { shouldRun: true, says: '' } }, 'no-launcher', 'broken', 'NoInstance'],
+    [{ machine: { shouldRun: true, says: '', failure: 'exceeded quota' } }, 'no-launcher', 'broken', 'QuotaExceeded'],
     [{ instance: { phase: 'Failed' } }, 'failed', 'broken', 'Failed'],
     [{ instance: { phase: 'Succeeded' } }, 'succeeded', 'stopped', 'Ended'],
     [{ instance: { phase: 'Pending' } }, 'no-launcher', 'broken', 'NoLauncher'],

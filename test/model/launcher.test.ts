@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
+import type { AlignmentRequest } from '../../model/admission/launcher-cpus.ts';
+import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
-import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { askedMultiples, type NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { run as runCpuCases } from '../vectors/kubevirt-cpu.ts';
+import { alignmentOf } from './launcher/alignment.ts';
 
 const vectors = join(import.meta.dirname, '../vectors');
 const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
@@ -74,14 +75,9 @@ function vmi(cpu: GuestCpu = {}, ioThreads = 0, annotations: Record<string, stri
   };
 }
 
-function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {}) {
-  const decision = decideAlignment({
-    pod: launcherPod(options),
-    vmi: vmi({ cores: 4, threads: 2 }),
-    candidates: [2],
-    gate: true,
-    ...request,
-  });
+function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> & { readonly pod?: PodShape } = {}) {
+  const { pod = launcherPod(options), ...more } = request;
+  const decision = alignmentOf(pod, { vmi: vmi({ cores: 4, threads: 2 }), ...more });
   return {
     outcome: decision.kind === 'pad' ? `${decision.to}` : decision.why,
     codes: decision.findings.map(({ code }) => code),
@@ -228,7 +224,6 @@ describe('the padding decision', () => {
       '10',
       [],
     ],
-    ['W5: hot-plug', { labels: { 'kubevirt.io': 'hotplug-disk' } }, {}, 'not-a-launcher', []],
     ['W11: 9000m', { cpu: '9000m' }, {}, '10', []],
     ['W11: 9e0', { cpu: '9e0', limit: '9' }, {}, '10', []],
     ['W11: not a whole number', { cpu: '9500m' }, {}, 'no-exclusive-cpus', []],
@@ -276,7 +271,7 @@ describe('the padding decision', () => {
     const one: VirtualMachineInstance = virtualMachineInstance.parse(fixture('vmi'));
     for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
       const admitted: Pod = podSchema.parse(fixture(name));
-      const decision = decideAlignment({ pod: admitted, vmi: one, candidates: [2], gate: true });
+      const decision = alignmentOf(admitted, { vmi: one });
       assert.deepEqual(decision, { kind: 'pad', to: 10, threadsPerCore: 2, findings: [] });
     }
     const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
@@ -320,21 +315,21 @@ describe('exclusive CPUs of a pod', () => {
       after: [container('side', '1000m')],
     });
     assert.deepEqual(
-      integralContainers(pod).map(({ list, index, name, cpus }) => `${list}[${index}] ${name} ${cpus}`),
+      podResourcesOf(pod).integral.map(({ list, index, name, cpus }) => `${list}[${index}] ${name} ${cpus}`),
       ['initContainers[0] init 2', 'containers[0] compute 9', 'containers[1] side 1'],
     );
   });
 
   it('require a Guaranteed pod; a missing request counts as the limit', () => {
     const limited = { name: 'c', resources: { limits: { cpu: '1', memory: '1Gi' } } };
-    assert.deepEqual(qosObstacles(launcherPod({ after: [limited] })), []);
+    assert.deepEqual(podResourcesOf(launcherPod({ after: [limited] })).obstacles, []);
     const same = {
       name: 'c',
       resources: { requests: { cpu: '1000m', memory: '1024Mi' }, limits: { cpu: '1', memory: '1Gi' } },
     };
-    assert.deepEqual(qosObstacles(launcherPod({ after: [same] })), []);
+    assert.deepEqual(podResourcesOf(launcherPod({ after: [same] })).obstacles, []);
     const noMemory = { name: 'c', resources: { limits: { cpu: '1' } } };
-    assert.deepEqual(qosObstacles(launcherPod({ after: [noMemory] })), [
+    assert.deepEqual(podResourcesOf(launcherPod({ after: [noMemory] })).obstacles, [
       { container: 'c', why: 'it has no memory limit' },
     ]);
   });
@@ -354,5 +349,5 @@ describe('whether the kubelet assigns CPUs to a pod', () => {
     ['pod-level resources', launcherPod({ cpu: '4', podLevel: { cpu: '4' } }), false],
   ];
   for (const [what, pod, expected] of cases)
-    it(`${what}: ${expected}`, () => assert.equal(hasExclusiveCpus(pod), expected));
+    it(`${what}: ${expected}`, () => assert.equal(podResourcesOf(pod).exclusive, expected));
 });

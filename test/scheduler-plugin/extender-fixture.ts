@@ -2,14 +2,15 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
+import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
-import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { type DpuScope, NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
-import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
-import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/refusals.ts';
+import { Extender } from '../../scheduler-plugin/extender/extender.ts';
+import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
+import { Decisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 
@@ -66,7 +67,6 @@ export interface ExtenderFixture {
   readonly dpuExempt?: readonly string[];
   readonly active?: () => boolean;
   readonly answers?: number;
-  readonly reservationEnded?: StateListeners['reservationEnded'];
 }
 
 /** A reply as the scheduler reads it. */
@@ -79,9 +79,10 @@ export interface FilterReply {
 
 export interface ExtenderUnderTest {
   readonly extender: Extender;
+  readonly verdicts: NodeVerdicts;
   readonly state: ClusterState;
   readonly decisions: Decisions;
-  /** Calls of the listeners, in order: `improved n1`. */
+  /** The events of the state, in order: `improved n1`. */
   readonly notified: string[];
   readonly clock: { now: number };
   /** By way of the wire. */
@@ -93,12 +94,13 @@ export interface ExtenderUnderTest {
   gone(pod: Pod): void;
 }
 
-const LISTENERS = [
+const EVENTS = [
   'improved',
   'bound',
   'settled',
   'waiting',
   'starting',
+  'rejected',
   'reservationEnded',
   'nodeFacts',
   'quarantined',
@@ -106,28 +108,19 @@ const LISTENERS = [
 
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
-  const reader = createNeedsReader(fixture.dpuScope ?? 'all', fixture.dpuExempt);
+  const reader = new NeedsReader(fixture.dpuScope ?? 'all', fixture.dpuExempt);
   const notified: string[] = [];
   const clock = { now: 1000 };
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);
-  const listeners = Object.fromEntries(
-    LISTENERS.map((event) => [
-      event,
-      (what: unknown, end?: unknown) =>
-        notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
-    ]),
-  ) as unknown as StateListeners;
-  const reservationEnded: StateListeners['reservationEnded'] = (reservation, end) => {
-    listeners.reservationEnded(reservation, end);
-    fixture.reservationEnded?.(reservation, end);
-  };
-  const rejected = (pod: PodView) => {
-    notified.push(`rejected ${pod.uid}`);
-    exclusions.add(pod);
-  };
-  const state = new ClusterState({ ...listeners, reservationEnded, rejected }, silent);
+  const state = new ClusterState(silent);
   const onEnd = (node: string) => void notified.push(`ended ${node}`);
   const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, now: () => clock.now });
+  for (const event of EVENTS) {
+    state.on(event, (what: unknown, end?: unknown) =>
+      notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
+    );
+  }
+  state.on('rejected', (pod) => exclusions.add(pod));
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
     state.nodeChanged(name, { dpuHost: name in dpus });
@@ -145,12 +138,15 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const see = (pod: Pod, status: object = {}) => observe(pod, podViewOf(observedPod.parse({ ...pod, status }), reader));
   for (const { node, pod } of bound) see({ ...pod, spec: { ...pod.spec, nodeName: node } });
 
-  const decisions = createDecisions(() => 0);
-  const extender = createExtender({
+  const decisions = new Decisions(() => 0);
+  const dpuHealth = {
+    verdict: (node: string) => dpus[node] ?? { ready: true, state: 'unknown' as const, age: undefined },
+  };
+  const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable: policy, now: () => clock.now });
+  const extender = new Extender({
     decisionLog: { waits: () => undefined },
     state,
-    exclusions,
-    dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
+    verdicts,
     recheck: {
       waits: ({ uid }) => void notified.push(`waits ${uid}`),
       settled: () => undefined,
@@ -160,15 +156,20 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     decisions,
     unpredictable: policy,
     metrics: createExtenderMetrics(createRegistry()),
-    notSynced: () => fixture.missing,
-    mayAnswer: fixture.active ?? (() => true),
-    podsSeenUntil: () => clock.now,
+    cluster: {
+      missing: fixture.missing,
+      get podsSeenUntil() {
+        return clock.now;
+      },
+    },
+    replica: { mayAnswer: fixture.active ?? (() => true) },
     now: () => clock.now,
     answers: fixture.answers ?? 16,
     reservationTimeout: 660,
   });
   return {
     extender,
+    verdicts,
     state,
     decisions,
     notified,

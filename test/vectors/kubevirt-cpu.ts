@@ -1,9 +1,9 @@
 import { alignedCpus, isAligned } from '../../model/alignment.ts';
-import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
+import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
-import { decideAlignment } from '../../model/launcher/decide.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
+import { alignmentOf } from '../model/launcher/alignment.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface Amounts {
@@ -64,7 +64,7 @@ function checkPadding(one: CpuCase): Verdict {
   const from = launcherCpus(vmi).total;
   const padded = alignedCpus(from, 2);
   const decide = (cpus: number) => {
-    const decision = decideAlignment({ pod: podWith(String(cpus)), vmi, candidates: [2], gate: true });
+    const decision = alignmentOf(podWith(String(cpus)), { vmi });
     return decision.kind === 'pad' ? decision.to : decision.why;
   };
   const unpadded = one.vmiCpu.isolateEmulatorThread === true ? 'aligned' : 'not-isolated';
@@ -85,8 +85,9 @@ function checkSideContainer(one: CpuCase, { request, limit }: Amounts): Verdict 
   };
   const base = podWith('4');
   const pod: PodShape = { ...base, spec: { containers: [...base.spec.containers, side] } };
+  const { integral, obstacles } = podResourcesOf(pod);
   return differs(
-    { integral: integralContainers(pod).map(({ name }) => name), guaranteed: qosObstacles(pod).length === 0 },
+    { integral: integral.map(({ name }) => name), guaranteed: obstacles.length === 0 },
     { integral: ['compute'], guaranteed: limit !== undefined },
   );
 }

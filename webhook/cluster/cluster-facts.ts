@@ -46,12 +46,10 @@ export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
  * Collects the facts about the cluster for the decision about one pod or VM: from the watched copies, and doubtful
  * network definitions from the API server, each once and all in parallel. A definition that multus does not give the owner
  * does not exist for it: the decision, which its author sees, must not tell about other namespaces.
- * @param owner `exclusive` is computed here when it is needed
  * @param spec selects the nodes that the owner can run on
  */
 export async function gatherCluster(
-  owner: Omit<NetworkOwner, 'exclusive'>,
-  isExclusive: () => boolean,
+  owner: NetworkOwner,
   spec: SelectingSpec,
   { view, fetchNad, oversized, globalNetworkNamespaces: shared }: ClusterFactsOptions,
 ): Promise<ClusterFacts> {
@@ -64,26 +62,25 @@ export async function gatherCluster(
   };
   const isUsable = ({ namespace }: NetworkRef) =>
     namespace === owner.namespace || shared.has(namespace) || shared.has('*');
-  const keep = (ref: NetworkRef, found: NadFacts | undefined) => {
-    if (found !== undefined) definitions.set(refText(ref), found);
-    return found;
+  const keep = (ref: NetworkRef, nad: NadFacts | undefined) => {
+    if (nad !== undefined) definitions.set(refText(ref), nad);
+    return nad;
   };
   try {
-    const whole = { ...owner, exclusive: isExclusive() };
-    const doubtful = doubtfulNetworks(whole, networks, (ref) =>
+    const doubtful = doubtfulNetworks(owner, networks, (ref) =>
       isUsable(ref) ? keep(ref, view.findNad(ref)) : undefined,
     );
     await Promise.all(doubtful.filter(isUsable).map(async (ref) => keep(ref, await fetchNad(ref))));
   } catch (error) {
-    // An annotation or amount is malformed. The decision reports which one and needs no definition.
+    // An annotation is malformed. The decision reports which one and needs no definition.
     if (!(error instanceof PlumblineError)) throw error;
   }
   // Only a network with a definition, or one that its owner names, can be required.
   const { annotations } = (owner.vmi ?? owner.pod)?.metadata ?? {};
-  const mayBeHeld = definitions.size > 0 || annotations?.[NUMA_AFFINITY_ANNOTATION] !== undefined;
+  const mayBeRequired = definitions.size > 0 || annotations?.[NUMA_AFFINITY_ANNOTATION] !== undefined;
   return {
     candidates: view.candidates(spec),
-    allReport: oversized === 'refuse' && mayBeHeld && view.allReport(spec),
+    allReport: oversized === 'refuse' && mayBeRequired && view.allReport(spec),
     nodeKinds: view.nodeKinds(),
     networks,
   };
@@ -108,7 +105,7 @@ export interface VmiLookupOptions {
 
 /** Seconds between two checks of the watched copy during a request, and before a request is retried. */
 const CHECK_SECONDS = 0.05;
-const AGAIN = 0.2;
+const RETRY_SECONDS = 0.2;
 
 /**
  * Finds VMIs in the watched copy. It also asks the API server if the copy has no VMI with the uid, or one that does not
@@ -121,11 +118,11 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
   return async (namespace: string, reference: VmiReference, fits: (vmi: VmiShape) => boolean): Promise<VmiLookup> => {
     const { name, uid } = reference;
     const fitting = () => {
-      const known = find(namespace, name);
-      return known?.metadata.uid === uid && fits(known) ? known : undefined;
+      const vmi = find(namespace, name);
+      return vmi?.metadata.uid === uid && fits(vmi) ? vmi : undefined;
     };
-    const known = fitting();
-    if (known !== undefined) return { kind: 'found', vmi: known };
+    const watched = fitting();
+    if (watched !== undefined) return { kind: 'found', vmi: watched };
     const deadline = now() + timeout;
     return underSignals([], undefined, async (signal) => {
       const arrived = (async (): Promise<VmiLookup> => {
@@ -135,46 +132,49 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
           if (vmi !== undefined) return { kind: 'found', vmi };
         }
       })();
-      const asked = (async (): Promise<VmiLookup> => {
+      const requested = (async (): Promise<VmiLookup> => {
         for (;;) {
-          const { answer, again } = await ask(client, namespace, reference, { signal, timeout: deadline - now() });
-          if (!again || deadline - now() <= AGAIN) return answer;
-          await sleep(AGAIN, signal);
+          const { answer, isPassing } = await request(client, namespace, reference, {
+            signal,
+            timeout: deadline - now(),
+          });
+          if (!isPassing || deadline - now() <= RETRY_SECONDS) return answer;
+          await sleep(RETRY_SECONDS, signal);
         }
       })();
       // The signal ends the one that is slower.
-      for (const one of [arrived, asked]) one.catch(() => undefined);
-      return Promise.race([arrived, asked]);
+      for (const result of [arrived, requested]) result.catch(() => undefined);
+      return Promise.race([arrived, requested]);
     });
   };
 }
 
-/** Makes one request. `again`: a retry may succeed. */
-async function ask(
+/** Makes one request. `isPassing`: a retry may succeed. */
+async function request(
   client: KubeClient,
   namespace: string,
   { name, uid }: VmiReference,
   options: RequestOptions,
-): Promise<{ readonly answer: VmiLookup; readonly again: boolean }> {
+): Promise<{ readonly answer: VmiLookup; readonly isPassing: boolean }> {
   const path = `${VMI_PATH}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances/${encodeURIComponent(name)}`;
   let object: unknown;
   try {
     object = await client.get(path, options);
   } catch (error) {
-    if (isNotFound(error)) return { answer: { kind: 'absent' }, again: false };
-    return { answer: { kind: 'unreadable', why: (error as Error).message }, again: isPassing(error) };
+    if (isNotFound(error)) return { answer: { kind: 'absent' }, isPassing: false };
+    return { answer: { kind: 'unreadable', why: (error as Error).message }, isPassing: isPassingError(error) };
   }
   const result = virtualMachineInstance.safeParse(object);
   if (!result.success) {
     const why = `its shape is unexpected: ${issuesText(result.error)}`;
-    return { answer: { kind: 'unreadable', why }, again: false };
+    return { answer: { kind: 'unreadable', why }, isPassing: false };
   }
-  const found = result.data.metadata.uid ?? '';
-  if (found === uid) return { answer: { kind: 'found', vmi: result.data }, again: false };
-  return { answer: { kind: 'replaced', uid: found }, again: false };
+  const current = result.data.metadata.uid ?? '';
+  if (current === uid) return { answer: { kind: 'found', vmi: result.data }, isPassing: false };
+  return { answer: { kind: 'replaced', uid: current }, isPassing: false };
 }
 
 /** Whether an error is temporary: no response, too many requests, or a server error. */
-function isPassing(error: unknown): boolean {
+function isPassingError(error: unknown): boolean {
   return error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }

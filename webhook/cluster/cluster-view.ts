@@ -3,7 +3,7 @@ import { name, qualifiedName } from '../../kube/bounds.ts';
 import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/recognize.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
@@ -12,7 +12,7 @@ import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/
 import type { ReportFault } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { type CacheOptions, createNodeCache, LIST_PAGE } from './node-cache.ts';
+import { type CacheOptions, createNodeCache, LIST_PAGE_OBJECTS } from './node-cache.ts';
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
@@ -24,7 +24,7 @@ export function createVmiCache({ client, log, now }: CacheOptions) {
     client,
     path: `${VMI_PATH}/virtualmachineinstances`,
     schema: virtualMachineInstance,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: vmiView,
     budget: new TenantBudget(MAX_VMI_BYTES),
     optional: true,
@@ -68,7 +68,7 @@ export function createNadCache({ client, log, now }: CacheOptions) {
     client,
     path: `${NAD_PATH}/network-attachment-definitions`,
     schema: networkAttachmentDefinition,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
     budget: new TenantBudget(MAX_DEFINITION_BYTES),
     onChange: ({ key, after }) => {

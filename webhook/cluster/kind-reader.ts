@@ -44,11 +44,11 @@ export type ReadReport =
 export type KindReader = ReturnType<typeof createKindReader>;
 
 /** Number of shared kinds; the oldest is dropped first, so a node with ever new reports does not fill memory. */
-const SHARED = 512;
+const MAX_SHARED_KINDS = 512;
 
 export function createKindReader() {
-  const shared = new BoundedMap<string, ReadReport>(SHARED);
-  const narrow = new BoundedMap<NodeKind, BoundedMap<string, NodeKind>>(SHARED);
+  const shared = new BoundedMap<string, ReadReport>(MAX_SHARED_KINDS);
+  const narrow = new BoundedMap<NodeKind, BoundedMap<string, NodeKind>>(MAX_SHARED_KINDS);
   return {
     readRaw(raw: unknown): ReadReport {
       const parsed = kindStatus.safeParse(raw);
@@ -63,7 +63,7 @@ export function createKindReader() {
       const { physnets, tunnel } = kind.networks;
       if (advertised === undefined || (physnets.size === 0 && tunnel === undefined)) return kind;
       return narrow
-        .getOrCreate(kind, () => new BoundedMap(SHARED))
+        .getOrCreate(kind, () => new BoundedMap(MAX_SHARED_KINDS))
         .getOrCreate(advertised, () => without(kind, new Set(advertised.split(' '))));
     },
   };

@@ -75,7 +75,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     client,
     path: '/api/v1/nodes',
     schema: observedNode,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: ({ metadata, spec, status }): NodeView => ({
       labels: new Map(Object.entries(metadata.labels ?? {})),
       facts: factsOfNode({ metadata, status }),
@@ -100,7 +100,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: rawReport,
-    page: LIST_PAGE,
+    page: LIST_PAGE_OBJECTS,
     project: ({ metadata, status }) => {
       intake.offer(metadata.name ?? '', status);
       return true;
@@ -120,7 +120,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
   const selects = (spec: SelectingSpec, name: string): boolean => {
     const view = nodes.items.get(name);
-    return view !== undefined && selectsNode(spec, { name, label: (wanted) => view.labels.get(wanted) });
+    return view !== undefined && selectsNode(spec, { name, label: (key) => view.labels.get(key) });
   };
 
   return {
@@ -129,9 +129,9 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     candidates: (spec: SelectingSpec): readonly NodeKind[] => [...candidateKinds(current().kinds, nodes.items, spec)],
     /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
     allReport(spec: SelectingSpec) {
-      const { maskHosts: heard } = current();
+      const { maskHosts: reporting } = current();
       return [...nodes.items].every(
-        ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
+        ([name, { labels }]) => reporting.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
       );
     },
     kinds: (): readonly NodeKind[] => current().distinct,
@@ -158,7 +158,7 @@ function candidateKinds(
   for (const [name, kind] of kinds) {
     const view = nodes.get(name);
     if (view === undefined || open.has(kind)) continue;
-    if (!selectsNode(spec, { name, label: (wanted) => view.labels.get(wanted) })) continue;
+    if (!selectsNode(spec, { name, label: (key) => view.labels.get(key) })) continue;
     selected.add(kind);
     if (toleratesAll(spec.tolerations, view.taints)) open.add(kind);
   }
@@ -223,4 +223,4 @@ export interface CacheOptions {
 /**
  * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
  */
-export const LIST_PAGE = 100;
+export const LIST_PAGE_OBJECTS = 100;

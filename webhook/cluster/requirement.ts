@@ -27,7 +27,8 @@ const configuration = z.object({
 });
 
 /** Seconds between two checks: before the subject is present, and afterwards, because an installer may remove it. */
-const [SOON, LATER] = [2, 30];
+const RETRY_SECONDS = 2;
+const CHECK_INTERVAL_SECONDS = 30;
 /** Attempts with the same outcome after which it is logged: certificates and services need seconds after an installation. */
 const WARN_ATTEMPTS = 5;
 
@@ -75,7 +76,7 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
         last = why;
         if (why === undefined && attempts === 1) log.info('webhook active: the API server calls it');
         if (why !== undefined && attempts === WARN_ATTEMPTS) log.warn({ why }, 'webhook not active');
-        await sleep(why === undefined ? LATER : SOON, signal).catch(() => undefined);
+        await sleep(why === undefined ? CHECK_INTERVAL_SECONDS : RETRY_SECONDS, signal).catch(() => undefined);
       }
     },
   };

@@ -4,7 +4,7 @@ import { NAMESPACE } from '../../model/names.ts';
 import type { CacheOptions } from './node-cache.ts';
 
 /** Seconds without a renewal: several times the duration of the Lease (base/scheduler/config.yaml). */
-const SILENT = 30;
+const SILENT_SECONDS = 30;
 
 /**
  * Whether the scheduler of launchers works: its leader renews the Lease with its name every second.
@@ -34,7 +34,7 @@ export function createSchedulerLease(name: string, { client, log, now }: CacheOp
       if (holder === undefined) return 'no replica of it has ever led';
       if (holder === '') return 'no replica of it leads';
       const silent = Math.round(now() - (renewed ?? 0));
-      return silent > SILENT ? `its leader has not renewed its Lease for ${silent} s` : undefined;
+      return silent > SILENT_SECONDS ? `its leader has not renewed its Lease for ${silent} s` : undefined;
     },
   };
 }

@@ -9,9 +9,8 @@ import type {
 } from '../../model/admission/facts.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { asksForAlignment, asksForWholeCores, hasAsked } from '../../model/launcher/annotation.ts';
-import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
-import { fitsLauncher } from '../../model/launcher/decide.ts';
-import { recognizeLauncher } from '../../model/launcher/recognize.ts';
+import { integralAt, type PodResources, podResourcesOf } from '../../model/launcher/containers.ts';
+import { fitsLauncher, recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { type ClusterFactsOptions, gatherCluster, type LookUpVmi } from '../cluster/cluster-facts.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
@@ -35,33 +34,39 @@ type ReadLauncher = Omit<LauncherFacts, 'owner' | 'settings' | 'scheduler'>;
 /** A pod under review, by its role. */
 export type ReadPod =
   | ReadLauncher
-  | Omit<OrdinaryFacts, 'cluster' | 'settings' | 'scheduler'>
+  | Omit<OrdinaryFacts, 'resources' | 'cluster' | 'settings' | 'scheduler'>
   | Exclude<PodFacts, LauncherFacts | OrdinaryFacts>;
 
-export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
+export function podUnderReview({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
   const parsed = admittedPod.safeParse(object);
   if (!parsed.success) return { kind: 'unreadable', why: `the object is not a Pod: ${issuesText(parsed.error)}` };
   const pod = parsed.data;
   const namespace = inNamespace ?? pod.metadata.namespace ?? 'default';
-  const found = recognizeLauncher(pod);
-  if (found.kind === 'launcher') return { ...found, pod, namespace };
+  const launcher = recognizeLauncher(pod);
+  if (launcher.kind === 'launcher') return { ...launcher, pod, namespace };
   return asksForAlignment(pod.metadata) ? { kind: 'ordinary', pod, namespace } : { kind: 'other', pod };
 }
 
 /** Reads all input of the decision about a pod. For a pod that needs no decision it reads nothing. */
 export async function gather(request: AdmissionRequest, options: GatherOptions): Promise<PodFacts> {
-  const read = readPod(request);
-  if (read.kind === 'other' || read.kind === 'unreadable') return read;
+  const read = podUnderReview(request);
+  if (read.kind !== 'launcher' && read.kind !== 'ordinary') return read;
   const { gate, policy, oversized, route } = options;
-  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFacts(route) };
+  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFactsOf(route) };
   if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
   const { pod, namespace } = read;
-  const isExclusive = () => asksForWholeCores(pod.metadata) && hasExclusiveCpus(pod);
-  const cluster = await gatherCluster({ namespace, pod }, isExclusive, beforeSmtAffinity(pod.spec), options);
-  return { ...read, ...common, cluster };
+  let resources: PodResources;
+  try {
+    resources = podResourcesOf(pod);
+  } catch (error) {
+    return malformed(error);
+  }
+  const exclusive = asksForWholeCores(pod.metadata) && resources.exclusive;
+  const cluster = await gatherCluster({ namespace, pod, exclusive }, beforeSmtAffinity(pod.spec), options);
+  return { ...read, ...common, resources, cluster };
 }
 
-export function schedulerFacts({ schedulerName, schedulerAway }: SchedulerRoute): SchedulerFacts {
+export function schedulerFactsOf({ schedulerName, schedulerAway }: SchedulerRoute): SchedulerFacts {
   return { schedulerName, away: schedulerAway() };
 }
 
@@ -75,14 +80,22 @@ async function gatherOwner(
 ): Promise<OwnerFacts> {
   if (options.policy === 'annotated' && !hasAsked(pod.metadata)) return { kind: 'not-asked' };
   try {
-    const found = await options.lookUpVmi(namespace, reference, (vmi) => fitsLauncher(pod, compute, namespace, vmi));
-    if (found.kind !== 'found') return found;
-    const { vmi } = found;
-    const owner = { namespace, pod, vmi };
-    const cluster = await gatherCluster(owner, () => hasExclusiveCpus(pod), beforeSmtAffinity(pod.spec), options);
-    return { kind: 'found', vmi, cluster };
+    const resources = podResourcesOf(pod);
+    const cpus = integralAt(resources, { list: 'containers', index: compute })?.cpus;
+    const lookup = await options.lookUpVmi(namespace, reference, (candidate) =>
+      fitsLauncher(pod, cpus, namespace, candidate),
+    );
+    if (lookup.kind !== 'found') return lookup;
+    const { vmi } = lookup;
+    const owner = { namespace, pod, vmi, exclusive: resources.exclusive };
+    const cluster = await gatherCluster(owner, beforeSmtAffinity(pod.spec), options);
+    return { kind: 'found', vmi, resources, cluster };
   } catch (error) {
-    if (error instanceof PlumblineError) return { kind: 'malformed', why: error.message };
-    throw error;
+    return malformed(error);
   }
+}
+
+function malformed(error: unknown): { readonly kind: 'malformed'; readonly why: string } {
+  if (error instanceof PlumblineError) return { kind: 'malformed', why: error.message };
+  throw error;
 }

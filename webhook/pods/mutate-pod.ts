@@ -1,14 +1,14 @@
 import { pod as podSchema } from '../../kube/resources.ts';
-import { resizeRefusal } from '../../model/admission/cpus.ts';
 import { decide } from '../../model/admission/decide.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import type { Decision, PodFacts, Settings } from '../../model/admission/facts.ts';
+import { resizeRefusal } from '../../model/admission/resize.ts';
 import { schedulingOf } from '../../model/admission/scheduling.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../review/admission-review.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { type GatherOptions, gather, readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
+import { type GatherOptions, gather, podUnderReview, type SchedulerRoute, schedulerFactsOf } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 export interface MutatePodOptions extends GatherOptions {
@@ -71,9 +71,9 @@ function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: De
 export function createPodRouting(route: SchedulerRoute): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
-    const read = readPod(request);
+    const read = podUnderReview(request);
     if (read.kind !== 'launcher') return { allowed: true };
-    const { set: scheduler, findings } = schedulingOf(read.pod.spec.schedulerName, schedulerFacts(route));
+    const { set: scheduler, findings } = schedulingOf(read.pod.spec.schedulerName, schedulerFactsOf(route));
     const change = { containers: [], annotations: {}, nodes: undefined, scheduler };
     const patch = patchFor(request.object as RawPod, change);
     return { allowed: true, patch, warnings: findings.map(({ message }) => message) };

@@ -164,7 +164,7 @@ function made(
 function read<S extends z.ZodType>(
   schema: S,
   object: unknown,
-  template: (found: z.output<S>) => ReadTemplate,
+  template: (parsed: z.output<S>) => ReadTemplate,
 ): ReadTemplate | string {
   const result = schema.safeParse(object);
   return result.success ? template(result.data) : issuesText(result.error);

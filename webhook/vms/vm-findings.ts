@@ -1,4 +1,4 @@
-import { networksOf, reachFindings } from '../../model/admission/networks.ts';
+import { podNetworks, reachFindings } from '../../model/admission/networks.ts';
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { launcherCpus } from '../../model/launcher/cpus.ts';
 import { maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
@@ -81,16 +81,16 @@ export async function reviewNetworks(
 ): Promise<{ readonly warnings: readonly string[]; readonly refusal: string | undefined }> {
   const { metadata, spec } = current;
   const exclusive = !current.instancetype && spec.domain.cpu?.dedicatedCpuPlacement === true;
-  const owner = { namespace, vmi: { metadata, spec } };
-  const cluster = await gatherCluster(owner, () => exclusive, spec, options);
-  const { networks, held, findings } = networksOf({ ...owner, exclusive }, cluster.networks);
+  const owner = { namespace, vmi: { metadata, spec }, exclusive };
+  const cluster = await gatherCluster(owner, spec, options);
+  const { networks, required, findings } = podNetworks(owner, cluster.networks);
   if (current.instancetype) {
-    const warnings = findings.filter(({ code }) => DEFINITION_FINDINGS.has(code)).map(({ message }) => message);
-    return { warnings, refusal: undefined };
+    const about = findings.filter(({ code }) => DEFINITION_FINDINGS.has(code));
+    return { warnings: about.map(({ message }) => message), refusal: undefined };
   }
   const spansCells = spec.domain.cpu?.numa?.guestMappingPassthrough != null;
-  const guest = { cpus: held.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };
-  const reach = reachFindings(held, guest, cluster, options.oversized);
+  const guest = { cpus: required.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };
+  const reach = reachFindings(required, guest, cluster, options.oversized);
   const refusal = previous === undefined ? reach.find(({ severity }) => severity === 'error') : undefined;
   const before = previous && new Set((previous.spec.networks ?? []).map(({ name }) => name));
   const plugged = networks.filter(

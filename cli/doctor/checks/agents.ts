@@ -6,7 +6,7 @@ import { KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/name
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
 
@@ -31,7 +31,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 };
 
 /** Whether each node that could run VMs has an agent that reports. */
-export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
+export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaReport {
   const notes = createNotebook('agents');
   const reports = notes.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
@@ -102,7 +102,7 @@ function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
 }
 
 /** Reports that the webhook and the extender ignore, by their own rules. */
-function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readonly NodeTopology[]): void {
+function noteQuarantined(notes: Notebook, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
   for (const { metadata, status, unread } of reports) {
     const node = nodes.find((one) => one.metadata.name === metadata.name);
     const fault = unread ?? (status && faultOf(status, node));
@@ -117,7 +117,7 @@ function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readon
   }
 }
 
-function faultOf(status: NodeTopologyStatus, node: Facts['nodes'][number] | undefined): string | undefined {
+function faultOf(status: NodeTopologyStatus, node: DoctorFacts['nodes'][number] | undefined): string | undefined {
   try {
     const { host } = preparedHost({ ...status, assignments: [] });
     return checkReport(host, node && factsOfNode(node), status.devices)?.message;

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
-import type { Facts, Read } from '../facts/facts.ts';
+import type { DoctorFacts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
@@ -12,7 +12,7 @@ const SOON = 7 * DAY;
 const CA_SOON = 90 * DAY;
 
 /** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
-export function checkCertificates(facts: Facts): AreaReport {
+export function checkCertificates(facts: DoctorFacts): AreaReport {
   const { webhookSecret, mutating, validating, now } = facts;
   const notes = createNotebook('certificates');
   const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
@@ -46,8 +46,8 @@ const RENEW_CA = renew('plumbline-ca');
 
 function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509Certificate | undefined {
   if (read.missing === 'absent') {
-    const what = `there is no secret ${WEBHOOK}-tls in ${NAMESPACE}`;
-    notes.error(what, `${WEBHOOK} cannot start without a certificate`, RENEW, CERTIFICATE);
+    const impact = `${WEBHOOK} cannot start without a certificate`;
+    notes.error(`there is no secret ${WEBHOOK}-tls in ${NAMESPACE}`, impact, RENEW, CERTIFICATE);
     return undefined;
   }
   const what = `the certificate of ${WEBHOOK}`;

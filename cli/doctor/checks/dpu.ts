@@ -12,13 +12,13 @@ import { type AreaReport, createNotebook } from './finding.ts';
 
 /**
  * What the leases of DPUs showed while the command watched them.
- * @param found undefined if the user may not read them
+ * @param diagnoses undefined if the user may not read them
  */
-export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
+export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
   const notes = createNotebook('dpu');
-  notes.value(found ? { value: found } : { missing: 'forbidden' }, 'leases of DPUs');
-  if (found?.length === 0) notes.seen('no node has a DPU');
-  for (const { node, renewals, writers, problems, notes: remarks } of found ?? []) {
+  notes.value(diagnoses ? { value: diagnoses } : { missing: 'forbidden' }, 'leases of DPUs');
+  if (diagnoses?.length === 0) notes.seen('no node has a DPU');
+  for (const { node, renewals, writers, problems, notes: remarks } of diagnoses ?? []) {
     const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
     const times = renewals === 1 ? 'once' : countText(renewals, 'time');
     const remark = remarks.length === 0 ? '' : ` (${remarks.join('; ')})`;
@@ -67,8 +67,8 @@ export async function watchDpus(
       const { metadata, spec } = lease;
       if (!metadata.name?.startsWith(DPU_LEASE_PREFIX)) continue;
       const name = metadata.name.slice(DPU_LEASE_PREFIX.length);
-      const one = { at, lease, renewTime: spec?.renewTime, managedFields: metadata.managedFields };
-      looks.set(name, [...(looks.get(name) ?? []), one]);
+      const sighting = { at, lease, renewTime: spec?.renewTime, managedFields: metadata.managedFields };
+      looks.set(name, [...(looks.get(name) ?? []), sighting]);
     }
   };
   await readLeases();

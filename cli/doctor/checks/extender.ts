@@ -4,14 +4,14 @@ import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
 import { leaderless } from '../../extender/election.ts';
 import { someNames } from '../../support/terminal.ts';
-import { type Facts, wayOf } from '../facts/facts.ts';
+import { type DoctorFacts, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
 import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { tagOf } from './installed.ts';
 import { checkRouting } from './routing.ts';
 
 /** Whether the extender runs and a kube-scheduler calls it, for the setup of this cluster. */
-export function checkExtender(facts: Facts): AreaReport {
+export function checkExtender(facts: DoctorFacts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);
   if (way === 'sidecar') checkSidecar(notes, facts);
@@ -34,7 +34,7 @@ export function checkExtender(facts: Facts): AreaReport {
 }
 
 /** Kubelets that did not do as the extender had predicted, in the last hour. */
-function noteDifferences(notes: Notebook, { differences }: Facts): void {
+function noteDifferences(notes: Notebook, { differences }: DoctorFacts): void {
   const events = (differences.value ?? []).filter(isVerified);
   const pods = [...new Set(events.map(({ involvedObject: { namespace, name } }) => `${namespace}/${name}`))];
   if (pods.length === 0) return;
@@ -55,7 +55,7 @@ const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
 
 /** The Deployment whose pods contain a kube-scheduler and the extender. */
-function checkSidecar(notes: Notebook, facts: Facts): void {
+function checkSidecar(notes: Notebook, facts: DoctorFacts): void {
   const { deployments, schedulerElection, extender } = facts;
   const deployment = notes
     .value(deployments, `Deployments of ${NAMESPACE}`)
@@ -69,7 +69,7 @@ function checkSidecar(notes: Notebook, facts: Facts): void {
   if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
 }
 
-function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender']): void {
+function checkAnswer(notes: Notebook, leader: string, extender: DoctorFacts['extender']): void {
   if (extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.failure}`;
     notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
@@ -83,7 +83,7 @@ function checkAnswer(notes: Notebook, leader: string, extender: Facts['extender'
   } else if (extender.missing === undefined) notes.seen('the extender answers');
 }
 
-function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string | undefined {
+function checkLeader(notes: Notebook, read: DoctorFacts['schedulerElection']): string | undefined {
   if (read.missing === 'forbidden') {
     notes.value(read, `the Lease ${SCHEDULER}`);
     return undefined;
@@ -102,22 +102,23 @@ function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string 
  * kube-scheduler must not be newer than the API server, and may be one minor version older.
  * Source: https://kubernetes.io/releases/version-skew-policy/
  */
-function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: Facts['apiVersion']): void {
+function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: DoctorFacts['apiVersion']): void {
   const server = notes.value(apiVersion, 'the API server’s version');
   const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
-  const [own, its] = [minorOf(tagOf(image)), minorOf(server ?? '')];
-  if (own === undefined && image !== '') notes.value({ missing: 'absent' }, `the version in the image ${image}`);
-  if (server === undefined || own === undefined || its === undefined) return;
-  const remedy = `the component manifests/components/kubernetes-1.${its}, or the chart, which follows the cluster's version`;
-  if (own > its) {
+  const [schedulerMinor, serverMinor] = [minorOf(tagOf(image)), minorOf(server ?? '')];
+  if (schedulerMinor === undefined && image !== '')
+    notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+  if (server === undefined || schedulerMinor === undefined || serverMinor === undefined) return;
+  const remedy = `the component manifests/components/kubernetes-1.${serverMinor}, or the chart, which follows the cluster's version`;
+  if (schedulerMinor > serverMinor) {
     notes.error(
       `kube-scheduler ${tagOf(image)} is newer than the API server ${server}`,
       'it may need an API that this API server does not have, and then it schedules nothing',
       remedy,
     );
-  } else if (its - own > 1) {
+  } else if (serverMinor - schedulerMinor > 1) {
     notes.warning(
-      `kube-scheduler ${tagOf(image)} is ${its - own} minor versions older than the API server ${server}`,
+      `kube-scheduler ${tagOf(image)} is ${serverMinor - schedulerMinor} minor versions older than the API server ${server}`,
       'Kubernetes supports one; an older kube-scheduler ignores newer pod fields and may place VMs wrongly',
       remedy,
     );
@@ -138,7 +139,7 @@ const CONFIGURE = 'start kube-scheduler with the configuration in manifests/sche
  * The extender as a static pod next to each kube-scheduler of the cluster: each may become the leader, and then calls
  * the extender of its own host.
  */
-function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: Facts): void {
+function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: DoctorFacts): void {
   const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
     status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
   );
@@ -163,7 +164,7 @@ function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: 
  * No object contains kube-scheduler's configuration, so this check uses its command line and the calls to the extender.
  * The httpTimeout is not visible.
  */
-function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: Facts): void {
+function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: DoctorFacts): void {
   const bare = (schedulers.value ?? []).filter(({ spec }) => {
     const words = spec.containers.flatMap(({ command, args }) => [...(command ?? []), ...(args ?? [])]);
     return !words.some((word) => word === '--config' || word.startsWith('--config='));

@@ -21,7 +21,7 @@ export type Area = (typeof AREAS)[number];
 /** `error`: something does not work. `warning`: it works now, and may fail later. */
 type Severity = 'error' | 'warning';
 
-export interface Finding {
+export interface DoctorFinding {
   readonly area: Area;
   readonly severity: Severity;
   /** Description of the fault, naming the object. */
@@ -33,7 +33,7 @@ export interface Finding {
   /** The affected objects, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
   /** The cause that several findings may share; those are reported as one. */
-  readonly cause?: Cause | undefined;
+  readonly cause?: SharedCause | undefined;
   /** For VMs: their state and its remedies, as in every other output. */
   readonly state?: StateFound | undefined;
   /** Other findings with the same cause, as text. */
@@ -44,7 +44,7 @@ export interface Finding {
  * Causes that affect several checks. `webhook-away` is a consequence of `certificate` if both are found. The last two
  * are causes on nodes: states of VMs there are consequences.
  */
-export type Cause =
+export type SharedCause =
   | 'not-installed'
   | 'certificate'
   | 'webhook-away'
@@ -62,11 +62,11 @@ interface StateFound {
   readonly nodes: readonly string[];
 }
 
-export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
+export type FindingDetails = Pick<DoctorFinding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
 export interface AreaReport {
   readonly area: Area;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly DoctorFinding[];
   /** Checks without a fault, for people. */
   readonly seen: readonly string[];
   /** Checks that were not possible, and why. */
@@ -96,11 +96,11 @@ type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDeta
 export type Notebook = ReturnType<typeof createNotebook>;
 
 export function createNotebook(area: Area) {
-  const findings: Finding[] = [];
+  const findings: DoctorFinding[] = [];
   const seen: string[] = [];
   const unseen: string[] = [];
   const add =
-    (severity: Finding['severity']): Note =>
+    (severity: DoctorFinding['severity']): Note =>
     (what, impact, todo, more = {}) => {
       findings.push({ area, severity, what, impact, fix: typeof todo === 'string' ? fix(todo) : todo, ...more });
     };

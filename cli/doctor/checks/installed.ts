@@ -1,11 +1,11 @@
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
 import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 
 /** Whether all parts are installed, in compatible versions. */
-export function checkInstalled(facts: Facts): AreaReport {
+export function checkInstalled(facts: DoctorFacts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
   const notes = createNotebook('installed');
   if (topologies.missing === 'absent') {
@@ -16,14 +16,14 @@ export function checkInstalled(facts: Facts): AreaReport {
       { cause: 'not-installed' },
     );
   } else {
-    const found = notes.value(topologies, 'NodeTopologies');
-    if (found?.length === 0) {
+    const reports = notes.value(topologies, 'NodeTopologies');
+    if (reports?.length === 0) {
       notes.error(
         'no node reports its topology',
         'the extender cannot predict any kubelet',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
-    } else if (found) notes.seen(`${countText(found.length, 'report')} of ${countText(nodes.length, 'node')}`);
+    } else if (reports) notes.seen(`${countText(reports.length, 'report')} of ${countText(nodes.length, 'node')}`);
   }
   for (const [read, kind, name] of [
     [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
@@ -67,7 +67,7 @@ interface Running {
  * Whether webhook, extender, agents and this command have the same version. A difference of one minor version is
  * supported (docs/reference/versions.md); it occurs during an upgrade.
  */
-export function checkVersions(notes: Notebook, { systemPods, command }: Facts): void {
+export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFacts): void {
   const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
   if (pods === undefined) return;
   const { running, unknown } = runningParts(pods);

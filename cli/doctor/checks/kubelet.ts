@@ -4,7 +4,7 @@ import { splitCore, unevenCore } from '../../../model/host.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 
 /** The condition of a NodeTopology whose kubelet counts other cores than the kernel. */
@@ -110,7 +110,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /** Whether the kubelets are configured for VMs with dedicated CPUs. Nodes with the same fault are one finding. */
-export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
+export function checkKubelets({ topologies, nodes }: DoctorFacts): AreaReport {
   const notes = createNotebook('kubelet');
   const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);
   const workers = new Set(

@@ -2,11 +2,11 @@ import { countText } from '../../../model/amounts.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
 /** Whether the physnet of every network definition exists on a node. */
-export function checkNetworks({ nads, topologies }: Facts): AreaReport {
+export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
   const notes = createNotebook('networks');
   const reported = new Set(
     (topologies.value ?? []).flatMap(({ status }) => (status?.physnets ?? []).map(({ name }) => name)),
@@ -18,11 +18,11 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
   for (const nad of all ?? []) {
     const name = `${nad.metadata.namespace}/${nad.metadata.name}`;
     const facts = nadFacts(nad);
-    const found = classifyNad(facts, EMPTY_CONTEXT);
+    const network = classifyNad(facts, EMPTY_CONTEXT);
     if (facts.refusal !== undefined) refused.set(name, `${facts.refusal.by} refuses ${name}: ${facts.refusal.why}`);
-    const physnet = found.kind === 'physnet' ? found.physnet : undefined;
+    const physnet = network.kind === 'physnet' ? network.physnet : undefined;
     if (physnet !== undefined && !reported.has(physnet)) unknown.set(physnet, [...(unknown.get(physnet) ?? []), name]);
-    if (found.kind === 'none' && found.warning === 'invalid-json') unreadable.push(name);
+    if (network.kind === 'none' && network.warning === 'invalid-json') unreadable.push(name);
   }
   if ((topologies.value ?? []).some(({ status }) => status)) noteUnknown(notes, unknown);
   const invalid = `the configuration of ${someNames(unreadable)} is not valid JSON`;

@@ -11,13 +11,13 @@ import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-re
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { groupBy } from '../../../model/lists.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
-import { schedulerFacts } from '../../extender/election.ts';
+import { electionFacts } from '../../extender/election.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
 
 /** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */
-export function checkPods(facts: Facts): AreaReport {
+export function checkPods(facts: DoctorFacts): AreaReport {
   const { launchers, nodes, rejections } = facts;
   const notes = createNotebook('pods');
   const all = notes.value(launchers, 'launchers') ?? [];
@@ -78,7 +78,7 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
  * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is not a finding.
  * Without permission to read VMs, all launchers count.
  */
-function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean {
+function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => boolean {
   if (machines.missing === 'forbidden' || instances.missing === 'forbidden') return () => true;
   const owners = [...(machines.value ?? []), ...(instances.value ?? [])].flatMap(({ metadata }) => {
     const { namespace, name, generateName } = metadata;
@@ -147,8 +147,11 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
 ];
 export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
-type StateFacts = Pick<Facts, 'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'> &
-  Partial<Pick<Facts, 'extender'>>;
+type StateFacts = Pick<
+  DoctorFacts,
+  'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'
+> &
+  Partial<Pick<DoctorFacts, 'extender'>>;
 
 /** The state of each launcher, from the same table as `plumbline explain` (diagnosis/). */
 export function launcherStates(facts: StateFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
@@ -157,7 +160,7 @@ export function launcherStates(facts: StateFacts, launchers: readonly ExplainedP
   const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
   const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
   const scheduler = {
-    ...(schedulerElection.missing !== 'forbidden' && schedulerFacts(schedulerElection.value)),
+    ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
     extenderAway: extender?.missing === 'silent' ? extender.why : undefined,
   };
   const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));

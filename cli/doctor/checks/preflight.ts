@@ -105,19 +105,19 @@ export function checkPreflight(facts: PreflightFacts): AreaReport {
 }
 
 function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
-  const found = notes.value(version, 'the API server’s version');
-  const [, minor] = /^v?1\.(\d+)\b/.exec(found ?? '') ?? [];
-  if (found === undefined || minor === undefined) return;
+  const apiVersion = notes.value(version, 'the API server’s version');
+  const [, minor] = /^v?1\.(\d+)\b/.exec(apiVersion ?? '') ?? [];
+  if (apiVersion === undefined || minor === undefined) return;
   if (Number(minor) < KUBERNETES.oldest) {
     const impact = 'agents may fail to read the kubelet’s settings, and the API server may reject policies';
-    notes.error(`Kubernetes ${found} is older than 1.${KUBERNETES.oldest}`, impact, 'upgrade the cluster first');
+    notes.error(`Kubernetes ${apiVersion} is older than 1.${KUBERNETES.oldest}`, impact, 'upgrade the cluster first');
   } else if (Number(minor) > KUBERNETES.newest) {
     notes.warning(
-      `Kubernetes ${found} is newer than 1.${KUBERNETES.newest}, the newest that this version supports`,
+      `Kubernetes ${apiVersion} is newer than 1.${KUBERNETES.newest}, the newest that this version supports`,
       'the extender only counts CPUs for kubelets that it does not know',
       'upgrade Plumbline if there is a newer version (docs/reference/versions.md)',
     );
-  } else notes.seen(`Kubernetes ${found}`);
+  } else notes.seen(`Kubernetes ${apiVersion}`);
 }
 
 function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFacts): void {
@@ -134,8 +134,8 @@ function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFa
 /** Without it cert-manager issues certificates, but the API server does not get their CA. */
 function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
   if (!groups.has('cert-manager.io')) return;
-  const found = notes.value(injectors, 'cert-manager’s cainjector');
-  if (found === undefined || found.some(({ status }) => (status?.readyReplicas ?? 0) > 0)) return;
+  const deployments = notes.value(injectors, 'cert-manager’s cainjector');
+  if (deployments === undefined || deployments.some(({ status }) => (status?.readyReplicas ?? 0) > 0)) return;
   notes.warning(
     'no replica of cert-manager’s cainjector is ready',
     'the API server cannot verify the webhook’s certificate, so it does not call the webhook',
@@ -154,7 +154,7 @@ function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): vo
   }
   if (read.length > 0) notes.seen(`${countText(read.length, 'kubelet')} queried`);
   for (const missing of ['forbidden', 'absent'] as const) {
-    const names = [...kubelets].filter(([, one]) => one.missing === missing).map(([name]) => name);
+    const names = [...kubelets].filter(([, result]) => result.missing === missing).map(([name]) => name);
     if (names.length > 0) notes.unseen(`settings of ${someNames(names)} (${UNREAD[missing]})`);
   }
   const left = (all?.length ?? 0) - kubelets.size;

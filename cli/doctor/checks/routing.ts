@@ -3,14 +3,18 @@ import { plumbline } from '../../../diagnosis/remedy.ts';
 import { countText } from '../../../model/amounts.ts';
 import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts, Way } from '../facts/facts.ts';
+import type { DoctorFacts, Way } from '../facts/facts.ts';
 import { APPLY, fix, type Notebook } from './finding.ts';
 import { podNames, podObjects } from './pods.ts';
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
 /** Whether the webhook assigns launchers to a scheduler that exists and calls the extender. */
-export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, way: Exclude<Way, 'unknown'>): void {
+export function checkRouting(
+  notes: Notebook,
+  { mutating, launchers }: DoctorFacts,
+  way: Exclude<Way, 'unknown'>,
+): void {
   const own = notes.value(mutating, 'MutatingWebhookConfigurations')?.find(({ metadata }) => metadata.name === WEBHOOK);
   const routes = own?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
   const pending = (launchers.value ?? []).filter(

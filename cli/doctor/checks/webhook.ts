@@ -3,7 +3,7 @@ import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
-import type { Facts } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
@@ -13,7 +13,7 @@ const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
 /** Whether the API server can call the webhook, and no later webhook reverts its changes. */
-export function checkWebhook(facts: Facts): AreaReport {
+export function checkWebhook(facts: DoctorFacts): AreaReport {
   const { mutating, validating, endpoints } = facts;
   const notes = createNotebook('webhook');
   const mutators = notes.value(mutating, 'MutatingWebhookConfigurations') ?? [];
@@ -46,7 +46,7 @@ const AS_WITHOUT =
 /** Whether the API server calls the webhook at all. @returns true also if that is unknown */
 function checkRequired(
   notes: Notebook,
-  { webhookRequired }: Facts,
+  { webhookRequired }: DoctorFacts,
   launcher: Webhook | undefined,
   ready: number,
 ): boolean {
@@ -57,8 +57,8 @@ function checkRequired(
     ...APPLY.commands,
   );
   if (webhookRequired.missing === 'absent') {
-    const what = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
-    notes.warning(what, AS_WITHOUT, switchedOn);
+    const fault = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
+    notes.warning(fault, AS_WITHOUT, switchedOn);
     return false;
   }
   const subjects = notes.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
@@ -139,11 +139,11 @@ const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
  * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object only work together,
  * and the webhook must receive the launchers that they opt in.
  */
-export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: Facts): void {
-  for (const one of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
-    const gate = featureGates(one).includes(GATE);
-    const annotated = one.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
-    const name = `kubevirt/${one.metadata.name ?? ''}`;
+export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: DoctorFacts): void {
+  for (const kubevirt of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
+    const gate = featureGates(kubevirt).includes(GATE);
+    const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
+    const name = `kubevirt/${kubevirt.metadata.name ?? ''}`;
     if (gate && annotated) checkSent(notes, [...(mutating.value ?? []), ...(validating.value ?? [])]);
     else if (annotated) {
       notes.warning(

@@ -36,7 +36,7 @@ export type Read<T> =
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
 /** All facts for the checks, read once. */
-export type Facts = Awaited<ReturnType<typeof readFacts>>;
+export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
@@ -50,7 +50,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
     tolerant(readAll(client, path, schema, query));
-  const one = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
+  const object = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
   const facts = await settled({
     nodes: readAll(client, '/api/v1/nodes', explainedNode),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
@@ -58,12 +58,12 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
     validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
     /** It enables the webhooks. */
-    webhookRequired: one(
+    webhookRequired: object(
       `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
       roleBinding,
     ),
     endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
-    webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
+    webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
     systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
     /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
@@ -118,10 +118,10 @@ type ExtenderFact = Read<ExtenderState> | (SilentExtender & { readonly value?: u
 
 /** The state that the extender reports, on the same path as for `explain`. */
 async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
-  const asked = await askInCluster(cluster, {});
-  if ('missing' in asked) return asked;
-  const found = extenderState.safeParse(asked.answer);
-  if (found.success) return { value: found.data };
+  const response = await askInCluster(cluster, {});
+  if ('missing' in response) return response;
+  const state = extenderState.safeParse(response.answer);
+  if (state.success) return { value: state.data };
   const failure = 'its answer is not that of an extender';
   return { missing: 'silent', why: `the extender did not answer (${failure})`, failure };
 }
@@ -133,7 +133,7 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
 /** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */
-export function wayOf({ deployments, schedulerElection, extenderPods }: Facts): Way {
+export function wayOf({ deployments, schedulerElection, extenderPods }: DoctorFacts): Way {
   const names = deployments.value?.map(({ metadata }) => metadata.name);
   if (names?.includes(SCHEDULER)) return 'sidecar';
   if ((extenderPods.value?.length ?? 0) > 0) return 'loopback';

@@ -57,7 +57,7 @@ export async function readPreflight(client: KubeClient) {
   const { groups: served } = groupList.parse(await client.get('/apis'));
   const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
   const [version, nodes, injectors, kubevirts, denied] = await Promise.all([
-    tolerant(readOne(client, '/version', apiVersion).then((found) => found?.gitVersion)),
+    tolerant(readOne(client, '/version', apiVersion).then((answer) => answer?.gitVersion)),
     tolerant(readAll(client, '/api/v1/nodes', node)),
     tolerant(
       readAll(client, '/apis/apps/v1/deployments', deployment, {

@@ -17,12 +17,12 @@ export const victim: Victim = {
   },
   start(client, signal) {
     const pods = new Set<string>();
-    const listeners = {
-      node: () => undefined,
-      pod: (_before: unknown, after: { readonly namespace: string } | undefined) =>
+    const feed = {
+      nodeChanged: () => undefined,
+      podChanged: (_before: unknown, after: { readonly namespace: string } | undefined) =>
         void pods.add(after?.namespace ?? ''),
     };
-    const cluster = createCluster({ client, without: new Set(), listeners, log: silent, now });
+    const cluster = createCluster({ client, without: new Set(), feed, log: silent, now });
     void cluster.run(signal);
     return { synced: () => cluster.missing === undefined, served: async () => pods.has(NAMESPACE) };
   },

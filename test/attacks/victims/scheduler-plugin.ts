@@ -3,16 +3,12 @@ import { lease, node } from '../../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../../kube/virtual-machines.ts';
 import { tuneGarbageCollection } from '../../../runtime/daemon.ts';
 import { monotonicSeconds as now } from '../../../runtime/time.ts';
-import {
-  resourceSlice as cpuSlice,
-  createCluster as createExtenderCluster,
-} from '../../../scheduler-plugin/cluster/cluster.ts';
+import { resourceSlice as cpuSlice, Cluster as ExtenderCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { createMaskedVms } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { schedulingPod } from '../../../scheduler-plugin/extender/args.ts';
-import { NO_LISTENERS } from '../../scheduler-plugin/cluster/no-listeners.ts';
 import { silent } from '../../support/logger.ts';
 import { NAMESPACE, PODS, TOPOLOGIES, topology, type Victim, VMIS } from '../victim.ts';
 
@@ -36,13 +32,11 @@ export const victim: Victim = {
     };
     const common = { client, log: silent, now };
     const vms = createMaskedVms({ ...common, onInstance });
-    const cluster = createExtenderCluster({
+    const cluster = new ExtenderCluster({
       ...common,
-      state: new ClusterState(NO_LISTENERS, silent),
-      reader: createNeedsReader('all'),
+      state: new ClusterState(silent),
+      reader: new NeedsReader('all'),
       dpuLeaseNamespace: 'ovn',
-      dpuLeaseChanged: () => undefined,
-      pinningReported: () => undefined,
     });
     void vms.run(signal);
     void cluster.run(signal);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reportedCpus } from '../../../cli/demo/steps.ts';
 import { until } from '../../../cli/demo/until.ts';
-import { DEMO_NAMESPACE, launcherOf, machineFrom, untilRunning, virtualMachine } from '../../../cli/demo/vms.ts';
+import { DEMO_NAMESPACE, demoLauncher, demoMachine, machineFrom, untilRunning } from '../../../cli/demo/vms.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { OutageStage } from './stage.ts';
 import { OUTAGES, type Outage } from './table.ts';
@@ -51,7 +51,7 @@ async function createVm(
   { cluster }: OutageStage,
   { name, node, runsBefore }: NonNullable<Outage['vm']>,
 ): Promise<void> {
-  const vm = virtualMachine({ name, annotated: true, ...(node !== undefined && { node }) });
+  const vm = demoMachine({ name, annotated: true, ...(node !== undefined && { node }) });
   await cluster.client.create(VIRTUAL_MACHINES, vm);
   if (!runsBefore) return;
   const { spec, metadata } = await untilRunning(cluster, name, MARGIN_SECONDS);
@@ -72,7 +72,7 @@ async function seeVms(stage: OutageStage, { part, seconds, vm, plainVmStarts }: 
   if (plainVmStarts) await untilRunning(cluster, name, MARGIN_SECONDS);
   else {
     await delay(MARGIN_SECONDS * 1000);
-    assert.notEqual(launcherOf(cluster, name)?.status?.phase, 'Running', `${name} was placed without the extender`);
+    assert.notEqual(demoLauncher(cluster, name)?.status?.phase, 'Running', `${name} was placed without the extender`);
   }
 }
 

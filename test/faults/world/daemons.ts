@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DemoCluster } from '../../../cli/demo/cluster.ts';
-import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
+import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
@@ -41,7 +41,7 @@ export interface Daemons {
 export interface DaemonsOptions {
   readonly cluster: DemoCluster;
   readonly gate: ApiGate;
-  readonly ovs: OpenVswitch;
+  readonly ovs: SwitchProcesses;
   readonly directory: string;
   /** The bundles. */
   readonly dist: string;

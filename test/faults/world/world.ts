@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '../../../cli/demo/cluster.ts';
-import { type OpenVswitch, openVswitch, threadsOf } from '../../../cli/demo/open-vswitch.ts';
+import { openVswitch, type SwitchProcesses, threadCpus } from '../../../cli/demo/open-vswitch.ts';
 import { until } from '../../../cli/demo/until.ts';
 import { localnet } from '../../../cli/demo/vms.ts';
 import { NAMESPACE as SYSTEM, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
@@ -38,7 +38,7 @@ export interface World {
   readonly gate: ApiGate;
   readonly daemons: Daemons;
   readonly observer: Observer;
-  readonly ovs: OpenVswitch;
+  readonly ovs: SwitchProcesses;
   node(name: string): EmulatedNode;
   /** Errors of the cluster's own components. */
   readonly faults: readonly string[];
@@ -138,7 +138,7 @@ async function createSurroundings({ client }: DemoCluster): Promise<void> {
 }
 
 /** Never the machine's own Open vSwitch, which others may use. */
-async function switchOf(directory: string, { openVswitch: real = false }: WorldOptions): Promise<OpenVswitch> {
+async function switchOf(directory: string, { openVswitch: real = false }: WorldOptions): Promise<SwitchProcesses> {
   const folder = join(directory, 'vswitch');
   await mkdir(folder, { recursive: true });
   if (!real || !isInstalled('openVswitch')) return openVswitch(dist, folder, { standIns: true });
@@ -146,7 +146,7 @@ async function switchOf(directory: string, { openVswitch: real = false }: WorldO
   const enabler = join(folder, 'enable_dynamic_cpu_affinity');
   await writeFile(enabler, '1\n');
   const pids = [vswitchd.pid ?? 0, ovsdb.pid ?? 0];
-  return { kind: 'Open vSwitch', rundir, enabler, pids, threads: () => threadsOf(pids), stop };
+  return { kind: 'Open vSwitch', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
 }
 
 async function advertised({ client }: DemoCluster): Promise<void> {
@@ -162,7 +162,7 @@ async function advertised({ client }: DemoCluster): Promise<void> {
   }
 }
 
-function observed(cluster: DemoCluster, ovs: OpenVswitch) {
+function observed(cluster: DemoCluster, ovs: SwitchProcesses) {
   return NODES.map(({ name, physnets }) => {
     const { host, kubeletDirectory } = cluster.node(name);
     const cores = host.cores.map((core) => core.toArray());

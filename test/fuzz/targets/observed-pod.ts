@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ZodError } from 'zod';
-import { createNeedsReader, MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { MAX_CONTAINERS, NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { podViewOf, observedPod as schema } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
@@ -38,7 +38,7 @@ const [HEAD = '', TAIL = ''] = JSON.stringify({ metadata, spec: { containers: ['
 const amountsText = (more: string) =>
   `{"limits":{"cpu":"2","memory":"1Mi"${more}},"requests":{"cpu":"2","memory":"1Mi"${more}}}`;
 
-const read = (json: string) => podViewOf(schema.parse(JSON.parse(json)), createNeedsReader('all'));
+const read = (json: string) => podViewOf(schema.parse(JSON.parse(json)), new NeedsReader('all'));
 
 export const observedPod: Target<string> = {
   name: 'observed-pod',

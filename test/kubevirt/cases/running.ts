@@ -6,7 +6,7 @@ import { EVENTS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-ty
 import type { KubePod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
@@ -68,7 +68,7 @@ export const runningCases: Cases = (stage) => {
         const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as KubePod;
         const version = String(now.metadata.resourceVersion);
         const view = { name, namespace, uid, version, launcher: true, pending: true };
-        const removal = await removePod(extender, view as unknown as PodView);
+        const removal = await removeUnstarted(extender, view as unknown as PodView);
         return removal.outcome === 'changed' ? undefined : removal.outcome;
       });
       assert.equal(outcome, 'deleted');

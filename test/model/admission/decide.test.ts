@@ -202,7 +202,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     'refused 400',
     ['error malformed'],
   ],
-  ['an unreadable amount', ordinary({ containers: [container('a', 'x')] }), 'refused 400', ['error malformed']],
+  ['an unreadable amount', { kind: 'malformed', why: 'bad' }, 'refused 400', ['error malformed']],
   [
     'a launcher that cannot be compared with its VMI',
     launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),

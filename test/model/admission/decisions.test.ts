@@ -142,11 +142,8 @@ describe('a pod that is refused immediately', () => {
 
 describe('a launcher with a CPU mask', () => {
   const masked = (mask: string, cpu: string, limit: string, more: Partial<LauncherFacts> = {}) => {
-    const facts = launcher({
-      annotations: { [CPU_MASK_ANNOTATION]: mask },
-      containers: [container('compute', cpu, limit)],
-    });
-    const decision = decide({ ...facts, owner: found(MIXED, { cores: 2 }), ...more });
+    const pod = { annotations: { [CPU_MASK_ANNOTATION]: mask }, containers: [container('compute', cpu, limit)] };
+    const decision = decide(launcher(pod, { owner: found(MIXED, { cores: 2 }), ...more }));
     return decision.findings.map(({ severity, code, message }) => `${severity} ${code}: ${message}`);
   };
 

@@ -1,6 +1,7 @@
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Finding } from '../../../model/errors.ts';
+import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
 import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
@@ -57,12 +58,14 @@ interface Podlike {
 /** A VMI of 4 cores with 2 threads and an isolated emulator thread: KubeVirt requests 9 CPUs. */
 export const CPU = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
+const NO_RESOURCES = podResourcesOf({ metadata: {}, spec: { containers: [] } });
+
 export function found(facts: ClusterFacts = cluster(), cpu: object = CPU): OwnerFacts {
-  return { kind: 'found', vmi: { metadata: {}, spec: { domain: { cpu } } }, cluster: facts };
+  return { kind: 'found', vmi: { metadata: {}, spec: { domain: { cpu } } }, cluster: facts, resources: NO_RESOURCES };
 }
 
-export function launcher(pod: Podlike = {}, more: Partial<LauncherFacts> = {}): LauncherFacts {
-  const { annotations = ANNOTATED, containers = [container('compute', '9')], schedulerName } = pod;
+export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {}): LauncherFacts {
+  const { annotations = ANNOTATED, containers = [container('compute', '9')], schedulerName } = podlike;
   const owner = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
@@ -70,28 +73,35 @@ export function launcher(pod: Podlike = {}, more: Partial<LauncherFacts> = {}): 
     uid: 'u1',
     controller: true,
   };
+  const pod = {
+    metadata: { labels: { 'kubevirt.io': 'virt-launcher' }, annotations, ownerReferences: [owner] },
+    spec: { containers, schedulerName },
+  };
+  const { owner: lookup = found() } = more;
   return {
     kind: 'launcher',
-    pod: {
-      metadata: { labels: { 'kubevirt.io': 'virt-launcher' }, annotations, ownerReferences: [owner] },
-      spec: { containers, schedulerName },
-    },
+    pod,
     namespace: 'ns',
     vmi: { name: 'vm', uid: 'u1' },
     compute: containers.findIndex(({ name }) => name === 'compute'),
     purpose: 'run',
-    owner: found(),
     settings: SETTINGS,
     scheduler: NO_SCHEDULER,
     ...more,
+    owner: lookup.kind === 'found' ? { ...lookup, resources: podResourcesOf(more.pod ?? pod) } : lookup,
   };
 }
 
-export function ordinary(pod: Podlike = {}, more: Partial<OrdinaryFacts> = {}): OrdinaryFacts {
-  const { annotations = ALIGNED, containers = [container('dpdk', '3')], initContainers, schedulerName } = pod;
+export function ordinary(podlike: Podlike = {}, more: Partial<OrdinaryFacts> = {}): OrdinaryFacts {
+  const { annotations = ALIGNED, containers = [container('dpdk', '3')], initContainers, schedulerName } = podlike;
+  const pod = {
+    metadata: { annotations },
+    spec: { containers, ...(initContainers && { initContainers }), schedulerName },
+  };
   return {
     kind: 'ordinary',
-    pod: { metadata: { annotations }, spec: { containers, ...(initContainers && { initContainers }), schedulerName } },
+    pod,
+    resources: podResourcesOf(pod),
     namespace: 'ns',
     cluster: cluster(),
     settings: SETTINGS,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
-import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, resizeRefusal } from '../../../model/admission/cpus.ts';
+import { cpusWhileRunning, forbiddenUse, reservedRequest } from '../../../model/admission/decide.ts';
 import {
   decidedOf,
   decisionText,
@@ -9,12 +9,15 @@ import {
   placementText,
 } from '../../../model/admission/decision-annotation.ts';
 import type { Settings } from '../../../model/admission/facts.ts';
-import { doubtfulNetworks, networksOf, reachFindings } from '../../../model/admission/networks.ts';
-import { forbiddenUse, reservedRequest } from '../../../model/admission/reserved.ts';
+import { cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
+import { doubtfulNetworks, podNetworks, reachFindings } from '../../../model/admission/networks.ts';
+import { cpusOfOrdinary } from '../../../model/admission/ordinary-cpus.ts';
+import { resizeRefusal } from '../../../model/admission/resize.ts';
 import { schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { issuesText } from '../../../model/errors.ts';
 import { ASKING, hasAsked } from '../../../model/launcher/annotation.ts';
+import { isAt, podResourcesOf } from '../../../model/launcher/containers.ts';
 import { DECISION_ANNOTATION, NUMA_AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
@@ -70,7 +73,8 @@ describe('the CPUs of a launcher', () => {
   const vmi = { metadata: { annotations: ANNOTATED }, spec: { domain: { cpu: CPU } } };
   const of = (cpu: string, settings: Partial<Settings> = {}, its = vmi) => {
     const { pod, compute } = launcher({ containers: [container('side', '2'), container('compute', cpu)] });
-    return cpusOfLauncher({ pod, compute, settings: { ...SETTINGS, ...settings } }, its, cluster());
+    const owner = { vmi: its, resources: podResourcesOf(pod), cluster: cluster() };
+    return cpusOfLauncher({ pod, compute, settings: { ...SETTINGS, ...settings } }, owner);
   };
   const base = {
     exclusive: true,
@@ -86,8 +90,8 @@ describe('the CPUs of a launcher', () => {
       ...base,
       answered: true,
       amounts: [
-        { list: 'containers', index: 0, name: 'side', cpus: 2 },
-        { list: 'containers', index: 1, name: 'compute', cpus: 10 },
+        { list: 'containers', cpus: 2 },
+        { list: 'containers', cpus: 10 },
       ],
       containers: [{ list: 'containers', index: 1, cpus: 10 }],
       stated: { compute: 10 },
@@ -119,13 +123,15 @@ describe('the CPUs of a launcher', () => {
       [2, 9],
     );
     const { pod, compute } = launcher({ annotations: {} });
-    const notAsked = cpusOfLauncher({ pod, compute, settings: SETTINGS }, { ...vmi, metadata: {} }, cluster());
+    const owner = { vmi: { ...vmi, metadata: {} }, resources: podResourcesOf(pod), cluster: cluster() };
+    const notAsked = cpusOfLauncher({ pod, compute, settings: SETTINGS }, owner);
     assert.deepEqual([notAsked.answered, notAsked.unpadded], [false, undefined]);
   });
 
   it('are none without a whole number of CPUs', () => {
     const { pod, compute } = launcher({ containers: [{ name: 'compute' }] });
-    const found = cpusOfLauncher({ pod, compute, settings: SETTINGS }, vmi, cluster());
+    const owner = { vmi, resources: podResourcesOf(pod), cluster: cluster() };
+    const found = cpusOfLauncher({ pod, compute, settings: SETTINGS }, owner);
     assert.deepEqual([found.exclusive, found.amounts, found.padding], [false, [], -9]);
     assert.equal(of('9500m').padding, -9);
     assert.equal(
@@ -151,7 +157,7 @@ describe('the CPUs of an ordinary pod', () => {
         { list: 'containers', index: 0, cpus: undefined },
         { list: 'containers', index: 1, cpus: 4 },
       ],
-      bearer: { list: 'containers', index: 0, name: 'a', cpus: 2, to: 2 },
+      bearer: { list: 'containers', index: 0, name: 'a', cpus: 2, hasEqualLimit: true, to: 2 },
       own: [PLACED],
       stated: { a: 2, b: 4 },
       padding: 0,
@@ -176,13 +182,20 @@ describe('the CPUs of an ordinary pod', () => {
 
   it('give the devices to an init container if only that one has any', () => {
     const found = cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '500m')] }));
-    assert.deepEqual(found.bearer, { list: 'initContainers', index: 0, name: 'setup', cpus: 3, to: 4 });
-    assert.equal(lastingCpus(found), 0);
+    assert.deepEqual(found.bearer, {
+      list: 'initContainers',
+      index: 0,
+      name: 'setup',
+      cpus: 3,
+      hasEqualLimit: true,
+      to: 4,
+    });
+    assert.equal(cpusWhileRunning(found), 0);
   });
 
   it('that last are those of ordinary containers', () =>
     assert.equal(
-      lastingCpus(cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '5')] }))),
+      cpusWhileRunning(cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '5')] }))),
       6,
     ));
 
@@ -273,29 +286,29 @@ describe('the networks of a pod under review', () => {
 
   it('count only for a pod with CPUs of its own', () => {
     const asking = owner('east', '{"east":"preferred"}');
-    const found = networksOf(asking, facts);
+    const found = podNetworks(asking, facts);
     assert.deepEqual([found.preferred, found.interfaces, found.resources], [[EAST], { [EAST]: 'net1' }, []]);
-    const shared = networksOf({ ...asking, exclusive: false }, facts);
+    const shared = podNetworks({ ...asking, exclusive: false }, facts);
     assert.deepEqual([shared.preferred, shared.interfaces], [[], {}]);
-    const required = networksOf(owner('east'), facts);
+    const required = podNetworks(owner('east'), facts);
     assert.deepEqual(
-      [required.resources, required.mayHave, required.held.length, required.preferred, required.interfaces],
+      [required.resources, required.mayHave, required.required.length, required.preferred, required.interfaces],
       [[EAST], [EAST], 1, [], { [EAST]: 'net1' }],
     );
   });
 
   it('keep the devices of a network that no node reports', () => {
-    const found = networksOf(owner('east'), { ...facts, reported: { physnets: new Set(), tunnel: false } });
-    assert.deepEqual([found.resources, found.mayHave, found.held], [[], [EAST], []]);
+    const found = podNetworks(owner('east'), { ...facts, reported: { physnets: new Set(), tunnel: false } });
+    assert.deepEqual([found.resources, found.mayHave, found.required], [[], [EAST], []]);
   });
 
   it('report a missing primary network for a pod on the pod network', () => {
     const codes = (primary: typeof facts.primary) =>
-      networksOf(owner('east'), { ...facts, primary }).findings.map(({ code }) => code);
+      podNetworks(owner('east'), { ...facts, primary }).findings.map(({ code }) => code);
     assert.deepEqual(codes({ kind: 'missing' }), ['no-primary-network']);
     assert.deepEqual(codes({ kind: 'none' }), []);
     const hosted = { ...owner('east').pod, spec: { containers: [], hostNetwork: true } };
-    const found = networksOf({ ...owner('east'), pod: hosted }, { ...facts, primary: { kind: 'missing' } });
+    const found = podNetworks({ ...owner('east'), pod: hosted }, { ...facts, primary: { kind: 'missing' } });
     assert.deepEqual([found.networks, found.findings], [[], []]);
   });
 
@@ -303,7 +316,7 @@ describe('the networks of a pod under review', () => {
     const primary = { kind: 'primary', ref: { namespace: 'ns', name: 'blue' } } as const;
     const asked: string[] = [];
     const definitions = new Map([['ns/blue', nad('east')]]);
-    const { networks } = networksOf(owner(''), { ...facts, primary, definitions });
+    const { networks } = podNetworks(owner(''), { ...facts, primary, definitions });
     assert.deepEqual(
       networks.map(({ role, network, kind: on }) => [role, network, on]),
       [['pod', 'ns/blue', 'physnet']],
@@ -349,14 +362,14 @@ describe('the networks of a pod under review', () => {
 });
 
 describe('a guest that may be too large for its networks', () => {
-  const network = networksOf(
+  const network = podNetworks(
     {
       namespace: 'ns',
       exclusive: true,
       pod: { metadata: { annotations: { [NETWORKS_ANNOTATION]: 'east' } }, spec: { containers: [] } },
     },
     cluster().networks,
-  ).held;
+  ).required;
   const nowhere = { ...kind(2), networks: { physnets: new Map(), tunnel: undefined } };
   for (const [title, cpus, kinds, allReport, oversized, expected] of [
     ['fits', 6, [kind(2, 6)], true, 'refuse', []],

@@ -2,21 +2,15 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { createHost } from '../../../model/host.ts';
-import {
-  hasExclusiveCpus,
-  hasPodLevelResources,
-  integralContainers,
-  isEqualRequestAndLimit,
-  qosObstacles,
-} from '../../../model/launcher/containers.ts';
+import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import { launcherCpus, pinnedCpus } from '../../../model/launcher/cpus.ts';
-import { decideAlignment } from '../../../model/launcher/decide.ts';
 import { formatPausedStart, nextStep, parsePausedStart, startsRunning } from '../../../model/launcher/paused-start.ts';
 import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
 import { ioThreadPins, launcherCells } from '../../../model/launcher/qemu-threads.ts';
 import { integralCpus } from '../../../model/quantity.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
+import { alignmentOf } from './alignment.ts';
 
 /** 4 cores of 2 threads in each of two NUMA nodes: CPUs n and n + 8 form a core. */
 const HOST = createHost({
@@ -190,33 +184,30 @@ describe('amounts and containers of a pod', () => {
         initContainers: [container('i', '2'), { name: 'none' }],
       },
     };
-    assert.deepEqual(integralContainers(pod), [
-      { list: 'initContainers', index: 0, name: 'i', cpus: 2 },
-      { list: 'containers', index: 0, name: 'c0', cpus: 1 },
-      { list: 'containers', index: 1, name: 'c1', cpus: 65_535 },
+    assert.deepEqual(podResourcesOf(pod).integral, [
+      { list: 'initContainers', index: 0, name: 'i', cpus: 2, hasEqualLimit: true },
+      { list: 'containers', index: 0, name: 'c0', cpus: 1, hasEqualLimit: true },
+      { list: 'containers', index: 1, name: 'c1', cpus: 65_535, hasEqualLimit: true },
     ]);
   });
 
   it('compare request and limit as amounts', () => {
-    const equal = (requests: object | undefined, limits: object | undefined) =>
-      isEqualRequestAndLimit(
-        {
-          name: 'c',
-          resources: { ...(requests && { requests: { ...requests } }), ...(limits && { limits: { ...limits } }) },
-        },
-        'cpu',
-      );
+    const equal = (requests: object | undefined, limits: object | undefined) => {
+      const resources = { ...(requests && { requests: { ...requests } }), ...(limits && { limits: { ...limits } }) };
+      const [container] = podResourcesOf({ metadata: {}, spec: { containers: [{ name: 'c', resources }] } }).integral;
+      return container?.hasEqualLimit;
+    };
     assert.equal(equal({ cpu: '1' }, { cpu: '1' }), true);
     assert.equal(equal({ cpu: '1' }, { cpu: '1000m' }), true);
     assert.equal(equal({ cpu: '1' }, { cpu: '2' }), false);
     assert.equal(equal(undefined, { cpu: '2' }), true);
     assert.equal(equal({ cpu: '1' }, undefined), false);
-    assert.equal(equal(undefined, undefined), false);
+    assert.equal(equal(undefined, undefined), undefined);
   });
 
   it('list reasons why a pod is not Guaranteed', () => {
     const whys = (...containers: object[]) =>
-      qosObstacles({ metadata: {}, spec: { containers: containers as never } }).map(
+      podResourcesOf({ metadata: {}, spec: { containers: containers as never } }).obstacles.map(
         ({ container: of, why }) => `${of}: ${why}`,
       );
     assert.deepEqual(whys(container('a', '1')), []);
@@ -230,12 +221,9 @@ describe('amounts and containers of a pod', () => {
     ]);
     const pod = (resources: object) => ({ metadata: {}, spec: { containers: [container('a', '1')], resources } });
     assert.deepEqual(
-      [
-        pod({}),
-        pod({ requests: { cpu: '1' } }),
-        pod({ limits: { cpu: '1' } }),
-        pod({ requests: {}, limits: null }),
-      ].map((one) => [hasPodLevelResources(one), hasExclusiveCpus(one)]),
+      [pod({}), pod({ requests: { cpu: '1' } }), pod({ limits: { cpu: '1' } }), pod({ requests: {}, limits: null })]
+        .map(podResourcesOf)
+        .map(({ isPodLevel, exclusive }) => [isPodLevel, exclusive]),
       [
         [false, true],
         [true, false],
@@ -249,7 +237,7 @@ describe('amounts and containers of a pod', () => {
 describe('the alignment of a launcher', () => {
   const vmi = { metadata: { annotations: ANNOTATED }, spec: { domain: { cpu: CPU } } };
   const align = (compute: object, its: VmiShape = vmi) =>
-    decideAlignment({ pod: launcher({ containers: [compute as never] }).pod, vmi: its, candidates: [2], gate: true });
+    alignmentOf(launcher({ containers: [compute as never] }).pod, { vmi: its });
   const why = (alignment: ReturnType<typeof align>) => (alignment.kind === 'none' ? alignment.why : alignment.to);
 
   it('needs a whole number of CPUs that a host can have', () => {

@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
+import { decideOrdinary as decideContainers } from '../../../model/admission/ordinary-cpus.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
-import {
-  annotationFindings,
-  asksForAlignment,
-  asksForWholeCores,
-  decideOrdinary,
-} from '../../../model/launcher/annotation.ts';
-import { fitsLauncher, READ_ANNOTATIONS } from '../../../model/launcher/decide.ts';
+import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
+import { annotationFindings, asksForAlignment, asksForWholeCores } from '../../../model/launcher/annotation.ts';
+import { integralAt, podResourcesOf } from '../../../model/launcher/containers.ts';
 import { maskRefusals, maskRequestKey, maskRequestOf, maskWithOwnCpus } from '../../../model/launcher/mask-request.ts';
-import { isLauncher, recognizeLauncher, vmiObject } from '../../../model/launcher/recognize.ts';
+import {
+  fitsLauncher,
+  isLauncher,
+  READ_ANNOTATIONS,
+  recognizeLauncher,
+  vmiObject,
+} from '../../../model/launcher/recognize.ts';
 import { checkTemplate, misplacedAnnotations, type VmTemplate } from '../../../model/launcher/template.ts';
+import type { PodShape } from '../../../model/shapes.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -193,7 +197,7 @@ describe('a launcher matches the current state of its VMI', () => {
   });
   const fits = (annotations: Record<string, string>, cpus: string, its: ReturnType<typeof vmi>) => {
     const { pod, compute } = launcher({ annotations, containers: [container('a', '1'), container('compute', cpus)] });
-    return fitsLauncher(pod, compute, 'ns', its);
+    return fitsLauncher(pod, integralAt(podResourcesOf(pod), { list: 'containers', index: compute })?.cpus, 'ns', its);
   };
 
   it('if the annotations that are read are equal', () => {
@@ -224,8 +228,7 @@ describe('a launcher matches the current state of its VMI', () => {
     }
     assert.equal(fits({}, '7', vmi({ ...CPU, dedicatedCpuPlacement: false })), true);
     const { pod } = launcher({ annotations: {}, containers: [{ name: 'compute' }] });
-    assert.equal(fitsLauncher(pod, 0, 'ns', vmi(CPU)), false);
-    assert.equal(fitsLauncher(pod, 1, 'ns', vmi(CPU)), false);
+    assert.equal(fitsLauncher(pod, undefined, 'ns', vmi(CPU)), false);
   });
 
   it('if each of its networks is one of the VMI', () => {
@@ -299,6 +302,9 @@ describe('the kind of a pod', () => {
       uid: 'u1',
     }));
 });
+
+const decideOrdinary = (pod: PodShape, candidates: readonly number[], policy: AlignmentPolicy) =>
+  decideContainers(pod.metadata, podResourcesOf(pod), candidates, policy);
 
 describe('an ordinary pod that requests whole cores', () => {
   const ALIGN = 'plumbline.dev/align';

@@ -83,7 +83,7 @@ describe('model/placement: the count of free CPUs', () => {
   for (const [what, refusal, expected] of cases) {
     it(what, () => {
       if (refusal === undefined || expected === undefined) return assert.equal(refusal, expected);
-      const { detail, resource, where, wanted, available } = refusal;
+      const { detail, resource, where, needed: wanted, available } = refusal;
       assert.deepEqual({ detail, resource, where, wanted, available }, expected);
     });
   }

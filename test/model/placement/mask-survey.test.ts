@@ -9,7 +9,7 @@ import {
   type MaskHost,
   maskedVmOf,
   maskHostOf,
-  maskUnheard,
+  maskNotReported,
   type SurveyedNode,
   surveyMask,
 } from '../../../model/placement/mask-fit.ts';
@@ -108,7 +108,7 @@ describe('model/placement: a CPU mask on a host', () => {
     assert.ok(!refused.fits);
     assert.deepEqual([refused.kind, refused.text], ['cpu-mask', 'node lacks CPUs of the CPU mask']);
     assert.match(refused.detail, /12/);
-    const unheard = maskUnheard(NO_REPORT);
+    const unheard = maskNotReported(NO_REPORT);
     assert.deepEqual(
       [unheard.kind, unheard.text],
       ['no-report', 'CPU mask cannot be applied: node does not report its topology'],

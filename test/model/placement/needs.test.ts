@@ -5,7 +5,7 @@ import {
   cellsOfNetwork,
   keepsWholeCores,
   needsKey,
-  networkText,
+  networkNeedText,
   sharesOn,
   withAssignments,
   withoutPods,
@@ -38,7 +38,7 @@ describe('model/placement: a node that is prepared from its report', () => {
       [told.alignment, told.pinsVMs, `${told.polled}`, told.sharedOnly, told.wholeCoresOnly],
       ['best-effort', false, '4-5', true, false],
     );
-    assert.deepEqual([`${told.owned}`, [...told.shown]], ['2-3,8-9,12', ['a', 'b']]);
+    assert.deepEqual([`${told.owned}`, [...told.owners]], ['2-3,8-9,12', ['a', 'b']]);
     assert.deepEqual([...told.networks.physnets].map(String), ['east,0', 'west,1', 'bond,0-1', 'vague,']);
     assert.equal(`${told.networks.tunnel}`, '1');
   });
@@ -51,12 +51,12 @@ describe('model/placement: a node that is prepared from its report', () => {
     for (const changes of [{}, old]) {
       const before = node({ ...changes, assignments: [owned('a', '2-3'), owned('b', '8-9')] });
       const after = withAssignments(before, [owned('c', '4-7')]);
-      assert.deepEqual([`${after.owned}`, [...after.shown], after.host === before.host], ['4-7', ['c'], true]);
+      assert.deepEqual([`${after.owned}`, [...after.owners], after.host === before.host], ['4-7', ['c'], true]);
       assert.equal(after.state === undefined, changes === old);
       if (after.state) assert.equal(`${after.state.defaultSet}`, '0-3,8-15');
       const without = withoutPods(before, new Set(['b', 'unknown']));
       assert.deepEqual(
-        [`${without.owned}`, [...without.shown]],
+        [`${without.owned}`, [...without.owners]],
         changes === old ? ['2-3,8-9', ['a', 'b']] : ['2-3', ['a']],
       );
       if (without.state) assert.equal(`${without.state.defaultSet}`, '0-1,4-15');
@@ -118,7 +118,9 @@ describe('model/placement: needs of a pod', () => {
 
   it('name networks and find their NUMA nodes', () => {
     const { networks } = node();
-    const texts = [physnet('east'), TUNNEL, { ...physnet('east'), name: '' }, { ...TUNNEL, name: '' }].map(networkText);
+    const texts = [physnet('east'), TUNNEL, { ...physnet('east'), name: '' }, { ...TUNNEL, name: '' }].map(
+      networkNeedText,
+    );
     assert.deepEqual(texts, [
       'interface if-east (physnet east)',
       'interface if-tunnel (the tunnel)',

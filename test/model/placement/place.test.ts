@@ -124,7 +124,7 @@ describe('model/placement: networks', () => {
       refusal.detail,
       /^interface if-east \(physnet east\) is on NUMA node 0, where 0 of 2 needed whole cores are free/,
     );
-    assert.deepEqual([refusal.where, refusal.wanted, refusal.available], [[0], 4, 0]);
+    assert.deepEqual([refusal.where, refusal.needed, refusal.available], [[0], 4, 0]);
   });
 });
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import {
   answerLimit,
-  DEFAULT_RESERVATION,
+  DEFAULT_RESERVATION_SECONDS,
   isLater,
-  type ObservedPod,
   type Place,
+  type PodObservation,
   type ReservationEnd,
   reservationSeconds,
 } from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
-const sight = (more: Partial<ObservedPod<string>> = {}): ObservedPod<string> => ({
+const sight = (more: Partial<PodObservation<string>> = {}): PodObservation<string> => ({
   uid: 'a',
   version: '20',
   node: undefined,
@@ -424,8 +424,8 @@ describe('model/reservations: state machine', () => {
 describe('model/reservations: duration of a promise', () => {
   it('is longer than kube-scheduler’s wait for volumes, and short for a pod without volumes', () => {
     const bindTimeoutSeconds = 600;
-    assert.ok(reservationSeconds(true, DEFAULT_RESERVATION) > bindTimeoutSeconds);
-    assert.equal(reservationSeconds(false, DEFAULT_RESERVATION), 60);
+    assert.ok(reservationSeconds(true, DEFAULT_RESERVATION_SECONDS) > bindTimeoutSeconds);
+    assert.equal(reservationSeconds(false, DEFAULT_RESERVATION_SECONDS), 60);
     assert.equal(reservationSeconds(false, 30), 30);
   });
 });

@@ -13,9 +13,9 @@ import {
 import { exclusiveCpus, lostPlaces } from '../../../model/placement/place.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
 import {
-  DEFAULT_RESERVATION,
-  type ObservedPod,
+  DEFAULT_RESERVATION_SECONDS,
   type Place,
+  type PodObservation,
   type Reservation,
   type ReservationEnd,
   reservationSeconds,
@@ -106,7 +106,7 @@ export class World {
   #newLedger(): Reservations<PlacementNeeds> {
     const replica = ++this.#replicas;
     return new Reservations<PlacementNeeds>({
-      isShown: (name, uid) => this.#node(name).heard.shown.has(uid),
+      isShown: (name, uid) => this.#node(name).heard.owners.has(uid),
       onEnd: ({ id }: Reservation<PlacementNeeds>, end) => {
         const reservation = `${replica} ${id}`;
         this.ends.set(reservation, [...(this.ends.get(reservation) ?? []), end]);
@@ -149,7 +149,7 @@ export class World {
           : verdict;
       if (verdict.fits && after.fits) places.set(node.name, { cpus: verdict.cpus, score: 0 });
     }
-    const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION);
+    const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION_SECONDS);
     this.reservations.reserve({
       namespace: 'default',
       uid: pod.uid,
@@ -206,7 +206,7 @@ export class World {
     }
     this.#events.length = 0;
     this.reservations = this.#newLedger();
-    for (const { name, heard } of this.nodes) this.reservations.reported(name, heard.shown);
+    for (const { name, heard } of this.nodes) this.reservations.reported(name, heard.owners);
     for (const pod of this.pods) {
       if (pod.ended) this.reservations.deleted(pod.uid);
       else this.reservations.observe(this.#sightOf(pod));
@@ -247,7 +247,7 @@ export class World {
     if (!report) return;
     node.heard = withAssignments(node.heard, report.assignments);
     node.heardEnds = report.ends;
-    this.reservations.reported(node.name, node.heard.shown);
+    this.reservations.reported(node.name, node.heard.owners);
     this.#evictLost();
   }
 
@@ -334,7 +334,7 @@ export class World {
   }
 
   #goneFrom({ name, heard }: WorldNode): ReadonlySet<string> {
-    return new Set([...heard.shown].filter((uid) => !this.reservations.isBoundTo(uid, name)));
+    return new Set([...heard.owners].filter((uid) => !this.reservations.isBoundTo(uid, name)));
   }
 
   #reportNow(node: number): void {
@@ -367,7 +367,7 @@ export class World {
     this.#events.push(() => this.reservations.observe(sight));
   }
 
-  #sightOf({ uid, version, node, nominated, dropped, needs: of }: WorldPod): ObservedPod<PlacementNeeds> {
+  #sightOf({ uid, version, node, nominated, dropped, needs: of }: WorldPod): PodObservation<PlacementNeeds> {
     return { uid, version: String(version), node, nominated, dropped, terminal: false, pod: of };
   }
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isInOrder } from '../../../cli/agent/ovs-status.ts';
+import { isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
 import { ovsStatus } from '../../../model/agent-status.ts';
 import { createAffinity } from '../../../native/affinity.ts';
@@ -104,7 +104,7 @@ describe('a second writer of the masks of a real Open vSwitch', function () {
     assert.ok(changes > 0, 'the report hears of it');
     const status = ovsStatus.parse(ovs.status());
     assert.ok(isSaid());
-    assert.equal(isInOrder(status), false);
+    assert.equal(isSwitchInOrder(status), false);
     assert.match(statusLines(status).join('\n'), /^! another process also sets .*ovnkube-node does this if .*enable/m);
     assert.match(ovs.problems().join(), /another process/);
     await eventually(() => masks() === all(), 'as the other has set them');

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { agentAt } from '../../../cli/agent/ask.ts';
-import { fetchOvsStatus, isInOrder } from '../../../cli/agent/ovs-status.ts';
+import { fetchOvsStatus, isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
 import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
@@ -70,11 +70,11 @@ describe('plumbline ovs status', () => {
 
   it('is in order if every thread is on its CPUs without problems, or if it is off', () => {
     const placed = EXAMPLE.processes.map((one) => ({ ...one, threads: one.threads.slice(0, 4) }));
-    assert.equal(isInOrder({ ...EXAMPLE, processes: placed }), true);
-    assert.equal(isInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
-    assert.equal(isInOrder(EXAMPLE), false);
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed }), true);
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
+    assert.equal(isSwitchInOrder(EXAMPLE), false);
     const off = placed.map((one) => ({ ...one, threads: one.threads.map((thread) => ({ ...thread, wanted: null })) }));
-    assert.equal(isInOrder({ ...EXAMPLE, enabled: false, wanted: null, processes: off }), true);
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, enabled: false, wanted: null, processes: off }), true);
   });
 
   it('reports that it is off, and that there is no daemon', () => {

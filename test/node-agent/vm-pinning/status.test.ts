@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { agentAt } from '../../../cli/agent/ask.ts';
-import { fetchVmStatus, isInOrder, statusLines } from '../../../cli/vm/run.ts';
+import { areVmsInOrder, fetchVmStatus, statusLines } from '../../../cli/vm/run.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene } from './stage.ts';
 
@@ -32,7 +32,7 @@ describe('plumbline vm status', () => {
   it('is in order and says so if no VM is managed', async () => {
     const status = await fetchVmStatus(agentAt(agent));
     assert.deepEqual(statusLines(status), ['no VM on this node has a CPU mask or dedicated CPUs']);
-    assert.ok(isInOrder(status));
+    assert.ok(areVmsInOrder(status));
   });
 
   it('shows wanted and actual CPUs of each thread, and groups similar emulator threads', async () => {
@@ -58,17 +58,17 @@ describe('plumbline vm status', () => {
       '  TID CPU 1/KVM  vCPU 1  -  24  left alone',
     ]);
     assert.equal(statusLines(status, true).length, lines.length + 4);
-    assert.ok(isInOrder(status));
+    assert.ok(areVmsInOrder(status));
   });
 
   it('is not in order with a moved thread, a refused mask or an overlap', async () => {
     const status = await fetchVmStatus(agentAt(agent));
     const [vm] = status.vms;
     const moved = vm!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
-    assert.ok(!isInOrder({ ...status, vms: [{ ...vm!, threads: moved }] }));
-    assert.ok(!isInOrder({ ...status, vms: [{ ...vm!, state: 'refused' }] }));
+    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...vm!, threads: moved }] }));
+    assert.ok(!areVmsInOrder({ ...status, vms: [{ ...vm!, state: 'refused' }] }));
     const overlap = { ...status, overlaps: [{ vms: ['team-a/a', 'team-b/c'] as [string, string], cpus: '3' }] };
-    assert.ok(!isInOrder(overlap));
+    assert.ok(!areVmsInOrder(overlap));
     assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPU 3/);
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Explanation } from '../../../console/data/wire.ts';
+import type { ExtenderExplanation } from '../../../console/data/wire.ts';
 import { startConsole } from '../../cli/console-process.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { listen } from '../../console/events.ts';
@@ -61,7 +61,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     await page.until(({ data }) => /"name":"waits".*"unscheduled":"0\/2 nodes are available: /.test(data));
     const answer = await fetch(`${url}explain?pod=default/waits`);
     assert.equal(answer.status, 200, await answer.clone().text());
-    const { nodes, groups, lastCall } = (await answer.json()) as Explanation;
+    const { nodes, groups, lastCall } = (await answer.json()) as ExtenderExplanation;
     assert.deepEqual(
       nodes.map(([node, group]) => [node, groups[group]?.fits]),
       [

@@ -39,7 +39,7 @@ describe('the demo on a real control plane', function () {
     });
     const { reports } = printer;
     assert.deepEqual(
-      reports.filter((report) => !report.held),
+      reports.filter((report) => !report.succeeded),
       [],
     );
     assert.deepEqual(

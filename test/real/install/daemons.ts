@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
-import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
+import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
@@ -65,7 +65,7 @@ export interface Starting {
   readonly images: Images;
   readonly directory: string;
   readonly nodes: ReadonlyMap<string, NodeStandIn>;
-  readonly ovs: OpenVswitch;
+  readonly ovs: SwitchProcesses;
   readonly undo: (() => Promise<unknown>)[];
 }
 

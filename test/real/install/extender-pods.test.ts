@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { type Removal, removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
@@ -15,7 +15,7 @@ const DRY = { dryRun: 'All' };
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
 /** KubeVirt lets such a launcher be evicted. */
 const MIGRATES_NOT = { labels: LAUNCHER, annotations: {} };
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 
 interface PodOptions {
   readonly labels?: object;
@@ -85,7 +85,7 @@ describe('which pods the extender may remove, on a real API server', function ()
       (pod) => (pod as { metadata: { deletionTimestamp?: string } }).metadata.deletionTimestamp === undefined,
       () => false,
     );
-  const remove = async (name: string): Promise<Removal> => removePod(extender, await viewOf(name));
+  const remove = async (name: string): Promise<Removal> => removeUnstarted(extender, await viewOf(name));
 
   const removed: [string, PodOptions, string][] = [
     ['virt-launcher-vm', { labels: LAUNCHER }, 'deleted'],
@@ -105,7 +105,7 @@ describe('which pods the extender may remove, on a real API server', function ()
     const before = await viewOf('virt-launcher-late');
     await installed.client.patch(`${PODS}/virt-launcher-late/status`, MERGE, { status: { phase: 'Running' } });
     // The policy denies it, or, while the API server's cache has the old phase, the precondition.
-    const { outcome } = await removePod(extender, before);
+    const { outcome } = await removeUnstarted(extender, before);
     assert.match(outcome, /^(refused|changed)$/);
     assert.ok(await isThere('virt-launcher-late'));
   });

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AgentHealth } from '../../../model/lease/agent-health.ts';
-import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
-import { NO_LISTENERS } from './no-listeners.ts';
 import { createApi } from './watch-fixture.ts';
 
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -15,16 +14,13 @@ const NODES = '/api/v1/nodes';
 /** A cluster with an empty API server, and a clock that stands still. */
 function startCluster() {
   const api = createApi();
-  const ignored = () => undefined;
-  const state = new ClusterState(NO_LISTENERS, silent);
+  const state = new ClusterState(silent);
   const clock = { now: 1000 };
-  const cluster = createCluster({
+  const cluster = new Cluster({
     client: api.client,
     state,
-    reader: createNeedsReader('all'),
+    reader: new NeedsReader('all'),
     dpuLeaseNamespace: 'ovn-kubernetes',
-    dpuLeaseChanged: ignored,
-    pinningReported: ignored,
     log: silent,
     now: () => clock.now,
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { PinningState } from '../../../kube/node-topology.ts';
-import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -24,16 +24,16 @@ const clusterOf = (
       throw new Error('the watch ends');
     },
   };
-  return createCluster({
+  const cluster = new Cluster({
     client: client as unknown as KubeClient,
     state,
-    reader: createNeedsReader('all'),
+    reader: new NeedsReader('all'),
     dpuLeaseNamespace: 'ovn-kubernetes',
-    dpuLeaseChanged: () => undefined,
-    pinningReported,
     log: silent,
     now: () => 0,
   });
+  cluster.on('pinnings', pinningReported);
+  return cluster;
 };
 
 describe('the pods that a replica reads when it becomes active', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -116,7 +116,7 @@ describe('pod notifications to the controllers', () => {
   });
 
   const viewOf = (one: Pod, status: object = {}) =>
-    podViewOf(observedPod.parse({ ...one, status }), createNeedsReader('all'))!;
+    podViewOf(observedPod.parse({ ...one, status }), new NeedsReader('all'))!;
 
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
     const { state, notified, filter } = extenderOf();
@@ -247,10 +247,7 @@ describe('node notifications to the controllers', () => {
 
   it('a quarantine is logged with its reason', () => {
     const logged = recordingLogger();
-    const ignored = () => undefined;
-    const listeners = { improved: ignored, settled: ignored, waiting: ignored, starting: ignored, rejected: ignored };
-    const more = { bound: ignored, reservationEnded: ignored, nodeFacts: ignored, quarantined: ignored };
-    const state = new ClusterState({ ...listeners, ...more }, logged.log);
+    const state = new ClusterState(logged.log);
     state.reportChanged('n1', statusOf());
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
     state.nodeChanged('n1', { dpuHost: false, cpus: 16 });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import { DPU_HOST_LABEL } from '../../../model/names.ts';
-import { type Cluster, createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
@@ -36,16 +36,15 @@ describe('the watches of the extender', () => {
       seen.push(node);
       changed(node, view);
     };
-    cluster = createCluster({
+    cluster = new Cluster({
       client: api.client,
       state,
-      reader: createNeedsReader('all'),
+      reader: new NeedsReader('all'),
       dpuLeaseNamespace: 'ovn-kubernetes',
-      dpuLeaseChanged: (node, view) => void leases.set(node, view),
-      pinningReported: () => undefined,
       log: silent,
       now: () => performance.now() / 1000,
     });
+    cluster.on('dpuLease', (node, view) => void leases.set(node, view));
     ending = new AbortController();
   });
   afterEach(async () => {

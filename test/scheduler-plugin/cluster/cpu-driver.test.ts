@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
@@ -13,13 +13,11 @@ describe('nodes where the CPU driver of DRA assigns CPUs', () => {
   it('are those with at least one slice of that driver', async () => {
     const api = createApi();
     const { state } = extenderOf({ nodes: Object.fromEntries(NODES.map((name) => [name, statusOf()])) });
-    const cluster = createCluster({
+    const cluster = new Cluster({
       client: api.client,
       state,
-      reader: createNeedsReader('all'),
+      reader: new NeedsReader('all'),
       dpuLeaseNamespace: 'ovn-kubernetes',
-      dpuLeaseChanged: () => undefined,
-      pinningReported: () => undefined,
       log: silent,
       now: () => 0,
     });

@@ -2,37 +2,38 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { renewalsBeyondRestarts } from '../../../model/lease/observer.ts';
-import { createDpuHealth, type DpuHealth, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { type DpuHealthOptions, DpuMonitor, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
+const EVERY_HOST = {
+  get: () => ({ uid: undefined, dpuHost: true, dpuReady: undefined }),
+} as unknown as DpuHealthOptions['nodes'];
+
 describe('the DPU health in the extender', () => {
   let now: number;
-  let health: DpuHealth;
+  let health: DpuMonitor;
   const notified: string[] = [];
   const start = (proof: number) => {
     now = 100;
     notified.length = 0;
-    health = createDpuHealth({
+    health = new DpuMonitor({
       client: { get: () => Promise.reject(new Error('not asked here')) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
       proof: () => proof,
-      isDpuHost: () => true,
-      uidOf: () => undefined,
-      recorded: () => undefined,
-      onForgotten: () => undefined,
-      onChange: (node, { state }) => void notified.push(`${node} ${state}`),
+      nodes: EVERY_HOST,
       log: recordingLogger().log,
       now: () => now,
     });
+    health.on('changed', (node, verdict) => void notified.push(`${node} ${verdict?.state}`));
   };
   afterEach(() => health.stop());
 
   /** The watch delivers the Lease. */
   const seen = (renewTime?: string) => {
     const view: LeaseView = { node: 'a', renewTime, duration: 40 };
-    health.changed('a', view);
+    health.leaseChanged('a', view);
     return health.verdict('a').ready;
   };
 
@@ -58,35 +59,31 @@ describe('the DPU health in the extender', () => {
     seen('1');
     seen('2');
     now += 41;
-    health.changed('a', { node: 'a', renewTime: '2', duration: 40 });
+    health.leaseChanged('a', { node: 'a', renewTime: '2', duration: 40 });
     assert.equal(health.verdict('a').state, 'dead');
     for (const duration of [600, 1_000_000, 2_147_483_647]) {
-      health.changed('a', { node: 'a', renewTime: '2', duration });
+      health.leaseChanged('a', { node: 'a', renewTime: '2', duration });
       assert.equal(health.verdict('a').state, 'dead', `${duration}`);
     }
-    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    health.leaseChanged('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
     assert.equal(health.verdict('a').state, 'alive');
     now += 601;
-    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    health.leaseChanged('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
     assert.equal(health.verdict('a').state, 'dead', 'a renewal counts for at most ten minutes');
   });
 
   it('sets no timer that fires at once for a duration of 2147483647 s', async () => {
     let asked = 0;
-    const busy = createDpuHealth({
+    const busy = new DpuMonitor({
       client: { get: () => Promise.reject(new Error(`${++asked}`)) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
       proof: () => 1,
-      isDpuHost: () => true,
-      uidOf: () => undefined,
-      recorded: () => undefined,
-      onForgotten: () => undefined,
-      onChange: () => undefined,
+      nodes: EVERY_HOST,
       log: recordingLogger().log,
       now: () => performance.now() / 1000,
     });
-    busy.changed('a', { node: 'a', renewTime: '1', duration: 2_147_483_647 });
+    busy.leaseChanged('a', { node: 'a', renewTime: '1', duration: 2_147_483_647 });
     await new Promise((resolve) => setTimeout(resolve, 200));
     busy.stop();
     assert.equal(asked, 0, `${asked} requests in 200 ms`);
@@ -129,23 +126,25 @@ describe('the DPU health in virtual time', () => {
       if (renewTime === undefined) throw new KubeError(404, 'NotFound', 'no such lease');
       return { metadata: {}, spec: { renewTime, leaseDurationSeconds: DURATION } };
     };
-    const health = createDpuHealth({
+    const health = new DpuMonitor({
       client: { get } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
       proof,
-      isDpuHost: (node) => hosts.has(node),
-      uidOf: (node) => uids.get(node),
-      recorded: (node) => recorded.get(node),
-      onChange: (node, { ready, state: lease }) => void changes?.push(`${node} ${lease} ${ready}`),
-      onForgotten: (node) => void forgotten?.push(node),
+      nodes: {
+        get: (node: string) => ({ uid: uids.get(node), dpuHost: hosts.has(node), dpuReady: recorded.get(node) }),
+      } as unknown as DpuHealthOptions['nodes'],
       log: recordingLogger().log,
       now: () => state.now,
+    });
+    health.on('changed', (node, verdict) => {
+      if (verdict === undefined) forgotten?.push(node);
+      else changes?.push(`${node} ${verdict.state} ${verdict.ready}`);
     });
     const renew = (node: string) => {
       const renewTime = `${state.now} ${leases.get(node)?.length ?? 0}`;
       leases.set(node, renewTime);
-      health.changed(node, { node, renewTime, duration: DURATION });
+      health.leaseChanged(node, { node, renewTime, duration: DURATION });
     };
     const pass = async (seconds: number, each: () => void = () => undefined) => {
       for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
@@ -164,16 +163,16 @@ describe('the DPU health in virtual time', () => {
     renew('n');
     await pass(DURATION + 1);
     assert.equal(health.verdict('n').ready, false, 'dead');
-    health.changed('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
-    assert.deepEqual([health.released('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
+    health.leaseChanged('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
+    assert.deepEqual([health.isReleased('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
     const { gets } = state;
     const notified = changes?.length;
     await pass(10 * DURATION);
     assert.deepEqual([state.gets, changes?.length], [gets, notified]);
     // The Lease is deleted while it is released: the DPU does not count as dead.
-    health.changed('n', undefined);
+    health.leaseChanged('n', undefined);
     await pass(10 * DURATION);
-    assert.deepEqual([state.gets, health.verdict('n').ready, health.released('n')], [gets, true, false]);
+    assert.deepEqual([state.gets, health.verdict('n').ready, health.isReleased('n')], [gets, true, false]);
     renew('n');
     assert.equal(health.verdict('n').ready, false, 'not seen alive yet');
     await pass(1);
@@ -188,7 +187,7 @@ describe('the DPU health in virtual time', () => {
     hosts.add('n');
     renew('n');
     leases.delete('n');
-    health.changed('n', undefined);
+    health.leaseChanged('n', undefined);
     state.isDown = true;
     await pass(2 * DURATION);
     assert.ok(state.gets > 0);
@@ -206,8 +205,8 @@ describe('the DPU health in virtual time', () => {
       const { health, state, leases, hosts, pass } = fleetOf();
       hosts.add('n');
       leases.set('n', 'x');
-      health.changed('n', { node: 'n', renewTime: 'w', duration });
-      health.changed('n', { node: 'n', renewTime: 'x', duration });
+      health.leaseChanged('n', { node: 'n', renewTime: 'w', duration });
+      health.leaseChanged('n', { node: 'n', renewTime: 'x', duration });
       const times: number[] = [];
       let before = 0;
       await pass(2 * duration + 10, () => {
@@ -305,7 +304,7 @@ describe('the DPU health in virtual time', () => {
     for (const node of nodes) hosts.delete(node);
     for (const node of nodes) health.nodeChanged(node);
     leases.clear();
-    for (const node of nodes) health.changed(node, undefined);
+    for (const node of nodes) health.leaseChanged(node, undefined);
     state.gets = 0;
     await pass(300);
     console.log(`      ${state.gets} GETs in 300 s`);
@@ -320,7 +319,7 @@ describe('the DPU health in virtual time', () => {
       renew(node);
     }
     leases.delete('gone');
-    health.changed('gone', undefined);
+    health.leaseChanged('gone', undefined);
     await pass(50);
     assert.ok(state.gets > 0, 'the Lease of an existing DPU host is requested');
     assert.equal(health.verdict('gone').state, 'dead');

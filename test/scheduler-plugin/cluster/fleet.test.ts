@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import {
-  createNodeShapes,
   Fleet,
   type NodeFlag,
+  NodeShapes,
   ownedCpusOf,
   reportsPod,
   trustedShape,
@@ -187,7 +187,7 @@ describe('the fleet', () => {
 
 describe('the shapes of nodes', () => {
   it('are shared by nodes that differ only in pods, conditions and refusals', () => {
-    const shapes = createNodeShapes();
+    const shapes = new NodeShapes();
     const one = shapes.take(statusOf());
     const more = {
       assignments: [owned('x', '1')],
@@ -209,13 +209,13 @@ describe('the shapes of nodes', () => {
     [false, false],
   ] as const) {
     it(`have ${isPredicted ? 'the nearest' : 'no'} prediction of an unknown version if nearest is ${nearest}`, () => {
-      const { kubelet } = createNodeShapes(nearest).take(statusOf({ kubeletVersion: 'v1.39.0' })).empty;
+      const { kubelet } = new NodeShapes(nearest).take(statusOf({ kubeletVersion: 'v1.39.0' })).empty;
       assert.equal('unpredictable' in kubelet, !isPredicted);
     });
   }
 
   it('are forgotten when no node uses them, and return with a new number', () => {
-    const shapes = createNodeShapes();
+    const shapes = new NodeShapes();
     const one = shapes.take(statusOf());
     shapes.take(statusOf());
     shapes.release(one);

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
-import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { createMaskedVms } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { podOf } from '../extender-fixture.ts';
-import { NO_LISTENERS } from './no-listeners.ts';
 import { createApi } from './watch-fixture.ts';
 
 const PODS = '/api/v1/pods';
@@ -34,16 +33,14 @@ describe('objects with texts of 1.2 MB', () => {
   const setUp = () => {
     const api = createApi();
     const logged = recordingLogger();
-    const state = new ClusterState(NO_LISTENERS, logged.log);
+    const state = new ClusterState(logged.log);
     const instances = new Map<string, unknown>();
     const common = { client: api.client, log: logged.log, now: () => performance.now() / 1000 };
-    const cluster = createCluster({
+    const cluster = new Cluster({
       ...common,
       state,
-      reader: createNeedsReader('all'),
+      reader: new NeedsReader('all'),
       dpuLeaseNamespace: 'ovn',
-      dpuLeaseChanged: () => undefined,
-      pinningReported: () => undefined,
     });
     const vms = createMaskedVms({
       ...common,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type NodeTopologyStatus, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
 import { createFairIntake } from '../../../runtime/fair-intake.ts';
-import { createNeedsReader, MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { MAX_CONTAINERS, NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { createRandom } from '../../lab/random.ts';
 import { leastProcessorTime, processorTime } from '../../support/processor-time.ts';
@@ -123,7 +123,7 @@ describe('refusals by the agent of a node', () => {
       phase: 'Pending',
       containerStatuses: [{ state: { waiting: { reason: 'InvalidImageName', message } } }],
     };
-    const reader = createNeedsReader('all');
+    const reader = new NeedsReader('all');
     const spent = leastProcessorTime(() => podViewOf(observedPod.parse({ ...onNode, status }), reader));
     assert.ok(spent < 20, `${spent} ms`);
     const { see, state, filter } = extenderOf({ nodes: { n1: statusOf() } });

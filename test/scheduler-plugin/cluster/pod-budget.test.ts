@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, PodBudget, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const MIB = 1024 * 1024;
 
 describe('the memory of pods', () => {
-  const reader = createNeedsReader('all');
+  const reader = new NeedsReader('all');
   const view = (uid: string, cpus: string, resources: readonly string[] = []): PodView => {
     const found = podViewOf(observedPod.parse(withUid(podOf(cpus, resources), uid)), reader);
     assert.ok(found);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const owned = (...owners: { kind: string; controller?: boolean }[]): Pod =>
@@ -29,11 +29,11 @@ describe('whether a pod needs the DPU of its node', () => {
     ['a pod without a namespace', withUid(podOf('4'), 'a', { namespace: undefined }), true],
   ];
   for (const [what, pod, needs] of SCOPE_ALL) {
-    it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(createNeedsReader('all').read(pod).dpu, needs));
+    it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(new NeedsReader('all').read(pod).dpu, needs));
   }
 
   it('exempt namespaces match by prefix; a pod without a namespace is in none of them', () => {
-    const reader = createNeedsReader('all', ['openshift-*', 'infra']);
+    const reader = new NeedsReader('all', ['openshift-*', 'infra']);
     const needs = (namespace: string | undefined) => reader.read(withUid(podOf('4'), 'a', { namespace })).dpu;
     assert.deepEqual(['openshift-dns', 'openshift', 'infra', 'infra-2', undefined].map(needs), [
       false,
@@ -60,13 +60,13 @@ describe('whether a pod needs the DPU of its node', () => {
   ];
   for (const [what, pod, needs] of ATTACHED) {
     it(`with the scope attached, ${what}: ${needs ? 'yes' : 'no'}`, () => {
-      assert.equal(createNeedsReader('attached').read(pod).dpu, needs);
+      assert.equal(new NeedsReader('attached').read(pod).dpu, needs);
     });
   }
 });
 
 describe('the needs of similar pods', () => {
-  const reader = createNeedsReader('all');
+  const reader = new NeedsReader('all');
 
   it('share common data, and have their own uids', () => {
     const [one, other] = ['a', 'b'].map((uid) => reader.read(withUid(podOf('4'), uid)));
@@ -86,7 +86,7 @@ describe('the needs of similar pods', () => {
   });
 
   it('are cached for 512 shapes; one more clears the cache', () => {
-    const fresh = createNeedsReader('all');
+    const fresh = new NeedsReader('all');
     const read = (i: number) => fresh.read(podOf('2', [`physnet.plumbline.dev/n${i}`])).networks;
     const first = read(0);
     for (let i = 1; i < 512; i++) read(i);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 const SCHEDULED = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
 const viewOf = (conditions: object[], more: object = {}, spec: object = {}) => {
   const pod = podOf('500m', ['devices.kubevirt.io/kvm']);
@@ -41,7 +41,7 @@ describe('a pod without exclusive CPUs', () => {
     const place = nodeName === undefined ? 'without a node' : `on ${nodeName}`;
     it(`has its requests ${isRead ? 'read' : 'skipped'} if it is ${qosClass ?? 'of no class'} and ${phase} ${place}`, () => {
       let reads = 0;
-      const counting: typeof reader = {
+      const counting: Pick<NeedsReader, 'read'> = {
         read(pod) {
           reads++;
           return reader.read(pod);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import {
-  createEvictions,
   type EvictionPolicy,
   type EvictionReason,
+  Evictions,
 } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
@@ -14,7 +14,7 @@ import { podOf, withUid } from '../extender-fixture.ts';
 const why: EvictionReason = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
 const viewOf = (uid: string, labels: object = {}, version = '1', namespace = 'default'): PodView => {
   const pod = withUid(podOf('4'), uid, { labels, resourceVersion: version, namespace });
-  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
+  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), new NeedsReader('all'))!;
 };
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
 
@@ -65,7 +65,7 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
     create: (path: string, body: object) => answer('evictions', path, body),
     delete: (path: string, { body }: { body: object }) => answer('deletions', path, body),
   };
-  const evictions = createEvictions({
+  const evictions = new Evictions({
     client: client as unknown as KubeClient,
     events: {
       record: ({ name }, { reason, message }) => {

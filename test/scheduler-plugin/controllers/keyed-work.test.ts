@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createKeyedWork } from '../../../scheduler-plugin/controllers/fair-queue.ts';
+import { WorkQueue } from '../../../scheduler-plugin/controllers/fair-queue.ts';
 
 describe('work by key', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -10,9 +10,9 @@ describe('work by key', () => {
   const setUp = (atATime: number) => {
     const begun: string[] = [];
     const open = new Map<string, () => void>();
-    const work = createKeyedWork((key) => {
+    const work = new WorkQueue((key) => {
       begun.push(key);
-      return new Promise((resolve) => open.set(key, resolve));
+      return new Promise<void>((resolve) => open.set(key, resolve));
     }, atATime);
     const end = async (key: string) => {
       open.get(key)?.();
@@ -23,7 +23,7 @@ describe('work by key', () => {
 
   it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
     const { work, begun, end } = setUp(2);
-    for (const key of ['a', 'b', 'c', 'a', 'a']) work.take(key);
+    for (const key of ['a', 'b', 'c', 'a', 'a']) work.add(key);
     assert.deepEqual(begun, ['a', 'b']);
     await end('b');
     assert.deepEqual(begun, ['a', 'b', 'c']);
@@ -36,7 +36,7 @@ describe('work by key', () => {
 
   it('lets namespaces take turns', async () => {
     const { work, begun, end } = setUp(1);
-    for (const key of ['crowd/a', 'crowd/b', 'crowd/c', 'victims/v']) work.take(key);
+    for (const key of ['crowd/a', 'crowd/b', 'crowd/c', 'victims/v']) work.add(key);
     await end('crowd/a');
     await end('crowd/b');
     assert.deepEqual(begun, ['crowd/a', 'crowd/b', 'victims/v']);
@@ -44,10 +44,10 @@ describe('work by key', () => {
 
   it('never runs twice for one key at once, even if other work may begin', async () => {
     const { work, begun, end } = setUp(2);
-    work.take('a');
-    work.take('a');
+    work.add('a');
+    work.add('a');
     assert.deepEqual(begun, ['a']);
-    work.take('b');
+    work.add('b');
     assert.deepEqual(begun, ['a', 'b']);
     await end('a');
     assert.deepEqual(begun, ['a', 'b', 'a']);
@@ -55,8 +55,8 @@ describe('work by key', () => {
 
   it('starts once for a delayed key, after the delay that was requested last', () => {
     const { work, begun } = setUp(2);
-    work.takeLater('a', 100);
-    work.takeLater('a', 300);
+    work.addAfter('a', 100);
+    work.addAfter('a', 300);
     mock.timers.tick(299);
     assert.deepEqual(begun, []);
     mock.timers.tick(1);
@@ -67,11 +67,11 @@ describe('work by key', () => {
 
   it('does not start delayed or queued keys after a stop', async () => {
     const { work, begun, end } = setUp(1);
-    work.take('a');
-    work.take('b');
-    work.takeLater('c', 100);
+    work.add('a');
+    work.add('b');
+    work.addAfter('c', 100);
     work.stop();
-    work.takeLater('d', 100);
+    work.addAfter('d', 100);
     mock.timers.tick(1000);
     await end('a');
     assert.deepEqual(begun, ['a']);

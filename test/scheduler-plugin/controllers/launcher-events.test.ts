@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createLauncherEvents, launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import { LauncherEvents, launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 
 const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
 const NOW = Date.parse('2026-11-26T12:00:00Z');
@@ -28,12 +28,12 @@ function launcher(change: { uid?: string; decision?: string; label?: string; cre
 function stage() {
   const recorded: [EventTarget, EventText][] = [];
   const replica = { active: true };
-  const { seen } = createLauncherEvents({
+  const launcherEvents = new LauncherEvents({
     events: { record: (target, event) => void recorded.push([target, event]) },
     active: () => replica.active,
     wallClock: () => NOW,
   });
-  return { seen, recorded, replica };
+  return { seen: (pod: ObservedPod) => launcherEvents.seen(pod), recorded, replica };
 }
 
 describe('the Events about a launcher', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { createStuckPods, type Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
@@ -16,17 +16,15 @@ function inFlight(topology: object = SINGLE) {
   const [a, b] = [on('a', '2'), on('b', '8')];
   for (const { pod } of [a, b]) assert.deepEqual(under.filter(pod).NodeNames, ['n1']);
   for (const { bound } of [a, b]) under.see(bound);
-  const stuck = createStuckPods({
-    state: under.state,
+  const dpuHealth = {
     isDpuHost: () => false,
-    dpuHealth: { verdict: () => ({ ready: true, state: 'unknown', age: undefined }) },
-  });
-  const considered = (): string[] => {
-    const found: string[] = [];
-    const evictions: Evictions = { consider: ({ uid }, { reason }) => void found.push(`${uid} ${reason}`), stop() {} };
-    for (const pod of under.state.startingOn('n1')) stuck.consider(pod, evictions);
-    return found;
+    verdict: () => ({ ready: true, state: 'unknown', age: undefined }) as const,
   };
+  const considered = (): string[] =>
+    under.state.startingOn('n1').flatMap((pod) => {
+      const why = whyStuck(pod, { state: under.state, dpuHealth });
+      return why === undefined ? [] : [`${pod.uid} ${why.reason}`];
+    });
   under.notified.length = 0;
   /** Another pod has taken NUMA node 0, so the kubelet puts `a` on NUMA node 1. */
   const takeCell0 = () =>

@@ -3,11 +3,9 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { createNodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
+import { NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
-
-type NodeWriter = ReturnType<typeof createNodeWriter>;
 
 interface Patch {
   readonly path: string;
@@ -58,10 +56,10 @@ describe('the node writer of the extender', () => {
     );
     const logger = recordingLogger();
     const { log } = logger;
-    const dpuHealth = { verdict: () => verdict, released: () => released };
+    const dpuHealth = { verdict: () => verdict, isReleased: () => released };
     const announced: string[] = [];
     const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
-    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
+    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
     return { patches, logger, fleet, nodes, announced };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -79,7 +77,7 @@ describe('the node writer of the extender', () => {
   };
   const written = async (options: Parameters<typeof stage>[0]) => {
     const { patches } = stage(options);
-    writer.look('n1');
+    writer.requeue('n1');
     await turns();
     return patches;
   };
@@ -103,8 +101,8 @@ describe('the node writer of the extender', () => {
 
   it('does not label a node without a report', async () => {
     const { patches } = stage({ facts: { threadsPerCore: undefined } });
-    writer.look('n2');
-    writer.look('n1');
+    writer.requeue('n2');
+    writer.requeue('n1');
     await turns();
     assert.deepEqual(
       patches.map(({ path }) => path),
@@ -171,7 +169,7 @@ describe('the node writer of the extender', () => {
       const { patches, fleet, nodes, announced } = stage({ facts: { agentReady: recorded } as Partial<WrittenFacts> });
       for (const [flag, value] of Object.entries(flags)) fleet.set('n1', flag as 'stale' | 'agentRenewed', value);
       for (let i = 0; i < 2; i++) {
-        writer.look('n1');
+        writer.requeue('n1');
         await turns();
       }
       const conditions = patches.flatMap(({ body }) => body.status?.conditions ?? []);
@@ -184,7 +182,7 @@ describe('the node writer of the extender', () => {
       // The watch shows what was written, and later the opposite happens.
       const facts = nodes.get('n1') as WrittenFacts;
       nodes.set('n1', { ...facts, agentReady: conditions[0]?.['status'] ?? recorded });
-      writer.look('n1');
+      writer.requeue('n1');
       await turns();
       assert.equal(patches.length, conditions.length);
     });
@@ -200,7 +198,7 @@ describe('the node writer of the extender', () => {
     fleet.set('n1', 'agentRenewed', true);
     for (const isSilent of [true, false, true]) {
       fleet.set('n1', 'stale', isSilent);
-      writer.look('n1');
+      writer.requeue('n1');
       await turns();
       if (announced.length === 0) {
         mock.timers.tick(5000);
@@ -214,7 +212,7 @@ describe('the node writer of the extender', () => {
   it('writes both conditions of a node in one patch', async () => {
     const { patches, fleet } = stage({ facts: { dpuHost: true } });
     fleet.set('n1', 'stale', true);
-    writer.look('n1');
+    writer.requeue('n1');
     await turns();
     assert.deepEqual(
       patches.map(({ body }) => body.status?.conditions.map(({ type, status }) => `${type} ${status}`)),
@@ -235,9 +233,9 @@ describe('the node writer of the extender', () => {
           answer = resolve;
         }),
     });
-    writer.look('n1');
+    writer.requeue('n1');
     await turns();
-    writer.look('n2');
+    writer.requeue('n2');
     await turns(10);
     assert.equal(patches.length, 1);
     answer();
@@ -248,7 +246,7 @@ describe('the node writer of the extender', () => {
 
   it('writes 20 ms after a change, and 20 ms after the last write', async () => {
     const { patches } = stage({ facts: { dpuHost: true } });
-    writer.lookAtAll();
+    writer.requeueAll();
     mock.timers.tick(19);
     await new Promise(setImmediate);
     assert.equal(patches.length, 0);
@@ -267,10 +265,10 @@ describe('the node writer of the extender', () => {
 
   it('writes nothing after a stop, or about a node that is not known', async () => {
     const { patches } = stage({ facts: { dpuHost: true } });
-    writer.look('n1');
+    writer.requeue('n1');
     writer.stop();
     await turns();
-    writer.look('other');
+    writer.requeue('other');
     await turns();
     assert.deepEqual(patches, []);
   });
@@ -278,21 +276,21 @@ describe('the node writer of the extender', () => {
   it('writes no labels from a quarantined report', async () => {
     const { patches, fleet } = stage({ facts: { threadsPerCore: undefined } });
     fleet.set('n1', 'quarantined', true);
-    writer.look('n1');
+    writer.requeue('n1');
     await turns();
     assert.deepEqual(patches, []);
   });
 
   it('checks all nodes when the replica becomes active', async () => {
     const { patches } = stage({ facts: { dpuHost: true } });
-    writer.lookAtAll();
+    writer.requeueAll();
     await turns();
     assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
   });
 
   it('reports a failed write, but not for a deleted node', async () => {
     const failed = stage({ facts: { dpuHost: true }, refuse: (call) => (call === 1 ? REFUSED : undefined) });
-    writer.lookAtAll();
+    writer.requeueAll();
     await turns();
     assert.equal(failed.logger.lines.length, 1);
     assert.equal(failed.patches.length, 1, 'after a failure the next node waits for seconds');
@@ -301,7 +299,7 @@ describe('the node writer of the extender', () => {
     assert.equal(failed.patches.length, 3, 'both nodes, the first of them again');
     writer.stop();
     const gone = stage({ facts: { dpuHost: true }, refuse: () => GONE });
-    writer.lookAtAll();
+    writer.requeueAll();
     await turns();
     assert.deepEqual([gone.patches.length, gone.logger.lines], [2, []]);
   });

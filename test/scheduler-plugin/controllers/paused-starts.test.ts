@@ -3,10 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { KubeError } from '../../../kube/client.ts';
 import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createPausedStarts, type StartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import { PausedStarts, type StartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { silent } from '../../support/logger.ts';
-
-type PausedStarts = ReturnType<typeof createPausedStarts>;
 
 const KEY = 'default/vm';
 const T1 = '2026-11-01T10:00:00Z';
@@ -62,7 +60,7 @@ class World {
   start(active = true): Replica {
     const replica: Replica = {
       active,
-      starts: createPausedStarts({
+      starts: new PausedStarts({
         writer: this.#writer,
         events: { record: (_, { reason, message }) => void this.events.push(`${reason}: ${message}`) },
         active: () => replica.active,
@@ -210,7 +208,7 @@ describe('paused starts that wait for pinning', () => {
       await settle();
       assert.equal(world.unpauses, 0);
       second.active = true;
-      second.starts.lookAtAll();
+      second.starts.requeueAll();
       await settle();
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });

@@ -31,7 +31,7 @@ class Stage {
     this.lines = lines;
     this.#status = status;
     const nodes = { n1: statusOf(status) };
-    this.under = extenderOf({ nodes, ...fixture, reservationEnded: (...ended) => check.ended(...ended) });
+    this.under = extenderOf({ nodes, ...fixture });
     const check = createPredictionCheck({
       state: this.under.state,
       cluster: { pods: this.under.pods },
@@ -39,6 +39,7 @@ class Stage {
       metrics: this.#metrics,
       log,
     });
+    this.under.state.on('reservationEnded', (reservation, end) => check.ended(reservation, end));
   }
 
   place(name: string, resources: readonly string[] = []): void {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createRecheckChoice, createWaitingPods } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { WaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf, withUid } from '../extender-fixture.ts';
 
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 const needsOf = (cpu: string) => reader.read(podOf(cpu));
 const four = needsOf('4');
 const NEVER = Number.POSITIVE_INFINITY;
@@ -11,7 +12,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 function choiceOf(fits: (cpus: string, node: string) => boolean = () => true) {
   const clock = { now: 1000 };
   const asked: string[] = [];
-  const choice = createRecheckChoice({
+  const choice = new RecheckChoice({
     wouldFit(needs, node) {
       asked.push(node);
       return fits(needs.key, node);
@@ -256,7 +257,7 @@ describe('waiting pods', () => {
   const setUp = () => {
     const clock = { now: 0 };
     const removed: string[] = [];
-    const pods = createWaitingPods(
+    const pods = new WaitingPods(
       () => clock.now,
       ({ uid }) => void removed.push(uid),
     );
@@ -279,7 +280,7 @@ describe('waiting pods', () => {
     clock.now = 421;
     pods.add(podId('d'), four, false);
     assert.deepEqual(
-      [removed, pods.size, pods.get('d')?.asked, pods.get('d')?.heard],
+      [removed, pods.size, pods.get('d')?.wasRefusedHere, pods.get('d')?.lastSeen],
       [['b', 'c', 'a'], 1, false, 421],
     );
   });
@@ -289,7 +290,7 @@ describe('waiting pods', () => {
     pods.add(podId('a'), four, false);
     pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
     pods.add(podId('a'), needsOf('6'), true);
-    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.asked], [1, 2, true]);
+    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.wasRefusedHere], [1, 2, true]);
     assert.equal(pods.get('a')?.needs.key, needsOf('6').key);
   });
 

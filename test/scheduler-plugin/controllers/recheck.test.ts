@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createRecheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { createRecheckChoice, FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { FORGOTTEN_AFTER_SECONDS } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
-const needs = createNeedsReader('all').read(podOf('4'));
+const needs = new NeedsReader('all').read(podOf('4'));
 /** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
 /** The step of the clock, in seconds. */
@@ -17,7 +18,7 @@ function recheckOf(fits: (node: string) => boolean = () => true) {
   const times: number[] = [];
   const clock = { now: 0 };
   const state = { active: true, writes: true };
-  const recheck = createRecheck({
+  const recheck = new Recheck({
     wouldFit: (_, node) => fits(node),
     active: () => state.active,
     async touch(node) {
@@ -89,7 +90,7 @@ describe('recheck', () => {
     const touched: string[] = [];
     const clock = { now: 0 };
     let answer: (done: boolean) => void = () => undefined;
-    const recheck = createRecheck({
+    const recheck = new Recheck({
       wouldFit: () => true,
       active: () => true,
       touch: (node) => {
@@ -233,11 +234,11 @@ describe('recheck and pods that may no longer wait', () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.waits(podId('a'), needs);
     recheck.waits(podId('b'), needs);
-    await pass(FORGOTTEN_AFTER - 10);
+    await pass(FORGOTTEN_AFTER_SECONDS - 10);
     recheck.waits(podId('b'), needs);
     await pass(20);
     assert.equal(recheck.waiting, 1);
-    await pass(FORGOTTEN_AFTER);
+    await pass(FORGOTTEN_AFTER_SECONDS);
     assert.equal(recheck.waiting, 0);
     recheck.improved('n1');
     await pass(10);
@@ -265,7 +266,7 @@ describe('recheck and pods that may no longer wait', () => {
 });
 
 describe('recheck after a takeover', () => {
-  const reader = createNeedsReader('all');
+  const reader = new NeedsReader('all');
   /** Waiting VMs of up to 40 sizes. */
   const many = (pods: number) =>
     Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
@@ -274,7 +275,7 @@ describe('recheck after a takeover', () => {
     let asked = 0;
     let seconds = 0;
     const seen = new Set<string>();
-    const choice = createRecheckChoice({
+    const choice = new RecheckChoice({
       wouldFit: (_, node) => {
         asked++;
         seconds += 0.0004;
@@ -298,7 +299,7 @@ describe('recheck after a takeover', () => {
   });
 
   it('remembers a limited number of waiting pods', () => {
-    const choice = createRecheckChoice({ wouldFit: () => false, now: () => 0 });
+    const choice = new RecheckChoice({ wouldFit: () => false, now: () => 0 });
     for (let i = 0; i < 50_000; i++) choice.waits(podId(`vm-${i}`), needs);
     assert.equal(choice.waiting, 5000);
   });

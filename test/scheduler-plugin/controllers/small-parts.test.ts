@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createRetries, removePod } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { createQuarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
-import { createStartingVms, createStartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { Retries, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { Quarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import { createStartWriter, StartingVms } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import { Takeover } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const instance = (name: string, more: Partial<MaskedInstance> = {}): MaskedInstance => ({
@@ -28,7 +28,7 @@ const pinned = (podUID: string) => ({ podUID, state: 'pinned', reason: '', messa
 
 describe('VMIs that are still starting', () => {
   it('are indexed by their current node', () => {
-    const vms = createStartingVms();
+    const vms = new StartingVms();
     const [a, b] = [instance('a'), instance('b', { node: undefined })];
     assert.equal(vms.put('a', a), undefined);
     vms.put('b', b);
@@ -49,7 +49,7 @@ describe('VMIs that are still starting', () => {
     ['without a record', instance('a', { record: undefined })],
   ] as const) {
     it(`are forgotten when they are ${what}`, () => {
-      const vms = createStartingVms();
+      const vms = new StartingVms();
       const a = instance('a');
       vms.put('a', a);
       assert.equal(vms.put('a', after), a);
@@ -58,7 +58,7 @@ describe('VMIs that are still starting', () => {
   }
 
   it('are pinned if the node on which they run reports it for their launcher', () => {
-    const vms = createStartingVms();
+    const vms = new StartingVms();
     const migrating = instance('a', { pods: { target: 'n2', pod: 'n1' } });
     vms.report('n1', [pinned('pod'), pinned('target')]);
     vms.report('n2', [pinned('target')]);
@@ -102,17 +102,17 @@ describe('quarantined reports', () => {
     const faults = new Map([['n1', { code: 'contradiction', message: 'the report lies' } as const]]);
     const [events, counts]: [unknown[], number[]] = [[], []];
     let active = false;
-    const quarantine = createQuarantine({
+    const quarantine = new Quarantine({
       faults,
       events: { record: (...event) => void events.push(event) },
       active: () => active,
       metrics: { quarantinedReports: { set: (count: number) => void counts.push(count) } as never },
     });
     quarantine.changed('n1', faults.get('n1'));
-    quarantine.lookAtAll();
+    quarantine.announceAll();
     assert.deepEqual([events, counts], [[], [1]]);
     active = true;
-    quarantine.lookAtAll();
+    quarantine.announceAll();
     const message = "the report lies; Plumbline ignores this node's report";
     const said = [
       { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'n1' },
@@ -137,7 +137,7 @@ describe('retries', () => {
   afterEach(() => mock.timers.reset());
 
   it('run after 1, 2, 4 … 60 seconds, and begin again at 1 second after the key is forgotten', () => {
-    const retries = createRetries();
+    const retries = new Retries();
     let tries = 0;
     const fail = () => retries.failed('a', () => void tries++);
     for (const [i, seconds] of [1, 2, 4, 8, 16, 32, 60, 60].entries()) {
@@ -157,7 +157,7 @@ describe('retries', () => {
   });
 
   it('run once for a key that fails again while it waits', () => {
-    const retries = createRetries();
+    const retries = new Retries();
     let tries = 0;
     assert.deepEqual(
       [1, 2].map(() => retries.failed('a', () => void tries++)),
@@ -168,7 +168,7 @@ describe('retries', () => {
   });
 
   it('keep at most 5,000 keys, and none after a stop', () => {
-    const retries = createRetries();
+    const retries = new Retries();
     const tried: string[] = [];
     const fail = (key: string) => retries.failed(key, () => void tried.push(key));
     for (let i = 0; i < 5000; i++) fail(`k${i}`);
@@ -191,7 +191,7 @@ describe('the removal of a pod', () => {
   const viewOf = (phase = 'Pending', labels: object = LAUNCHER): PodView => {
     const pod = withUid(podOf('4'), 'a', { labels });
     const bound = { ...pod, spec: { ...pod.spec, nodeName: 'n1' } };
-    return podViewOf(observedPod.parse({ ...bound, status: { phase } }), createNeedsReader('all'))!;
+    return podViewOf(observedPod.parse({ ...bound, status: { phase } }), new NeedsReader('all'))!;
   };
   const removal = async (pod: PodView, eviction?: unknown, deletion?: unknown) => {
     const calls: string[] = [];
@@ -200,7 +200,7 @@ describe('the removal of a pod', () => {
       if (error !== undefined) throw error;
     };
     const client = { create: answer('evict', eviction), delete: answer('delete', deletion) } as unknown as KubeClient;
-    return [await removePod(client, pod), calls];
+    return [await removeUnstarted(client, pod), calls];
   };
   const other = new Error('admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request');
   const conflict = new KubeError(409, 'Conflict', 'changed');
@@ -233,14 +233,15 @@ describe('pods that may wait after a takeover', () => {
   };
   const viewOf = (uid: string, more: Partial<PodView> = {}): PodView => {
     const pod = withUid(podOf('4', ['devices.kubevirt.io/kvm']), uid);
-    return { ...podViewOf(observedPod.parse({ ...pod, status: UNSCHEDULABLE }), createNeedsReader('all'))!, ...more };
+    return { ...podViewOf(observedPod.parse({ ...pod, status: UNSCHEDULABLE }), new NeedsReader('all'))!, ...more };
   };
   const setUp = () => {
     const clock = { now: 100, active: true };
     const waiting: string[] = [];
-    const takeover = createTakeover({
+    const pods = [viewOf('a'), viewOf('deleting', { deleting: true }), viewOf('ended', { terminal: true })];
+    const takeover = new Takeover({
       recheck: { mayWait: ({ uid }) => void waiting.push(uid) },
-      pods: () => [viewOf('a'), viewOf('deleting', { deleting: true }), viewOf('ended', { terminal: true })],
+      cluster: { pods: new Map(pods.map((pod) => [pod.uid, pod])) },
       active: () => clock.active,
       now: () => clock.now,
     });

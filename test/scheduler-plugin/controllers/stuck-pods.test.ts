@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import {
-  createStuckPods,
   type EvictionReason,
   placeLostText,
+  type StartFacts,
+  stuckPodOf,
+  whyStuck,
 } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 const viewOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodView => {
   const pod = withUid(podOf('4'), uid, { resourceVersion: version });
   return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1', hostNetwork } }), reader)!;
@@ -26,25 +28,22 @@ interface Scene {
 
 function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = DEAD }: Scene) {
   const asked: string[] = [];
-  const { stuck, consider } = createStuckPods({
+  const facts: StartFacts = {
     state: {
       startingOn: (node) => (node === 'n1' ? [...starting] : []),
       hostRefusals: { of: (node: string) => (node === 'n1' ? refusal : undefined) } as never,
       lostPlaces: { on: (node: string) => new Set(node === 'n1' ? lost : []) } as never,
     },
-    isDpuHost: (node) => node === 'n1' && isHost,
     dpuHealth: {
+      isDpuHost: (node) => node === 'n1' && isHost,
       verdict(node) {
         asked.push(node);
         return verdict;
       },
     },
-  });
-  const whyOf = (pod: PodView): EvictionReason | undefined => {
-    const found: EvictionReason[] = [];
-    consider(pod, { consider: (_, why) => void found.push(why), stop: () => undefined });
-    return found[0];
   };
+  const whyOf = (pod: PodView) => whyStuck(pod, facts);
+  const stuck = (pod: PodView) => stuckPodOf(pod, facts);
   return { stuck, whyOf, asked };
 }
 

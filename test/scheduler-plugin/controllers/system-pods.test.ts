@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createStuckPods } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { type StartFacts, whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -73,7 +73,7 @@ describe('static pods', () => {
   });
 
   it('have the annotated uid only if it has the format that the kubelet writes', () => {
-    const reader = createNeedsReader('all');
+    const reader = new NeedsReader('all');
     for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
       assert.equal(podViewOf(observedPod.parse(mirror(hash)), reader)?.kubeletUid, 'mirror-uid', hash);
     }
@@ -82,17 +82,13 @@ describe('static pods', () => {
 
   it('are not evicted: the kubelet would create the mirror again', () => {
     const view = (pod: ReturnType<typeof mirror>) =>
-      podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
+      podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), new NeedsReader('all'))!;
     const hostRefusals = { of: () => 'CPUs 1-2 are elsewhere' } as never;
-    const { consider } = createStuckPods({
+    const facts: StartFacts = {
       state: { startingOn: () => [], hostRefusals, lostPlaces: { on: () => new Set() } as never },
-      isDpuHost: () => false,
-      dpuHealth: { verdict: () => DEAD },
-    });
-    const evicted: string[] = [];
-    const evictions = { consider: ({ uid }: { uid: string }) => void evicted.push(uid), stop: () => undefined };
-    consider(view(mirror()), evictions);
-    consider(view(withUid(podOf('4'), 'vm')), evictions);
-    assert.deepEqual(evicted, ['vm']);
+      dpuHealth: { isDpuHost: () => false, verdict: () => DEAD },
+    };
+    assert.equal(whyStuck(view(mirror()), facts), undefined);
+    assert.equal(whyStuck(view(withUid(podOf('4'), 'vm')), facts)?.reason, 'AllocationRefused');
   });
 });

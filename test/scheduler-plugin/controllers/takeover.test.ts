@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { createTakeover } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { Takeover } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 const unscheduled = (reason: string, message = '0/60 nodes are available: 60 node(s) had untolerated taint(s).') => ({
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
 });
@@ -51,9 +51,10 @@ describe('a takeover', () => {
   const setUp = () => {
     const waiting: string[] = [];
     const clock = { now: 100 };
-    const takeover = createTakeover({
+    const pods = [launcher('before'), undefined, viewOf(podOf('4'), {})];
+    const takeover = new Takeover({
       recheck: { mayWait: ({ uid }) => void waiting.push(uid) },
-      pods: () => [launcher('before'), undefined, viewOf(podOf('4'), {})],
+      cluster: { pods: new Map(pods.map((pod, index) => [`${index}`, pod])) },
       active: () => true,
       now: () => clock.now,
     });

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createWaitingPods, FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { FORGOTTEN_AFTER_SECONDS, WaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
-const needs = createNeedsReader('all').read(podOf('4'));
+const needs = new NeedsReader('all').read(podOf('4'));
 
 describe('the pods that wait for a node', () => {
   const setUp = () => {
     const clock = { now: 0 };
     const removed: string[] = [];
-    const pods = createWaitingPods(
+    const pods = new WaitingPods(
       () => clock.now,
       ({ uid }) => void removed.push(uid),
     );
@@ -20,10 +20,10 @@ describe('the pods that wait for a node', () => {
   it('are forgotten 420 s after the scheduler last asked about them, when another pod is added', () => {
     const { clock, removed, pods } = setUp();
     pods.add(podId('a'), needs, true);
-    clock.now = FORGOTTEN_AFTER - 1;
+    clock.now = FORGOTTEN_AFTER_SECONDS - 1;
     pods.add(podId('b'), needs, true);
     assert.deepEqual([uids(pods), removed], [['a', 'b'], []]);
-    clock.now = FORGOTTEN_AFTER;
+    clock.now = FORGOTTEN_AFTER_SECONDS;
     pods.add(podId('c'), needs, true);
     assert.deepEqual([uids(pods), removed], [['b', 'c'], ['a']]);
   });
@@ -33,7 +33,7 @@ describe('the pods that wait for a node', () => {
     for (const uid of ['a', 'b', 'c']) pods.add(podId(uid), needs, true);
     clock.now = 100;
     pods.add(podId('a'), needs, true);
-    clock.now = FORGOTTEN_AFTER;
+    clock.now = FORGOTTEN_AFTER_SECONDS;
     pods.forgetOld();
     assert.deepEqual([uids(pods), removed], [['a'], ['b', 'c']]);
   });
@@ -44,7 +44,7 @@ describe('the pods that wait for a node', () => {
     pods.get('a')?.touched.set('n1', { times: 2, last: 5 });
     pods.add(podId('a'), needs, true);
     assert.deepEqual(
-      [pods.size, pods.get('a')?.asked, pods.get('a')?.touched.get('n1')],
+      [pods.size, pods.get('a')?.wasRefusedHere, pods.get('a')?.touched.get('n1')],
       [1, true, { times: 2, last: 5 }],
     );
     pods.remove('a');

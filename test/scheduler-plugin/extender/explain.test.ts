@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../../kube/client.ts';
 import { ArgsError, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
-import { createExplainer, readPod } from '../../../scheduler-plugin/extender/explain.ts';
+import { createExplainer, readExplainedPod } from '../../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 interface Explanation {
@@ -62,7 +62,7 @@ describe('the explanation of a pod', () => {
   for (const name of ['', 'vm', '/vm', 'a/', 'a/b/c', 'A/b', 'a/B', '-a/b', 'a/b-', '../secrets', 'a/b?c']) {
     it(`refuses pod=${name} and does not ask the API server`, async () => {
       const { client, paths } = setUp();
-      await assert.rejects(readPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));
+      await assert.rejects(readExplainedPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));
       assert.deepEqual(paths, []);
     });
   }

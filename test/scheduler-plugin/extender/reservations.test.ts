@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 /** A node with this many of its 14 CPUs free. */
@@ -147,7 +147,7 @@ describe('reservations', () => {
   it('are at most 10,000 for pods that are not bound; pods on shared CPUs need none', () => {
     const under = extenderOf();
     const { reservations } = under.state;
-    const pod = createNeedsReader('all').read(four('x'));
+    const pod = new NeedsReader('all').read(four('x'));
     const expires = under.clock.now + 10;
     for (let i = 0; i < 10_000; i++) {
       const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
@@ -164,7 +164,7 @@ describe('reservations', () => {
 
   it('are at most 1,000 for the unbound pods of one namespace; those of others still get nodes', () => {
     const under = extenderOf();
-    const pod = createNeedsReader('all').read(four('x'));
+    const pod = new NeedsReader('all').read(four('x'));
     const expires = under.clock.now + 10;
     for (let i = 0; i < 1000; i++) {
       const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
@@ -224,7 +224,7 @@ describe('reservations', () => {
   });
 
   it('fit in every order of admission when 20 pods compete for two nodes', () => {
-    const reader = createNeedsReader('all');
+    const reader = new NeedsReader('all');
     for (let round = 0; round < 50; round++) {
       const random = randomOf(round);
       const under = extenderOf({ nodes: { n0: statusOf(), n1: statusOf() } });

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import {
-  type Candidate,
-  compareCandidates,
-  createCoarseFilter,
-} from '../../../scheduler-plugin/filter/coarse-filter.ts';
+import { type Candidate, CoarseFilter, compareCandidates } from '../../../scheduler-plugin/filter/coarse-filter.ts';
 import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
@@ -89,7 +85,7 @@ describe('the coarse filter', () => {
     const { state, extender } = extenderOf({ nodes: { n1: status } });
     state.fleet.setReservations('n1', reservedCpus > 0 ? 1 : 0, reservedCpus);
     const node = state.fleet.get('n1')!;
-    const result = createCoarseFilter(extender.needsOf(pod), 'refuse').check(node, node.shape!);
+    const result = new CoarseFilter(extender.needsOf(pod), 'refuse').check(node, node.shape!);
     if (result === undefined) return 'shares';
     if ('fits' in result) return result.text;
     const { left, lacksPreferred, wastesNetworks } = result;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createDecisions, Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Decisions, Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -28,7 +28,7 @@ describe('the recorded decisions', () => {
   });
 
   it('show the time, the pod, the nodes with their CPUs, and the number of refusals by reason', () => {
-    const decisions = createDecisions(() => Date.UTC(2026, 10, 1, 10));
+    const decisions = new Decisions(() => Date.UTC(2026, 10, 1, 10));
     const refusals = new Refusals();
     for (const [node, text] of Object.entries({ n3: 'few', n4: 'few', n5: 'far' })) {
       refusals.add(node, { kind: 'too-few-cpus', text });

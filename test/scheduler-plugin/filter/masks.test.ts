@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { createMaskVerdicts } from '../../../scheduler-plugin/filter/prediction-cache.ts';
+import { MaskVerdictCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -109,13 +109,13 @@ describe('CPU masks at scheduling', () => {
   });
 
   it('are checked against the current report', () => {
-    const { filter, state, notified, extender } = extenderOf({ nodes: { n1: owned } });
+    const { filter, state, notified, extender, verdicts } = extenderOf({ nodes: { n1: owned } });
     const pod = launcherOf('1-2');
     assert.deepEqual(filter(pod).NodeNames, []);
     assert.ok(notified.includes('waits masked'));
-    assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), false);
+    assert.equal(verdicts.wouldFit(extender.needsOf(pod), 'n1'), false);
     state.reportChanged('n1', four);
-    assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), true);
+    assert.equal(verdicts.wouldFit(extender.needsOf(pod), 'n1'), true);
     assert.deepEqual(filter(pod).NodeNames, ['n1']);
   });
 
@@ -195,9 +195,9 @@ describe('CPU masks at scheduling', () => {
           return node.assignments;
         },
       }));
-    const verdictOn = createMaskVerdicts();
+    const cache = new MaskVerdictCache();
     const ask = (mask: string) =>
-      observed().map((node) => verdictOn(maskRequestOf({ annotations: { [MASK]: mask } })!, node).fits);
+      observed().map((node) => cache.verdict(maskRequestOf({ annotations: { [MASK]: mask } })!, node).fits);
     assert.deepEqual(ask('1'), [true, true, false]);
     assert.deepEqual(ask('1'), [true, true, false]);
     assert.equal(judged.length, 2);
@@ -212,9 +212,9 @@ describe('CPU masks at scheduling', () => {
     let judged = 0;
     let load = '';
     const n1 = state.fleet.get('n1')!;
-    const verdictOn = createMaskVerdicts();
+    const cache = new MaskVerdictCache();
     const ask = (mask: number) =>
-      verdictOn(maskRequestOf({ annotations: { [MASK]: `${mask}` } })!, {
+      cache.verdict(maskRequestOf({ annotations: { [MASK]: `${mask}` } })!, {
         ...n1,
         load,
         get assignments() {
@@ -249,8 +249,8 @@ describe('CPU masks at scheduling', () => {
 
   it('cannot be checked for a node that does not report', () => {
     const { state } = extenderOf({ nodes: { n1: undefined } });
-    const verdictOn = createMaskVerdicts();
-    const ask = () => verdictOn(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.get('n1')!);
+    const cache = new MaskVerdictCache();
+    const ask = () => cache.verdict(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.get('n1')!);
     assert.throws(ask, /node n1 has not reported its CPUs/);
   });
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { ClusterNode } from '../../../scheduler-plugin/cluster/fleet.ts';
-import { createNeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { createPredictions } from '../../../scheduler-plugin/filter/prediction-cache.ts';
+import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { PredictionCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
-const reader = createNeedsReader('all');
+const reader = new NeedsReader('all');
 const needsOf = (cpu: string, resources: readonly string[] = []) => reader.read(podOf(cpu, resources));
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
@@ -21,14 +21,14 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
     return host(node);
   };
   const assumed = new Map<string, PodNeeds[]>();
-  const judge = createPredictions(
+  const predictions = new PredictionCache({
     fleet,
-    'refuse',
-    ({ name }) => assumed.get(name) ?? [],
-    () => new Set(gone),
-  );
+    unpredictable: 'refuse',
+    assumedNeeds: ({ name }) => assumed.get(name) ?? [],
+    goneFrom: () => new Set(gone),
+  });
   const ask = (needs: PodNeeds, node: string, more: Partial<ClusterNode> = {}) =>
-    judge(needs, { ...fleet.get(node)!, ...more });
+    predictions.verdict(needs, { ...fleet.get(node)!, ...more });
   const since = () => made.splice(0);
   return { state, ask, since, assumed };
 }

@@ -31,7 +31,7 @@ describe('the answers of the extender', () => {
     const registry = createRegistry();
     const logged = recordingLogger();
     app = createExtenderApp({
-      extender: { ...extender, ...more },
+      extender: Object.assign(extender, more),
       explainer: { ofPod: async () => ({}), ofBody: async () => ({}), ...explainer },
       called,
       unpredictable: 'refuse',

@@ -171,7 +171,8 @@ describe('the extender over HTTP', () => {
     const broken = (): never => {
       throw new TypeError('a secret detail');
     };
-    use({ ...under, extender: { ...under.extender, filter: broken } });
+    under.extender.filter = broken;
+    use(under);
     const { status, text } = await post('/filter', args());
     assert.equal(status, 200);
     assert.match((JSON.parse(text) as FilterReply).Error, /failed to decide/);

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { createSchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
+import { SchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
 import { silent } from '../../support/logger.ts';
 
 const LEASE = 'plumbline-system/plumbline-scheduler';
 
 interface Scene {
-  readonly replica: ReturnType<typeof createSchedulerLeaseReplica>;
+  readonly replica: SchedulerLeaseReplica;
   /** The Lease is renewed, taken or given up (''). */
   lease(holderIdentity: string | null | undefined): Promise<void>;
   /** Catch-ups that have begun. */
@@ -32,20 +32,20 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
   let begun = 0;
   let finish: ((error?: Error) => void) | undefined;
   const said: string[] = [];
-  const replica = createSchedulerLeaseReplica({
+  const replica = new SchedulerLeaseReplica({
     client: client as never,
     lease: LEASE,
     hostName: 'pod-1',
     catchUp: () => {
       begun++;
-      return new Promise((resolve, reject) => {
+      return new Promise<void>((resolve, reject) => {
         finish = (error) => (error === undefined ? resolve() : reject(error));
       });
     },
-    onActive: () => void said.push('active'),
     log: silent,
     now: () => clock,
   });
+  replica.on('active', () => void said.push('active'));
   const stop = new AbortController();
   const done = replica.run(stop.signal);
   await settled();

@@ -70,7 +70,7 @@ describe('the CPU masks in the extender', () => {
     try {
       await use({ masks, calls, value });
     } finally {
-      masks.stop();
+      masks.starts.stop();
       ending.abort();
       await running;
     }
@@ -84,7 +84,7 @@ describe('the CPU masks in the extender', () => {
         ['1', '1', '0'],
       );
       const state = { podUID: 'launcher', namespace: 'default', podName: 'virt-launcher', vcpus: 2 };
-      masks.pinningReported('n1', [{ ...state, state: 'pinned' }]);
+      masks.starts.reported('n1', [{ ...state, state: 'pinned' }]);
       await until('the VM to be resumed', () => calls.length === 2);
       const path = '/v1/namespaces/default/virtualmachineinstances/starts';
       assert.deepEqual(calls, [

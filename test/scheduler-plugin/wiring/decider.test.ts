@@ -4,11 +4,14 @@ import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, PAUSED_START_ANNOTATION, RECHECK_ANNOTATION } from '../../../model/names.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
-import { createDecisions } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Decisions } from '../../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
-import { createDecider, type Decider } from '../../../scheduler-plugin/wiring/decider.ts';
+import { createDecider } from '../../../scheduler-plugin/wiring/decider.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -45,7 +48,8 @@ interface Item {
 
 describe('the parts of the extender together', () => {
   let api: ApiFixture;
-  let decider: Decider;
+  let cluster: Cluster;
+  let decider: ReturnType<typeof createDecider>;
   let running: Promise<unknown>;
   let ending: AbortController;
   const events: string[] = [];
@@ -74,22 +78,26 @@ describe('the parts of the extender together', () => {
   });
 
   const start = async (...flags: string[]) => {
+    const config = parseSchedulerPluginConfig(flags);
+    const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
+    const { client } = api;
+    const { dpuLeaseNamespace } = config;
+    const common = { client, reader, log, now: () => clock.now };
+    cluster = new Cluster({ ...common, state: new ClusterState(log), dpuLeaseNamespace });
     decider = createDecider({
-      config: parseSchedulerPluginConfig(flags),
-      client: api.client,
+      ...common,
+      config,
+      cluster,
+      replica: { isActive: () => state.active, mayAnswer: () => true },
       events: {
         record: ({ kind, name }, { reason }) => void events.push(`${kind} ${name} ${reason}`),
         flush: async () => {},
       },
-      decisions: createDecisions(() => 0),
+      decisions: new Decisions(() => 0),
       metrics,
-      isActive: () => state.active,
-      mayAnswer: () => true,
-      log,
-      now: () => clock.now,
     });
-    running = Promise.all([decider.cluster.run(ending.signal), decider.masks.run(ending.signal)]);
-    await eventually(() => decider.cluster.missing === undefined, 'all lists to arrive');
+    running = Promise.all([cluster.run(ending.signal), decider.masks.run(ending.signal)]);
+    await eventually(() => cluster.missing === undefined, 'all lists to arrive');
   };
   const addNode = async (name: string, labels: object = {}, cpu = '16') => {
     const metadata = { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } };
@@ -119,7 +127,7 @@ describe('the parts of the extender together', () => {
   /** No kubelet ends the pods here: an evicted pod stays in deletion. */
   const stays = async (pod: string) =>
     ((await api.client.get(`${PODS}/${pod}`)) as Item).metadata.deletionTimestamp === undefined;
-  const fits = (name: string, cpu = '4') => decider.extender.wouldFit(decider.extender.needsOf(podOf(cpu)), name);
+  const fits = (name: string, cpu = '4') => decider.verdicts.wouldFit(decider.extender.needsOf(podOf(cpu)), name);
   const count = async (counter: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
     (await counter.get()).values.map(({ value, labels }) => [...Object.values(labels), value].join(' '));
 
@@ -132,7 +140,7 @@ describe('the parts of the extender together', () => {
     assert.equal(fits('n1'), true);
     await addPod('starts', { nodeName: 'n1' });
     await addPod('runs', { nodeName: 'n1' }, { phase: 'Running' });
-    await eventually(() => decider.cluster.pods.size === 2, 'the pods');
+    await eventually(() => cluster.pods.size === 2, 'the pods');
     clock.now += 41;
     await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
     await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
@@ -275,7 +283,7 @@ describe('the parts of the extender together', () => {
     await start();
     const needs = decider.extender.needsOf(podOf('4'));
     const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
-    decider.state.reservations.reserve({
+    cluster.state.reservations.reserve({
       namespace: 'default',
       uid: 'a',
       pod: needs,
@@ -284,7 +292,7 @@ describe('the parts of the extender together', () => {
       expires: clock.now + 60,
     });
     clock.now += 60;
-    decider.state.reservations.expire(clock.now);
+    cluster.state.reservations.expire(clock.now);
     assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
   });
 
@@ -334,7 +342,7 @@ describe('the parts of the extender together', () => {
     await api.client.patch(`${LEASES}/ovn-dpu-dead`, MERGE, { spec: { holderIdentity: 'other' } });
     await addPod('stuck', { nodeName: 'dead' });
     await addPod('waits', {}, UNSCHEDULABLE);
-    await eventually(() => decider.cluster.pods.size === 2 && !fits('dead'), 'the pods and the DPU');
+    await eventually(() => cluster.pods.size === 2 && !fits('dead'), 'the pods and the DPU');
     const labels = async () => (await node('n1')).metadata.labels?.['plumbline.dev/threads-per-core'];
     const record = async () =>
       ((await api.client.get(`${VMIS}/vm`)) as Item).metadata.annotations?.[PAUSED_START_ANNOTATION];

@@ -64,8 +64,7 @@ describe('the cluster facts for one VM', () => {
     fetched: (ref: object) => ReturnType<typeof localnet> | undefined = () => undefined,
   ) =>
     gatherCluster(
-      { namespace: 'tenant', vmi: vmiWith(annotations) },
-      () => true,
+      { namespace: 'tenant', vmi: vmiWith(annotations), exclusive: true },
       {},
       {
         view: viewOf([kindOf(2)], facts),
@@ -99,7 +98,7 @@ describe('the cluster facts for one VM', () => {
       oversized: 'refuse',
       globalNetworkNamespaces: parseNames(globalNetworkNamespaces),
     } as const;
-    const { networks } = await gatherCluster({ namespace: 'tenant', vmi }, () => true, {}, options);
+    const { networks } = await gatherCluster({ namespace: 'tenant', vmi, exclusive: true }, {}, options);
     assert.equal(networks.definitions.size, 0);
     return lookups;
   };

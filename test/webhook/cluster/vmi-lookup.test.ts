@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { type Pod, pod as podSchema } from '../../../kube/resources.ts';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
-import { fitsLauncher } from '../../../model/launcher/decide.ts';
+import { integralAt, podResourcesOf } from '../../../model/launcher/containers.ts';
+import { fitsLauncher } from '../../../model/launcher/recognize.ts';
 import { createVmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.ts';
 
@@ -159,7 +160,8 @@ describe('whether a copy of a VMI fits its launcher', () => {
       const [pod, vmi] = [podVector(), vmiVector()];
       change(pod, vmi);
       const read: Pod = podSchema.parse(pod);
-      assert.equal(fitsLauncher(read, 0, 'telco-east', vmi), expected);
+      const cpus = integralAt(podResourcesOf(read), { list: 'containers', index: 0 })?.cpus;
+      assert.equal(fitsLauncher(read, cpus, 'telco-east', vmi), expected);
     });
   }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ALIGN_ANNOTATION } from '../../../model/names.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
-import { type GatherOptions, gather, readPod } from '../../../webhook/pods/gather.ts';
+import { type GatherOptions, gather, podUnderReview } from '../../../webhook/pods/gather.ts';
 import { localnet, optionsOf, podVector, requestFor, viewOf } from '../launcher-fixture.ts';
 
 /** Options that count what is read, by name. */
@@ -75,6 +75,15 @@ describe('the reads for a decision about a pod', () => {
     });
   }
 
+  it('an ordinary pod with a malformed amount: nothing else', async () => {
+    const { options, reads } = counted({});
+    const containers = [{ name: 'dpdk', resources: { limits: { cpu: 'x' } } }];
+    const metadata = { name: 'dpdk', annotations: { [ALIGN_ANNOTATION]: 'whole-cores' } };
+    const why = 'quantity "x": expected a number with an optional suffix, as in 9, 500m or 8Gi';
+    assert.deepEqual(await gather(requestFor({ metadata, spec: { containers } }), options), { kind: 'malformed', why });
+    assert.deepEqual(reads, { schedulerAway: 1 });
+  });
+
   it('an ordinary pod: each watched copy once, and the API server only for a missing definition', async () => {
     const known = localnet('east');
     const { options, reads } = counted({
@@ -110,7 +119,7 @@ describe('the namespace of a pod under review', () => {
     it(`is ${what}`, () => {
       const pod = podVector();
       pod.metadata['namespace'] = own;
-      const read = readPod({ ...requestFor(pod), namespace: request });
+      const read = podUnderReview({ ...requestFor(pod), namespace: request });
       assert.ok(read.kind === 'launcher');
       assert.equal(read.namespace, expected);
     });

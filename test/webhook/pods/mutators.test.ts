@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { qosObstacles } from '../../../model/launcher/containers.ts';
+import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import {
   kindOf,
   localnet,
@@ -63,7 +63,7 @@ describe('Plumbline among other mutating webhooks', () => {
         async (order, others) => {
           const pod = await admitted(order, ['plumbline', ...others]);
           assert.deepEqual(pod, expected);
-          assert.deepEqual(qosObstacles(pod as never), []);
+          assert.deepEqual(podResourcesOf(pod as never).obstacles, []);
           assert.deepEqual(await plumbline(pod), pod);
         },
       ),

@@ -1,0 +1,167 @@
+import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
+import { countText } from '../amounts.ts';
+import type { Finding } from '../errors.ts';
+import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from '../launcher/annotation.ts';
+import {
+  type ContainerPlace,
+  integralAt,
+  isAt,
+  mixedFinding,
+  obstacleFindings,
+  type PodResources,
+} from '../launcher/containers.ts';
+import { launcherCpus, launcherNeeds } from '../launcher/cpus.ts';
+import { askedMultiples } from '../launcher/smt-affinity.ts';
+import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
+import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
+
+/**
+ * The CPUs of a launcher. Only `compute` is padded and requests device resources.
+ * @throws ParseError if an amount is malformed
+ */
+export function cpusOfLauncher(
+  { pod, compute, settings }: Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>,
+  { vmi, resources, cluster }: Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>,
+): PodCpus {
+  const { metadata } = pod;
+  const candidates = askedMultiples(cluster.candidates);
+  const alignment = decideAlignment({ metadata, resources, compute, vmi, candidates, ...settings });
+  const bearer: ContainerPlace = { list: 'containers', index: compute };
+  const current = integralAt(resources, bearer)?.cpus ?? 0;
+  const cpus = alignment.kind === 'pad' ? alignment.to : current;
+  const padding = cpus - launcherCpus(vmi).total;
+  const answered = alignment.kind === 'pad' || alignment.why === 'aligned';
+  return {
+    exclusive: resources.exclusive,
+    answered,
+    threadsPerCore: alignment.threadsPerCore,
+    amounts: resources.integral.map(({ list, index, cpus: own }) => ({
+      list,
+      cpus: isAt(bearer, { list, index }) ? cpus : own,
+    })),
+    containers: [{ ...bearer, cpus: alignment.kind === 'pad' ? cpus : undefined }],
+    bearer,
+    own: [],
+    stated: answered ? { [COMPUTE]: cpus } : {},
+    padding,
+    unpadded: alignment.kind === 'none' && wantsWholeCores(metadata) ? UNPADDED[alignment.why] : undefined,
+    findings: alignment.findings,
+  };
+}
+
+/**
+ * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
+ * that have whole cores.
+ */
+const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
+  'gate-off': 'the webhook runs with --full-pcpus-only false',
+  'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
+  'not-isolated': 'the VM has no isolated emulator thread (isolateEmulatorThread)',
+  'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
+  'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
+};
+
+export interface AlignmentRequest {
+  /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
+  readonly metadata: MetaShape;
+  readonly resources: PodResources;
+  /** Index of `compute` in spec.containers. */
+  readonly compute: number;
+  /** From the API server, because tenants can write the pod's own description of its VMI. */
+  readonly vmi: VmiShape;
+  /** The multiples of CPUs that the kubelets of the candidate nodes require: see askedMultiples. */
+  readonly candidates: readonly number[];
+  /** The feature gate FullPCPUsOnly. */
+  readonly gate: boolean;
+  readonly policy: AlignmentPolicy;
+}
+
+export type Alignment =
+  | {
+      readonly kind: 'pad';
+      /** The new resources.{requests,limits}.cpu of `compute`. */
+      readonly to: number;
+      readonly threadsPerCore: number;
+      readonly findings: readonly Finding[];
+    }
+  | {
+      readonly kind: 'none';
+      readonly why: NoPadding;
+      /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
+      readonly threadsPerCore: number | undefined;
+      readonly findings: readonly Finding[];
+    };
+
+export type NoPadding =
+  | 'not-annotated'
+  | 'gate-off'
+  | 'not-dedicated'
+  | 'not-isolated'
+  | 'pod-level-resources'
+  | 'no-exclusive-cpus'
+  | 'aligned';
+
+/**
+ * Decides whether to round a launcher's CPUs up to whole cores.
+ *
+ * It rounds the pod's current request, not the request that follows from the VMI. It therefore changes nothing in a
+ * second pass, does not double KubeVirt's even-parity padding, and corrects that padding where the result is odd.
+ * @throws ParseError if an amount of the VMI is not a quantity
+ */
+export function decideAlignment(request: AlignmentRequest): Alignment {
+  const { metadata, resources, compute, vmi, candidates, gate, policy } = request;
+  const isAnnotated = wantsWholeCores(metadata);
+  const annotated = annotationFindings(metadata, vmi.spec.domain.cpu ?? {}, gate);
+  if (policy === 'annotated' && !isAnnotated) return none('not-annotated', annotated);
+  if (!gate) return none('gate-off', annotated);
+  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return none('not-dedicated', annotated);
+  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return none('not-isolated', annotated);
+  const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);
+  const place = { list: 'containers', index: compute } as const;
+  const findings = [
+    ...annotated,
+    ...mixedFinding(candidates, threadsPerCore),
+    ...misalignedFindings(resources, place, threadsPerCore),
+    ...obstacleFindings(resources, 'the launcher pod'),
+  ];
+  if (resources.isPodLevel) return none('pod-level-resources', findings);
+  const container = integralAt(resources, place);
+  if (container?.hasEqualLimit !== true) return none('no-exclusive-cpus', findings);
+  const to = alignedCpus(neededCpus(vmi, container.cpus), threadsPerCore);
+  if (to === container.cpus) return none('aligned', findings, threadsPerCore);
+  return { kind: 'pad', to, threadsPerCore, findings };
+}
+
+/**
+ * Threads per core to round to. `auto` follows the nodes. Without any report it uses the annotation's promise of an
+ * even number.
+ */
+function targetThreadsPerCore(policy: AlignmentPolicy, isAnnotated: boolean, candidates: readonly number[]): number {
+  if (policy !== 'auto') return annotatedThreadsPerCore(candidates);
+  if (candidates.length === 0) return isAnnotated ? annotatedThreadsPerCore([]) : 1;
+  return Math.max(1, ...new Set(candidates));
+}
+
+/**
+ * The CPUs that the launcher needs. KubeVirt's even parity counts a supplemental pool twice: with an odd pool and odd
+ * vCPUs it renders one CPU fewer than virt-launcher later pins to. Rounding to whole cores corrects that, but without
+ * SMT nothing is rounded. The correction applies only to a launcher exactly as KubeVirt rendered it; any other keeps
+ * its own amount.
+ */
+function neededCpus(vmi: VmiShape, from: number): number {
+  return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;
+}
+
+function misalignedFindings({ integral }: PodResources, compute: ContainerPlace, threadsPerCore: number): Finding[] {
+  return integral
+    .filter((container) => !isAt(compute, container) && !isAligned(container.cpus, threadsPerCore))
+    .map(({ name, cpus }) => ({
+      severity: 'warning',
+      code: 'misaligned-container',
+      message: `container ${name} asks for ${countText(cpus, 'exclusive CPU')}, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
+    }));
+}
+
+function none(why: NoPadding, findings: readonly Finding[] = [], threadsPerCore?: number): Alignment {
+  return { kind: 'none', why, threadsPerCore, findings };
+}

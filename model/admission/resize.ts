@@ -1,0 +1,34 @@
+import { asksForAlignment, wantsWholeCores } from '../launcher/annotation.ts';
+import { podResourcesOf } from '../launcher/containers.ts';
+import { recognizeLauncher } from '../launcher/recognize.ts';
+import type { PodShape } from '../shapes.ts';
+import type { Settings } from './facts.ts';
+
+/**
+ * Why a pod cannot be resized in place; undefined if it can. The kubelet's static policy cannot resize a pod with
+ * exclusive CPUs, and the new amount would not be rounded to whole cores. Such a pod must be replaced.
+ * @throws ParseError if an amount is malformed
+ */
+export function resizeRefusal(
+  before: PodShape,
+  after: PodShape,
+  settings: Pick<Settings, 'gate' | 'policy'>,
+): string | undefined {
+  if (!isAligned(before, settings) || amounts(before) === amounts(after)) return undefined;
+  const what =
+    recognizeLauncher(before).kind === 'launcher'
+      ? 'change the VM and restart or migrate it'
+      : 'delete and create it again';
+  return `this pod has whole cores, which cannot be resized in place: ${what}`;
+}
+
+function isAligned(pod: PodShape, { gate, policy }: Pick<Settings, 'gate' | 'policy'>): boolean {
+  const launcher =
+    recognizeLauncher(pod).kind === 'launcher' && gate && (policy !== 'annotated' || wantsWholeCores(pod.metadata));
+  return (launcher || asksForAlignment(pod.metadata)) && podResourcesOf(pod).exclusive;
+}
+
+function amounts({ spec }: PodShape): string {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  return JSON.stringify(containers.map(({ name, resources }) => [name, resources?.requests, resources?.limits]));
+}
