@@ -10,7 +10,7 @@ import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import { checkAllocation, type DeviceHolder, networkOfResource } from './allocation-check.ts';
+import { checkAllocation, type DeviceHolder, deviceNetworkText } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
@@ -62,7 +62,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
     for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
     log.warn(
-      { namespace, pod: name, container, cpus, network: networkOfResource(move.resource) },
+      { namespace, pod: name, container, cpus, network: deviceNetworkText(move.resource) },
       'network moved under a running pod',
     );
   };
@@ -132,6 +132,6 @@ function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
 
 function moveText({ resource, from, to }: Move): string {
   const was = from.isEmpty ? 'no NUMA node in particular' : `NUMA node ${from}`;
-  if (to === undefined) return `${networkOfResource(resource)}, which was on ${was}, has left this node`;
-  return `${networkOfResource(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
+  if (to === undefined) return `${deviceNetworkText(resource)}, which was on ${was}, has left this node`;
+  return `${deviceNetworkText(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
 }
