@@ -51,13 +51,12 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
-    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
-      (err: unknown) => {
-        const { namespace, podName } = holder;
-        log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
-        return undefined;
-      },
-    );
+    const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
+    const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
+      const { namespace, podName } = holder;
+      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
+      return undefined;
+    });
     // With larger cores, the webhook promised whole cores only to pods that it padded.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;

@@ -48,12 +48,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     };
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
-    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
-      (err: unknown) => {
-        log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
-        return undefined;
-      },
-    );
+    const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
+    const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
+      log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
+      return undefined;
+    });
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
@@ -77,13 +76,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
     for (const { namespace, name: podName, containers } of pods) {
       for (const { name: container, devices, cpuIds } of containers) {
-        const containerMoves = moves.filter(({ resource }) =>
-          devices.some(({ resourceName }) => resourceName === resource),
-        );
+        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
         // A container in the shared pool runs on all NUMA nodes.
         if (cpuIds.length === 0) continue;
         const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
-        for (const move of containerMoves) await announce(move, holder, host, signal);
+        for (const move of affected) await announce(move, holder, host, signal);
       }
     }
   };
