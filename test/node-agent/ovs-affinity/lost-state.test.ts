@@ -58,7 +58,9 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
     const containers = createCgroupTree(root).containers;
     const now = () => performance.now() + later * 1000;
     ovs = new OvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
-    running = Promise.all([assignments, ovs].map((duty) => underSignals([stop.signal], undefined, duty.run)));
+    running = Promise.all(
+      [assignments, ovs].map((duty) => underSignals([stop.signal], undefined, (signal) => duty.run(signal))),
+    );
   };
   /** Makes a pod own every CPU except the first. */
   const own = () => {
