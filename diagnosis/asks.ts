@@ -29,9 +29,7 @@ export function asksOf(pod: ExplainedPod) {
     text.push(`CPUs near ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
   }
   return {
-    /** Text for people. */
     text,
-    /** Containers with dedicated CPUs. */
     containers,
     /** The most that it has at a time: app containers reuse the CPUs of init containers. */
     cpus: podCpus(request),

@@ -8,11 +8,9 @@ import type { Reason } from './reasons.ts';
 import type { Remedy } from './remedy.ts';
 
 export interface MachineFacts {
-  /** Whether it should run. */
   readonly shouldRun: boolean;
   /** The status that KubeVirt prints; '' if none. */
   readonly says: string;
-  /** Why KubeVirt cannot start it. */
   readonly failure?: string | undefined;
   /** Number of consecutive starts that ended before the guest ran. */
   readonly failures?: number | undefined;
@@ -23,7 +21,6 @@ export interface MachineFacts {
 export interface InstanceFacts {
   readonly phase: string;
   readonly reason?: string | undefined;
-  /** Why KubeVirt cannot create its launcher. */
   readonly refusal?: string | undefined;
   /** The current pause. `atStart`: Plumbline made the VMI start with it. */
   readonly pause?: { readonly atStart: boolean; readonly text: string } | undefined;
@@ -36,7 +33,6 @@ export interface RejectionFacts {
   readonly message: string;
 }
 
-/** The node that the pod is bound to. */
 export interface NodeStateFacts {
   /** Message of the condition plumbline.dev/DPUReady if it is False. */
   readonly deadDpu?: string | undefined;
@@ -61,13 +57,11 @@ export interface NodeStateFacts {
 export interface SchedulerFacts {
   /** Whether a replica leads; undefined: unknown. */
   readonly leads?: boolean | undefined;
-  /** Why no replica leads. */
   readonly away?: string | undefined;
   /** Why the extender of Plumbline's scheduler does not answer; undefined: it answers, or that is unknown. */
   readonly extenderAway?: string | undefined;
 }
 
-/** The verdict about the pod on every node. */
 export interface SearchFacts {
   readonly groups: readonly NodeGroup[];
   readonly nodes: number;
@@ -104,7 +98,6 @@ export interface VmFacts {
     | undefined;
 }
 
-/** A fact that explains the state of a VM. */
 export interface Cause {
   readonly reason: Reason;
   readonly text: string;

@@ -6,7 +6,6 @@ import { cpusOf } from '../model/kubelet/state.ts';
 import { reportWithoutPods, usageOf } from '../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost, withOwners } from '../model/placement/needs.ts';
 
-/** A node with a report, prepared for placement. */
 export interface ReportedHost {
   readonly name: string;
   readonly status: NodeTopologyStatus;

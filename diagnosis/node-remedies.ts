@@ -159,7 +159,6 @@ function alignPod(metadata: MetaShape): Remedy {
   return remedy('add-annotation', `opt in to whole cores: annotate the pod with ${annotation} and create it again`);
 }
 
-/** Number of remedies: a user does not read a page of them. */
 const MAX_REMEDIES = 3;
 
 /** The change that each remedy makes, for those that can be tried against the prediction. */

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { node as nodeSchema, nullToUndefined, objectMeta, pod as podSchema, toleration } from '../kube/resources.ts';
 import { virtualMachineInstance } from '../kube/virtual-machines.ts';
-import { DPU_READY_CONDITION } from '../model/names.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../model/names.ts';
+import type { ConditionShape } from '../model/shapes.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
-/** A list that may be missing. */
 export function listOf<Item extends z.ZodType>(item: Item) {
   return z
     .array(item)
@@ -13,11 +13,10 @@ export function listOf<Item extends z.ZodType>(item: Item) {
     .transform((list): readonly z.infer<Item>[] => list ?? []);
 }
 
-/** A text, or undefined. */
 const text = z.string().nullish().transform(nullToUndefined);
 const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
 const meta = objectMeta.extend({ creationTimestamp: text });
-const condition = z.object({
+export const condition = z.object({
   type: z.string(),
   status: z.string(),
   reason: text,
@@ -72,10 +71,24 @@ export const explainedNode = nodeSchema.extend({
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
-/** The node's condition about its DPU, written by the extender or another component; undefined unless the DPU is dead. */
-export function deadDpuCondition(node: ExplainedNode | undefined) {
-  return node?.status?.conditions.find(({ type, status }) => type === DPU_READY_CONDITION && status === 'False');
+interface FlaggedNode {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> | undefined };
+  readonly status?: { readonly conditions: readonly ConditionShape[] } | undefined;
 }
+
+export const isDpuHost = ({ metadata }: Pick<FlaggedNode, 'metadata'>): boolean =>
+  metadata.labels?.[DPU_HOST_LABEL] !== undefined;
+
+/** Why the DPU is dead, from the condition that the extender or another component writes; undefined unless it is. */
+export function deadDpu(node: FlaggedNode | undefined): string | undefined {
+  const condition = node?.status?.conditions.find(
+    ({ type, status }) => type === DPU_READY_CONDITION && status === 'False',
+  );
+  return condition && (condition.message ?? DEAD_DPU);
+}
+
+/** Of a dead DPU whose condition has no message. */
+export const DEAD_DPU = 'its lease has expired';
 
 export const explainedVm = z.object({
   metadata: meta,

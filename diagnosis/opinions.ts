@@ -17,7 +17,6 @@ interface FitOpinion {
   /** The CPUs that the kubelet would assign; '' if not predicted. */
   readonly cpus: string;
   readonly numaNodes: readonly number[];
-  /** Requests that would not be met. */
   readonly warnings: readonly string[];
 }
 
@@ -33,11 +32,9 @@ export function notPredicted(node: string, why: string): RefusedOpinion {
   return { node, fits: false, kind: 'not-predicted', text: NOT_PREDICTED, detail: why };
 }
 
-/** The predicted results and their source. */
 export interface Opinions {
   readonly source: 'extender' | 'reports';
   readonly nodes: readonly NodeOpinion[];
-  /** Limits of these predictions. */
   readonly notes: readonly string[];
 }
 

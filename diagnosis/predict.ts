@@ -1,5 +1,4 @@
 import { countText } from '../model/amounts.ts';
-import { DPU_HOST_LABEL } from '../model/names.ts';
 import { judgeMask, maskHostOf, maskNotReported } from '../model/placement/mask-fit.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf, readableNeedsOf } from '../model/placement/preferences.ts';
@@ -14,7 +13,7 @@ import {
 } from '../model/placement/verdict.ts';
 import { NO_CURRENT_REPORT, STOPPED_REPORT } from './facts.ts';
 import type { Hosts } from './hosts.ts';
-import { deadDpuCondition, type ExplainedNode, type ExplainedPod } from './objects.ts';
+import { deadDpu, type ExplainedNode, type ExplainedPod, isDpuHost } from './objects.ts';
 import { type NodeOpinion, notPredicted, type Opinions } from './opinions.ts';
 
 /** Why a node passes although its kubelet might refuse the pod; undefined: it is refused, or predicted. */
@@ -72,7 +71,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   const hasRequest = isExclusive(needs) || needs.mask !== undefined;
   const opinions = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
-    const dead = deadDpu(pod, node);
+    const dead = deadDpuFor(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
     const verdict = hasRequest ? judge(name) : UNCHECKED;
     if (typeof verdict === 'string') return notPredicted(name, verdict);
@@ -121,11 +120,11 @@ export function assumedByNode(pending: readonly ExplainedPod[], own?: string): M
   return assumed;
 }
 
-/** The extender writes the state of a DPU to the node's condition. */
-function deadDpu(pod: ExplainedPod, node: ExplainedNode): string | undefined {
-  if (node.metadata.labels?.[DPU_HOST_LABEL] === undefined || pod.spec.hostNetwork === true) return undefined;
-  if (pod.metadata.ownerReferences?.some(({ kind, controller }) => controller && kind === 'DaemonSet'))
-    return undefined;
-  const condition = deadDpuCondition(node);
-  return condition && (condition.message ?? 'its DPU is dead');
+/** Why the node’s dead DPU rules it out: not for pods without the pod network, and those of DaemonSets. */
+function deadDpuFor(pod: ExplainedPod, node: ExplainedNode): string | undefined {
+  const needsDpu =
+    isDpuHost(node) &&
+    pod.spec.hostNetwork !== true &&
+    !pod.metadata.ownerReferences?.some(({ kind, controller }) => controller && kind === 'DaemonSet');
+  return needsDpu ? deadDpu(node) : undefined;
 }

@@ -62,7 +62,6 @@ export function rejectedBefore(facts: VmFacts): Cause | undefined {
   return { ...judged, text: `${why}; KubeVirt has deleted it${times}${next}` };
 }
 
-/** The state of a pod in phase Failed. */
 export function failedPod(facts: VmFacts, pod: PodShape): Cause {
   const { reason = '', message = '' } = pod.status ?? {};
   const where = of(pod.spec.nodeName);

@@ -27,11 +27,8 @@ export interface Remedy {
 /** A remedy: its id for programs, its text for people, and commands in the order to run them. */
 export const remedy = (id: string, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
 
-/** A command of kubectl. */
 export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
-/** A command of plumbline. */
 export const plumbline = (...args: readonly string[]): Command => ({ program: 'plumbline', args });
-/** A command of virtctl. */
 export const virtctl = (...args: readonly string[]): Command => ({ program: 'virtctl', args });
 
 const PLAIN = /^[-\w./:=@,+%]+$/;
@@ -74,7 +71,6 @@ export function bringDpuBack(node: string): Remedy {
   );
 }
 
-/** Remedy: repair the webhook. */
 export const bringWebhookBack = (): Remedy =>
   remedy(
     'bring-webhook-back',
@@ -83,7 +79,6 @@ export const bringWebhookBack = (): Remedy =>
     plumbline('doctor', 'webhook', 'certificates'),
   );
 
-/** Remedy: repair Plumbline's scheduler. */
 export const bringSchedulerBack = (): Remedy =>
   remedy(
     'bring-scheduler-back',
@@ -92,7 +87,6 @@ export const bringSchedulerBack = (): Remedy =>
     kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
   );
 
-/** Remedy: find out why KubeVirt creates no launcher. */
 export const checkVirtController = (): Remedy =>
   remedy(
     'check-virt-controller',
@@ -140,11 +134,9 @@ export function addAnnotation(text: string, named: Named): Remedy {
   );
 }
 
-/** Remedy: check the CPU masks of a namespace. */
 export const verifyMask = (namespace: string, text: string): Remedy =>
   remedy('correct-mask', text, plumbline('verify', '-n', namespace));
 
-/** Remedy: correct the CPU mask on the VM's template. */
 export const correctMask = ({ namespace }: Named): Remedy =>
   verifyMask(namespace, `correct ${CPU_MASK_ANNOTATION} on the VM’s template and restart the VM`);
 

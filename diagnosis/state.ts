@@ -12,7 +12,6 @@ import { waitingPod } from './waiting.ts';
 export interface VmState {
   readonly state: Stage;
   readonly verdict: Verdict;
-  /** The most important reason. */
   readonly reason: Reason;
   readonly text: string;
   readonly causes: readonly Cause[];
@@ -20,7 +19,6 @@ export interface VmState {
   readonly remedies: readonly Remedy[];
 }
 
-/** The state of a VM or pod, from all facts about it. */
 export function vmState(facts: VmFacts): VmState {
   const { pod } = facts;
   if (pod === undefined) return concluded(stageWithout(facts), [withoutLauncher(facts)]);
@@ -90,7 +88,6 @@ function concluded(state: Stage, everyCause: readonly [Cause, ...Cause[]] | read
   return { state, verdict: REASONS[reason].verdict, reason, text, causes, remedies: [...remedies.values()] };
 }
 
-/** The state of a VM without a launcher. */
 export function withoutLauncher(facts: VmFacts): Cause {
   const { machine, instance } = facts;
   const rejected = rejectedBefore(facts);

@@ -1,5 +1,7 @@
+import type { PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
+import type { PlacementHost } from '../model/placement/needs.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
@@ -8,16 +10,7 @@ import {
   type RejectionFacts,
   type VmFacts,
 } from './facts.ts';
-import type { ReportedHost } from './hosts.ts';
-import {
-  deadDpuCondition,
-  type ExplainedNode,
-  type ExplainedPod,
-  type ExplainedVm,
-  type ExplainedVmi,
-  type Occurrence,
-  timeOf,
-} from './objects.ts';
+import { type ExplainedPod, type ExplainedVm, type ExplainedVmi, type Occurrence, timeOf } from './objects.ts';
 
 /** The facts that determine the state of a VM (diagnosis/), from objects of the API server. */
 
@@ -67,26 +60,41 @@ export function rejectionFacts(rejections: readonly Occurrence[], now: number): 
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
-/** Facts about the node of a pod. @param silent whether its agent's Lease has expired */
+interface PodReports {
+  readonly assignments: readonly { readonly podUID: string; readonly cpus: string }[];
+  readonly pinning?: readonly PinningState[] | undefined;
+  readonly refusals?: readonly RefusedStart[] | undefined;
+}
+
+type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
+
+/**
+ * Facts about the node of a pod.
+ * @param deadDpu why the DPU of the node is dead
+ * @param silent whether the Lease of its agent has expired
+ */
 export function nodeFacts(
-  pod: ExplainedPod,
-  node: ExplainedNode | undefined,
-  reported: ReportedHost | undefined,
+  { uid, namespace, name }: PodIds,
+  deadDpu: string | undefined,
+  reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
-  const { uid, namespace, name } = pod.metadata;
-  const dpu = deadDpuCondition(node);
   const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
   return {
-    deadDpu: dpu && (dpu.message ?? 'its lease has expired'),
+    deadDpu,
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
     pinning: pinning.find(({ podUID }) => podUID === uid),
-    refusedStart: refusals.find((one) =>
-      one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
-    )?.message,
+    refusedStart: refusalOf({ uid, namespace, name }, refusals),
   };
+}
+
+/** Why the agent of its node refused the start of a pod. */
+export function refusalOf({ uid, namespace, name }: PodIds, refusals: readonly RefusedStart[]): string | undefined {
+  const isOf = ({ podUID, ...refusal }: RefusedStart) =>
+    podUID === undefined ? refusal.namespace === namespace && refusal.podName === name : podUID === uid;
+  return refusals.find(isOf)?.message;
 }
 
 /** The facts from Events that only their author can write. @param events newest first */

@@ -10,7 +10,6 @@ export interface AgentFlags extends ClusterFlags {
   readonly agent: string;
 }
 
-/** The argument and the flags that select the agent. */
 export function withAgent(command: Command): Command {
   command
     .argument('[node]', 'node whose agent to ask, through the API server; default: the agent on this machine')

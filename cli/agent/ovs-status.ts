@@ -38,7 +38,6 @@ export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd'
 export const noteOf = ({ note }: OvsThread): string =>
   note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
 
-/** The status in the format of the web console. */
 export function switchPicture({ enabled, wanted: desired, problems, processes }: OvsStatus): SwitchPicture {
   const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
     alike(all).flatMap((group) => {

@@ -8,8 +8,8 @@ import { readFindings } from '../doctor/run.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
-import type { ArchiveFile } from './archive.ts';
 import { isSystem, Redaction } from './redact.ts';
+import type { ArchiveFile } from './run.ts';
 
 /** Pods whose logs are read: the first of each Deployment and DaemonSet in the order of their names. */
 const MAX_LOGS = 30;
@@ -30,7 +30,6 @@ const systemPod = z.object({
 });
 const named = z.object({ metadata: objectMeta });
 
-/** The archive's files, and what is missing from it and why. */
 export interface Collected {
   readonly files: readonly ArchiveFile[];
   readonly missing: readonly string[];

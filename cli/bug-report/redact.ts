@@ -11,7 +11,6 @@ const SYSTEM: ReadonlySet<string> = new Set([
   'default',
 ]);
 
-/** Whether the objects in a namespace are the cluster's own. */
 export const isSystem = (namespace: string | undefined): boolean => {
   return namespace === undefined || (SYSTEM.has(namespace) && namespace !== 'default');
 };

@@ -43,7 +43,6 @@ function print(text: string): void {
   }
 }
 
-/** A word that may be inserted at the cursor, and its meaning. */
 interface Candidate {
   readonly word: string;
   readonly about: string;
@@ -75,7 +74,6 @@ async function candidatesFor(program: Command, words: readonly string[], names: 
   return (await candidates()).filter(({ word }) => word.startsWith(current));
 }
 
-/** The names that a flag selects. */
 async function valuesOf({ long }: Option, cluster: ClusterWords, names: Names): Promise<readonly string[]> {
   if (long === '--namespace') return names('namespace', cluster);
   return long === '--context' ? names('context', cluster) : [];

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { wholeNumber } from '../support/arguments.ts';
 import { withCluster } from '../support/cluster.ts';
 import type { ConsoleFlags } from './run.ts';
 
@@ -18,7 +19,12 @@ Exit status: 0 after Ctrl-C or SIGTERM, 2 if the port is not available, 3 if the
 export function createCommand(): Command {
   const command = new Command('console')
     .description('Serve a read-only web page on this machine: CPU maps of the nodes, and the VMs that wait.')
-    .option('--port <number>', `port to listen on at ${HOST}; 0 picks a free one`, port, 0)
+    .option(
+      '--port <number>',
+      `port to listen on at ${HOST}; 0 picks a free one`,
+      wholeNumber(0, 65_535, 'a number from 0 to 65535'),
+      0,
+    )
     .option(
       '--extender <url>',
       'ask the extender at this address, such as a port-forward; default: through the API server',
@@ -38,10 +44,4 @@ function agentAddress(text: string, before: ConsoleFlags['agent'] = {}): Console
   if (node === '' || !URL.canParse(url))
     throw new InvalidArgumentError('expected NODE=URL, such as worker-1=http://127.0.0.1:8082');
   return { ...before, [node]: url };
-}
-
-function port(text: string): number {
-  const value = Number(text);
-  if (!/^\d{1,5}$/.test(text) || value > 65_535) throw new InvalidArgumentError('expected a number from 0 to 65535');
-  return value;
 }

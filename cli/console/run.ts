@@ -13,8 +13,7 @@ import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { notInstalled } from '../support/lists.ts';
-import { printLines, printMessage, untilInterrupted } from '../support/output.ts';
-import { bundleDirectory } from '../support/program-files.ts';
+import { bundleDirectory, printLines, printMessage, untilInterrupted } from '../support/output.ts';
 import { HOST } from './command.ts';
 
 export interface ConsoleFlags extends ClusterFlags {
@@ -51,48 +50,43 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
   await page.server.stop(DRAIN_SECONDS);
 }
 
+/** A source for the page, with the reason instead of an error. */
+const answering =
+  <Words extends readonly string[], T>(ask: (...words: Words) => Promise<T>) =>
+  async (...words: Words) => {
+    try {
+      return { answer: await ask(...words) };
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
+  };
+
 /** Selects how to query the extender. @throws CliError if --extender is not a URL */
 function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskExtender {
-  if (url !== undefined) explainUrl(url);
-  return async (pod) => {
-    try {
-      if (url !== undefined) return { answer: await askAddress(url, pod, cluster.requestTimeout) };
-      return await askInCluster(cluster, { pod });
-    } catch (error) {
-      return { why: (error as Error).message };
-    }
-  };
+  if (url === undefined)
+    return (pod) => askInCluster(cluster, { pod }).catch((error: Error) => ({ why: error.message }));
+  explainUrl(url);
+  return answering((pod: string) => askAddress(url, pod, cluster.requestTimeout));
 }
 
-/** The answer of `plumbline explain` for the page. */
-function diagnoserOf(cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis {
-  return async (kind, reference) => {
+const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
+  answering(async (kind: 'vm' | 'pod', reference: string) => {
     const [namespace = '', name = ''] = reference.split('/');
-    try {
-      const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
-      const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
-      const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
-      return { answer: { verdict, reason, text, ...texts } };
-    } catch (error) {
-      return { why: (error as Error).message };
-    }
-  };
-}
+    const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
+    const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
+    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
+    return { verdict, reason, text, ...texts };
+  });
 
-/** The agent's probe port on its node. */
+/** The port of the agents in the manifests. */
 const AGENT_PORT = 8082;
 
-function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch {
-  return async (node) => {
-    try {
-      const url = agent[node];
-      const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
-      return { answer: switchPicture(await fetchOvsStatus(ask)) };
-    } catch (error) {
-      return { why: (error as Error).message };
-    }
-  };
-}
+const switchAskerOf = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch =>
+  answering(async (node: string) => {
+    const url = agent[node];
+    const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
+    return switchPicture(await fetchOvsStatus(ask));
+  });
 
 /**
  * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not
@@ -129,7 +123,6 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
   }
 }
 
-/** Warnings of the page's server as lines for a terminal. */
 export function createTerminalLog() {
   return pino(
     { level: 'warn', base: null, timestamp: false },

@@ -28,14 +28,12 @@ export function explainMask(request: ExplainRequest) {
     /** Its number, or `every`. */
     vcpu: isWhole ? ('every' as const) : vcpu,
     cpus: String(entryOf(mask, vcpu) ?? 'all'),
-    /** The CPUs that the host has. */
     ...(usable && { effective: within(entryOf(effectiveMask, vcpu) ?? 'all', usable).toString() }),
   }));
   return {
     mask: formatMask(mask),
     pinsNothing: pinsNothing(mask),
     vcpus: rows,
-    /** Whether `all` replaces the mask on that host. */
     ...(fit?.fits === true && { fellBack: fit.fellBack }),
     problems,
   };

@@ -20,9 +20,7 @@ import { createWorkloads, followWorkloads, podName } from './workloads.ts';
 
 /** The cluster for the steps: the embedded one, or another with the same parts. */
 export interface DemoCluster {
-  /** The administrator's client. */
   readonly client: LocalClient;
-  /** Issues serving certificates for daemons. */
   readonly authority: CertificateAuthority;
   /** Name of the pod whose kube-scheduler calls the extender. Default: this machine's host name. */
   schedulerPod?(): Promise<string>;
@@ -33,7 +31,6 @@ export interface DemoCluster {
   prepare(): Promise<void>;
   /** Stores a certificate in the Secret that cert-manager would write, with its name in the manifests. */
   keepCertificate?(service: string, pair: { readonly cert: string; readonly key: string }): Promise<void>;
-  /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
   /** Makes the API server call the webhook and a kube-scheduler call the extender, as in the shipped manifests. */
   wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
@@ -50,7 +47,6 @@ export interface ClusterOptions {
   readonly packageRoot: string;
   /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
-  /** The daemons as containers of pods. */
   readonly processes?: PodProcesses;
   /** Called with errors that no API response contains. */
   readonly onFault: (error: unknown) => void;

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { usageError } from '../support/exit-status.ts';
-import { bundleDirectory } from '../support/program-files.ts';
+import { bundleDirectory } from '../support/output.ts';
 
 interface DemoFlags {
   readonly json?: true;

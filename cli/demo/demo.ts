@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { access, constants, lstat, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
+import { usageError } from '../support/exit-status.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
-import { DaemonPods } from './daemon-pods.ts';
-import { startDaemon } from './daemons.ts';
-import { createNewFile, requireNew } from './new-file.ts';
+import { DaemonPods, startDaemon } from './daemons.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { openVswitch } from './open-vswitch.ts';
 import { type DemoContext, type Installed, install, OVS_NODE } from './plumbline.ts';
@@ -18,12 +17,9 @@ import { until } from './until.ts';
 import { createVm, DEMO_NAMESPACE, eventsOf, untilRunning } from './vms.ts';
 
 export interface DemoOptions {
-  /** Directory of the bundled daemons. */
   readonly dist: string;
-  /** The directory that contains manifests/. */
   readonly packageRoot: string;
   readonly printer: Printer;
-  /** Leave everything running until a signal. */
   readonly keep: boolean;
   /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
@@ -147,7 +143,6 @@ function seconds(since: number): number {
   return Math.round(performance.now() - since) / 1000;
 }
 
-/** `plumbline console` as a separate process. */
 export interface ConsoleProcess {
   readonly url: string;
   stop(): Promise<void>;
@@ -186,3 +181,36 @@ export async function startConsole(
   );
   return { url, stop: () => stop() };
 }
+
+/**
+ * Checks before any work that a file can be created.
+ * @throws CliError if the path exists (a link counts, wherever it leads), or the directory is missing or not writable
+ */
+export async function requireNew(path: string): Promise<void> {
+  const existing = await lstat(path).catch(() => undefined);
+  if (existing !== undefined) throw existsError(path);
+  await access(dirname(path), constants.W_OK).catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`cannot create ${path}: ${error.message}`);
+  });
+}
+
+/**
+ * Creates a file that only its owner can read.
+ * @returns removes the file, unless another one has taken its place
+ * @throws CliError if the path exists or cannot be created
+ */
+export async function createNewFile(path: string, content: Uint8Array): Promise<() => Promise<void>> {
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EEXIST' ? existsError(path) : usageError(`cannot create ${path}: ${error.message}`);
+  });
+  await file.writeFile(content);
+  const { dev, ino } = await file.stat();
+  return async () => {
+    const current = await lstat(path).catch(() => undefined);
+    if (current?.ino === ino && current.dev === dev) await rm(path);
+    // Open until here, so that no other file gets its inode.
+    await file.close();
+  };
+}
+
+const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);

@@ -5,7 +5,6 @@ import type { NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
 /** The node whose launchers run a process with threads that can be pinned. */
 export const MASK_NODE = 'smt-off';
 
-/** A node of the demo, with the places of its networks. */
 export interface DemoNode extends NodeDescription {
   /** The agent's network map: NUMA nodes of each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;

@@ -76,7 +76,6 @@ async function runningPids(rundir: string): Promise<number[] | undefined> {
   return pids;
 }
 
-/** The allowed CPUs of every thread of these processes. */
 export async function threadCpus(pids: readonly number[]): Promise<CpuSet[]> {
   return (await kernelThreads(pids)).map(({ cpus }) => CpuSet.parse(cpus));
 }

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { DemoCluster } from './cluster.ts';
-import type { DaemonPods } from './daemon-pods.ts';
-import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
+import { type DaemonName, type DaemonPods, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { SwitchProcesses } from './open-vswitch.ts';
 import type { Printer } from './printer.ts';
@@ -21,7 +20,6 @@ export interface InstallOptions {
   readonly ovsNode: string;
   readonly directory: string;
   readonly dist: string;
-  /** Gets the daemons as the containers of their pods. */
   readonly pods?: DaemonPods;
 }
 
@@ -130,17 +128,14 @@ function dpuTiming(): string[] {
   return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
 }
 
-/** Input of the steps. */
 export interface DemoContext {
   readonly cluster: DemoCluster;
   readonly ovs: SwitchProcesses;
   readonly directory: string;
   readonly printer: Printer;
-  /** Starts the three daemons, once. */
   install(): Promise<Installed>;
   /** @throws Error before install() */
   installed(): Installed;
 }
 
-/** The node with an Open vSwitch. */
 export const OVS_NODE = 'numa1';

@@ -28,7 +28,6 @@ export function createPrinter(json: boolean) {
       if (report.succeeded) printText(['  ', paint('green', '✔'), ' succeeded ', time]);
       else printText(['  ', paint('red', '✘'), ` ${report.error ?? 'failed'} `, time]);
     },
-    /** @param logs directory of the daemons' logs, if they are kept */
     end(succeeded: boolean, seconds: number, logs: string | undefined) {
       if (json) {
         return void print('json', { succeeded: succeeded, seconds, logs, steps: reports }, { text: () => [] });

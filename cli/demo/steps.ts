@@ -111,7 +111,6 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
 }
 
-/** The CPUs that the node's agent reports for a pod. */
 export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
   const { status } = nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node));
   const assignment = status?.assignments.find(({ podUID }) => podUID === uid);

@@ -10,7 +10,6 @@ export const DEMO_NAMESPACE = 'demo';
 export interface DemoVm {
   readonly name: string;
   readonly annotated: boolean;
-  /** The network attachment definition of the VM's second interface. */
   readonly network?: string;
   readonly node?: string;
 }
@@ -22,7 +21,6 @@ export function demoMachine({ name, annotated, network, node }: DemoVm): KubeObj
   return machineFrom(name, annotations, cpu, node, networks);
 }
 
-/** A VM with shared CPUs and a CPU mask. */
 export function maskedMachine(name: string, vcpus: number, mask: string, node: string): KubeObject {
   return machineFrom(name, { [CPU_MASK_ANNOTATION]: mask }, { sockets: 1, cores: vcpus, threads: 1 }, node);
 }
@@ -118,7 +116,6 @@ export function eventsOf(cluster: DemoCluster, vm: string) {
     .map((event) => ({ reason: String(event['reason']), message: String(event['message']) }));
 }
 
-/** The resources of the container with the guest. */
 export function computeOf(pod: KubePod) {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };

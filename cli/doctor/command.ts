@@ -1,5 +1,6 @@
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { Argument, Command } from 'commander';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { wholeNumber } from '../support/arguments.ts';
 import { withCluster } from '../support/cluster.ts';
 import { withOutput } from '../support/output.ts';
 import { AREAS, type Area } from './checks/finding.ts';
@@ -30,15 +31,13 @@ export function createCommand(): Command {
     )
     .addArgument(new Argument('[areas...]', 'what to check; default: all except preflight').choices(AREAS))
     .option('--dpu-lease-namespace <name>', 'namespace of the Leases of DPUs', DPU_LEASE_NAMESPACE)
-    .option('--watch <seconds>', 'how long to watch the Leases of DPUs', wholeSeconds, WATCH)
+    .option(
+      '--watch <seconds>',
+      'how long to watch the Leases of DPUs',
+      wholeNumber(0, 3600, '0 to 3600 whole seconds'),
+      WATCH,
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (areas: readonly Area[], flags: DoctorFlags) => (await import('./run.ts')).run(areas, flags));
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
-}
-
-function wholeSeconds(text: string): number {
-  const seconds = Number(text);
-  if (!Number.isInteger(seconds) || seconds < 0 || seconds > 3600)
-    throw new InvalidArgumentError('expected 0 to 3600 whole seconds');
-  return seconds;
 }

@@ -1,8 +1,9 @@
+import { isDpuHost } from '../../diagnosis/objects.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText } from '../../model/amounts.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
-import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';
@@ -91,7 +92,7 @@ async function lookAtLeases(
 ): Promise<DpuDiagnosis[] | undefined> {
   const progress = createProgress();
   const update = (seconds: number) => progress.update(seconds / watch, 'watching the Leases of DPUs');
-  const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
+  const hosts = facts?.nodes.some(isDpuHost) ?? true;
   try {
     const quick = await watchDpus(client, namespace, 0, update);
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];

@@ -1,6 +1,6 @@
 import { asksOf } from '../../diagnosis/asks.ts';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
+import { deadDpu, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import {
   eventFacts,
@@ -16,7 +16,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import { readScheduler } from '../extender/election.ts';
+import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
 import { type ExtenderChoice, searchNodes } from './search.ts';
@@ -26,7 +26,6 @@ import type { Subject } from './subject.ts';
 const EVENTS = 4;
 const RECENT = 3600;
 
-/** The complete answer. */
 export type Explanation = Awaited<ReturnType<typeof explain>>;
 export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 
@@ -58,12 +57,10 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     /** Its dedicated CPUs, as its node reports them. */
     placement: node && placementOf(node),
     asks,
-    /** The last message of kube-scheduler. */
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
     /** The source of the answer for each node; undefined if no node was checked. */
     source: search?.source,
     nodes: search?.groups ?? [],
-    /** Limits of this answer. */
     notes: [...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
     /** Events of the last hour, newest first. */
     events: recentEvents(subject, now),
@@ -104,7 +101,7 @@ async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: 
     readHost(client, at),
     readAgentLeases(client, now),
   ]);
-  return nodeFacts(pod, node, reported, agents?.silent.has(at) === true);
+  return nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true);
 }
 
 function recentEvents({ events }: Subject, now: number) {
@@ -123,7 +120,6 @@ function recentEvents({ events }: Subject, now: number) {
       message: message ?? '',
       /** Seconds. */
       ago,
-      /** The component that it names as its author. */
       component,
       /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
       verified: isVerified(event),

@@ -72,7 +72,6 @@ export function nearestLines({ node, host: placement, asks }: Nearest, columns: 
   ];
 }
 
-/** CPUs on NUMA nodes where every required network is. */
 function nearCpus({ host, networks }: PlacementHost, asks: Nearest['asks']): CpuSet {
   let near = host.online;
   for (const { kind, physnet, affinity } of asks.networks) {

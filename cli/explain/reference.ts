@@ -1,6 +1,5 @@
 import { usageError } from '../support/exit-status.ts';
 
-/** The VM or pod to explain. */
 export interface Reference {
   /** Undefined: a VM with that name, else a pod. */
   readonly kind: 'vm' | 'pod' | undefined;
@@ -27,7 +26,6 @@ const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
 /** Other kinds that users of kubectl type before a slash: not meant as namespaces. */
 const OTHER_KINDS = /^(deploy(ment)?|statefulset|sts|daemonset|ds|replicaset|rs|job|cronjob|cj|node|no|service|svc)s?$/;
 
-/** The kinds that completion offers. */
 export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 
 const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';

@@ -25,7 +25,6 @@ export interface Subject {
   readonly vmi: ExplainedVmi | undefined;
   /** The pod, or the relevant launcher: the newest that has not ended, else the newest. */
   readonly pod: ExplainedPod | undefined;
-  /** Their Events, newest first. */
   readonly events: readonly Occurrence[];
   /** For a VM: its launchers that kubelets rejected, most of which are deleted; newest first. */
   readonly rejections: readonly Occurrence[];

@@ -12,7 +12,6 @@ export interface PodPort {
   readonly port: number;
 }
 
-/** Opens a connection to a port of a pod. */
 export type OpenPort = (config: KubeConfig, target: PodPort, signal: AbortSignal) => Promise<Duplex>;
 
 /** A kubelet sends at most 32 KiB in one message. */

@@ -20,7 +20,6 @@ import { yamlText } from '../support/yaml.ts';
 
 export interface NovaConfFlags {
   readonly nodeSelector?: Readonly<Record<string, string>>;
-  /** The host's CPUs. */
   readonly cpus?: CpuSet;
   readonly mapOnly?: true;
   readonly output?: OutputFormat;
@@ -103,7 +102,6 @@ function unreadable(path: string, error: unknown): Error {
   return usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
 }
 
-/** The map's entry for hosts with this configuration. */
 function mapEntry({ networks }: NovaHost, nodeSelector: NovaConfFlags['nodeSelector']): NetworkMapEntry {
   return { ...(nodeSelector && { nodeSelector }), ...networks };
 }

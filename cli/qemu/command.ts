@@ -5,7 +5,7 @@ import { briefMask, type CpuMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { connectQmp, QmpError } from '../../native/qmp.ts';
-import { readMask, readVcpus } from '../support/cpu-arguments.ts';
+import { readMask, readVcpus } from '../support/arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';

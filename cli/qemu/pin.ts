@@ -62,7 +62,6 @@ export async function pinQemu(qmp: Qmp, affinity: ThreadAffinity, request: PinRe
     others: others === undefined ? null : { threads: others.threads, left: others.left },
     fellBack,
     resumed,
-    /** QEMU's status before the command. */
     status,
   };
 }

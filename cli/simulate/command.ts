@@ -1,4 +1,5 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
+import { wholeNumber } from '../support/arguments.ts';
 import { withCluster, withNamespace } from '../support/cluster.ts';
 import { withOutput } from '../support/output.ts';
 import type { SimulateFlags } from './run.ts';
@@ -37,7 +38,11 @@ export function createCommand(): Command {
       'VMs of this YAML file, and their instancetypes; - for standard input; may be repeated',
       gather,
     )
-    .option('--nodes <number>', 'number of hypothetical nodes to use instead of the cluster', wholeNumber)
+    .option(
+      '--nodes <number>',
+      'number of hypothetical nodes to use instead of the cluster',
+      wholeNumber(0, 999_999, 'a whole number'),
+    )
     .option(
       '--topology <SxCxT>',
       `topology of each hypothetical node: NUMA nodes x cores of each x threads; default: ${TOPOLOGY}`,
@@ -56,9 +61,4 @@ export function createCommand(): Command {
       return run({ vm, filename, physnet, ...flags });
     });
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide']);
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
-  return Number(text);
 }

@@ -9,7 +9,6 @@ import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** A VM on the command line or in a file. */
 interface VmRequest {
   /** In the user's notation: `4c2t@physnet0`, or the VM's name. */
   readonly name: string;
@@ -20,7 +19,6 @@ interface VmRequest {
   readonly networks: readonly string[];
 }
 
-/** Equal VMs to place. */
 export type Demand = ReturnType<typeof demandOf>;
 
 /**

@@ -20,7 +20,6 @@ import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
 import { type InstancetypeObject, isInstancetypeKind, type Matcher, matcher } from './instancetypes.ts';
 
-/** A VM in a file. */
 export interface FileVm {
   readonly name: string;
   readonly count: number;
@@ -55,7 +54,6 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
  */
 export function readVmFile(path: string, namespace: string) {
   const vms: FileVm[] = [];
-  /** Network definitions in the same file. */
   const nads: NetworkAttachmentDefinition[] = [];
   const instancetypes: InstancetypeObject[] = [];
   for (const document of documentsOf(path)) {

@@ -59,7 +59,6 @@ type Role = keyof typeof SCHEMAS;
 const KIND = /^VirtualMachine(Cluster)?(Instancetype|Preference)$/i;
 const GROUP = '/apis/instancetype.kubevirt.io/v1beta1';
 
-/** An instancetype or a preference in a file. */
 export interface InstancetypeObject {
   readonly kind: string;
   readonly name: string;

@@ -22,7 +22,6 @@ const predictionRecord = z.object({
   version: word,
   node: name,
   report: nodeTopologyStatus,
-  /** The exclusive CPUs of each container on the node. */
   assigned: list(text(1024), 2048),
   usage: z.tuple([list(usedDevices, MAX_DEVICE_RESOURCES), list(usedMemory, 32)]),
   containers: list(z.object({ name: word, kind, cpus: count.max(4096), devices: amounts, memory: amounts }), 64),

@@ -11,9 +11,8 @@ import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf, parseShape } from './demand.ts';
 import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
 import { expandVm } from './instancetypes.ts';
-import { type Invention, inventNodes } from './invent.ts';
 import { runReplay } from './replay.ts';
-import { candidatesOf, hypothetical, placesOf, readScene, type Scene } from './scene.ts';
+import { candidatesOf, hypothetical, type Invention, inventNodes, placesOf, readScene, type Scene } from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
 
 export interface SimulateFlags extends ClusterFlags, Partial<Invention> {

@@ -8,7 +8,6 @@ import type { Demand } from './demand.ts';
 
 export type Simulation = ReturnType<typeof simulate>;
 
-/** The result for equal VMs. */
 export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'> {
   /** Undefined: as many as fit. */
   readonly requested: number | undefined;
@@ -19,11 +18,9 @@ export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'>
 
 /** What decides about a node in addition to its report. */
 export interface Circumstances {
-  /** Equal for nodes with equal circumstances. */
   readonly key: string;
   /** Why kube-scheduler does not consider the node. */
   readonly refusals: ReadonlyMap<Demand, Pick<Refused, 'text'> | undefined>;
-  /** Pods in flight there. */
   readonly inFlight: readonly PlacementNeeds[];
 }
 
@@ -67,7 +64,6 @@ export function simulate(
     const { name, cpus, padding, count: requested } = demand;
     return { name, cpus, padding, requested: requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
-  /** `placements` has the names of VMs by node. */
   /** `smt`: whether a node has cores of several threads. */
   const smt = hosts.some(({ host }) => host.host.threadsPerCore > 1);
   return { smt, ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };

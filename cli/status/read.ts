@@ -1,5 +1,7 @@
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { launcherStates } from '../../diagnosis/launcher-states.ts';
 import {
-  deadDpuCondition,
+  deadDpu,
   type ExplainedPod,
   explainedNode,
   explainedPod,
@@ -14,15 +16,13 @@ import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-fact
 import type { KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
 import { NAMESPACE, PREDICTION_DIFFERS } from '../../model/names.ts';
-import { launcherStates } from '../doctor/checks/pods.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
 import { deployment } from '../doctor/facts/objects.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
-import { readElection, SCHEDULER_LEASE } from '../extender/election.ts';
+import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
-/** A VM that should run and does not. */
 export interface WaitingVm {
   readonly namespace: string;
   readonly name: string;
@@ -62,10 +62,8 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     /** Nodes whose agents have stopped, with the seconds since their last renewal. */
     silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
-      const dead = deadDpuCondition(node);
-      return dead === undefined
-        ? []
-        : [{ node: node.metadata.name ?? '', text: dead.message ?? 'its lease has expired' }];
+      const text = deadDpu(node);
+      return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
     }),
     /** Events of the last hour: a kubelet did not do as predicted. */
     mispredictions: (differences ?? [])
@@ -102,31 +100,21 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
     (await Promise.all(['CannotEvict', 'CannotStartHere', 'EvictedBeforeStart'].map(events))).flatMap(
       (list) => list ?? [],
     );
-  const [
-    topologies,
-    nodes,
-    agents,
-    pods,
-    machines,
-    instances,
-    cannotEvict,
-    differences,
-    schedulerElection,
-    deployments,
-  ] = await Promise.all([
-    readTopologies(client),
-    readIfAllowed(client, '/api/v1/nodes', explainedNode),
-    tolerant(readAgentLeases(client, now)),
-    readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-    readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
-    tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
-    tolerant(launcherEvents()),
-    events(PREDICTION_DIFFERS),
-    tolerant(readElection(client, SCHEDULER_LEASE, now)),
-    readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
-  ]);
+  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, scheduler, deployments] =
+    await Promise.all([
+      readTopologies(client),
+      readIfAllowed(client, '/api/v1/nodes', explainedNode),
+      tolerant(readAgentLeases(client, now)),
+      readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+      readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
+      tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
+      tolerant(launcherEvents()),
+      events(PREDICTION_DIFFERS),
+      readScheduler(client, now),
+      readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    ]);
   const launched = groupBy(pods, vmOf);
-  const state = { instances, cannotEvict, differences, schedulerElection, deployments };
+  const state = { instances, cannotEvict, differences, scheduler, deployments };
   return { topologies, nodes, agents, machines, launched, ...state };
 }
 
@@ -135,8 +123,16 @@ function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
     const pod = theOneThatMatters(pods);
     return pod === undefined ? [] : [{ vm, pod }];
   });
+  const { topologies, nodes, agents, instances, scheduler, cannotEvict } = facts;
   const states = launcherStates(
-    { ...facts, nodes: facts.nodes ?? [], topologies: { value: facts.topologies } },
+    {
+      nodes: nodes ?? [],
+      hosts: hostsOf(topologies).hosts,
+      silent: agents.value?.silent,
+      instances: instances.value ?? [],
+      scheduler,
+      events: cannotEvict.value ?? [],
+    },
     relevant.map(({ pod }) => pod),
   );
   return relevant.flatMap(({ vm, pod }) => {
@@ -147,7 +143,6 @@ function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
   });
 }
 
-/** VMs that should run and have no launcher. */
 function waitingMachines({ machines, instances, launched }: StatusFacts, now: number): WaitingVm[] {
   const vmis = new Map((instances.value ?? []).map((vmi) => [`${vmi.metadata.namespace}/${vmi.metadata.name}`, vmi]));
   return (machines ?? []).flatMap((vm) => {

@@ -12,7 +12,6 @@ import packageJson from '../../package.json' with { type: 'json' };
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
-  /** The user to impersonate. */
   readonly as?: string;
   /** Seconds. */
   readonly requestTimeout?: number;
@@ -29,7 +28,6 @@ export interface ClusterAccess {
   readonly requestTimeout?: number | undefined;
 }
 
-/** kubectl's flags that select a cluster. */
 export function withCluster(command: Command): Command {
   return command
     .option('--kubeconfig <path>', 'kubeconfig file; default: KUBECONFIG, else ~/.kube/config')
@@ -42,7 +40,6 @@ export function withCluster(command: Command): Command {
     );
 }
 
-/** kubectl's -n. */
 export function withNamespace(command: Command): Command {
   return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context');
 }

@@ -10,7 +10,6 @@ import { CliError, EXIT } from './exit-status.ts';
 
 /** Import this file lazily: client-node costs a tenth of a second. */
 
-/** The flags of these names. */
 export type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
 
 /** Selects a cluster from flags and environment. @throws CliError, ConfigError */
@@ -43,7 +42,6 @@ function serviceAccount(): KubeConfig {
   return config;
 }
 
-/** The `exec` of a user in a kubeconfig. */
 interface CredentialPlugin {
   readonly apiVersion: string;
   readonly command: string;

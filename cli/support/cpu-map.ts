@@ -13,7 +13,6 @@ export interface CpuOwner {
 export interface CpuMapOptions {
   readonly host: Host;
   readonly owners: readonly CpuOwner[];
-  /** The label of a NUMA node: its networks. */
   readonly cellLabels?: ReadonlyMap<number, string>;
   /** Columns of the terminal; default: as many as the map needs. */
   readonly width?: number;

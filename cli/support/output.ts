@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
@@ -112,9 +114,11 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
       const plain = `${String(Math.floor(share * 100)).padStart(3)} %  ${lineText(text)}\n`;
       out.write(isBar ? `\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}` : plain);
     },
-    /** Removes the bar. Plain lines stay. */
     end() {
       if (drawn && isBar) out.write('\r\x1b[K');
     },
   };
 }
+
+/** The directory of the command's bundle and of other files from the build. */
+export const bundleDirectory = (): string => dirname(realpathSync(process.argv[1] ?? '.'));

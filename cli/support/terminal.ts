@@ -16,14 +16,12 @@ interface StyledText {
 export type Line = string | readonly LinePart[];
 export type LinePart = string | StyledText;
 
-/** The capabilities of the terminal behind a stream. */
 export interface Terminal {
   readonly color: boolean;
   /** Columns; unlimited without a terminal. */
   readonly width: number;
 }
 
-/** The destination of output. */
 export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
 
 /**
@@ -43,7 +41,6 @@ export function paint(style: Style | undefined, text: string): LinePart {
   return style === undefined ? text : { style, text };
 }
 
-/** Lines next to each other. */
 export function joinParts(lines: readonly Line[], separator = ''): LinePart[] {
   return lines.flatMap((line, i) => [
     ...(i > 0 && separator !== '' ? [separator] : []),
@@ -63,7 +60,6 @@ export function lineText(line: Line, color = false): string {
     .join('');
 }
 
-/** A few names, and the number of further ones. */
 export function someNames(names: readonly string[], max = 3): string {
   return names.slice(0, max).join(', ') + (names.length > max ? ` and ${names.length - max} more` : '');
 }

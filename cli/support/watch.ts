@@ -8,7 +8,6 @@ import { type Line, lineText, type Sink, type Terminal, terminalOf } from './ter
 /** A view of the cluster that a command prints once or repeatedly. */
 interface Repeated<View> {
   read(): Promise<View>;
-  /** For a terminal. */
   lines(view: View, terminal: Terminal, wide: boolean): readonly Line[];
   /** Prints it once, in the output format. */
   show(view: View): Promise<void>;
@@ -44,11 +43,8 @@ type Out = Sink & Pick<NodeJS.WriteStream, 'write' | 'rows'>;
 const ALTERNATE_SCREEN = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l' };
 
 interface WatchOptions {
-  /** Seconds between two updates. */
   readonly seconds: number;
-  /** Default: standard output. */
   readonly out?: Out;
-  /** Ends the watch: Ctrl-C or a signal. */
   readonly signal: AbortSignal;
 }
 

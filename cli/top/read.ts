@@ -1,12 +1,19 @@
-import { hostsOf } from '../../diagnosis/hosts.ts';
-import { deadDpuCondition, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
-import { type VmState, vmState } from '../../diagnosis/state.ts';
-import { instanceFacts, kindOf, nodeFacts } from '../../diagnosis/vm-facts.ts';
+import { freeCpus, hostsOf, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
+import { launcherStates, vmiOwner } from '../../diagnosis/launcher-states.ts';
+import { deadDpu, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
+import type { VmState } from '../../diagnosis/state.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { byName } from '../../model/lists.ts';
+import { cpuOwners } from '../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Host } from '../../model/host.ts';
+import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
+import { byName, groupBy } from '../../model/lists.ts';
+import { cellsTouched } from '../../model/placement/networks.ts';
+import { freeResources } from '../../model/report/check.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { notFound } from '../support/exit-status.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { type Launched, type NodeMap, type Remark, viewOf } from './node-view.ts';
 
 /** The data to show, and notes about data that could not be read. */
 export interface TopView {
@@ -37,27 +44,28 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
   const chosen =
     selection.length === 0 ? topologies : topologies.filter(({ metadata }) => selection.includes(metadata.name ?? ''));
   const { hosts, unusable } = hostsOf(chosen);
-  const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
   const nodesByName = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
-  const reported = new Map(hosts.map((host) => [host.name, host]));
-  const launched = new Map<string, Launched>();
-  for (const pod of pods ?? []) {
-    const { metadata, spec } = pod;
-    const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-    if (owner?.kind !== 'VirtualMachineInstance') continue;
-    const vmi = instances.get(owner.uid);
-    const { namespace = '' } = metadata;
-    const at = spec.nodeName ?? '';
-    const node = nodeFacts(pod, nodesByName.get(at), reported.get(at), agents?.silent.has(at) === true);
-    const own = { namespace, name: owner.name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
-    const state: VmState = vmState({ ...own, pod, node });
-    launched.set(metadata.uid ?? '', { name: `${namespace}/${owner.name}`, vmi, state });
-  }
+  const launchers = (pods ?? []).filter((pod) => vmiOwner(pod) !== undefined);
+  const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid, vmi]));
+  const states = launcherStates(
+    { nodes: nodes ?? [], hosts, silent: agents?.silent, instances: vmis ?? [] },
+    launchers,
+  );
+  const launched = new Map(
+    launchers.map((pod): [string, Launched] => {
+      const { uid = '', name = '' } = vmiOwner(pod) ?? {};
+      const { metadata } = pod;
+      return [
+        metadata.uid ?? '',
+        { name: `${metadata.namespace ?? ''}/${name}`, vmi: instances.get(uid), state: states.get(pod) },
+      ];
+    }),
+  );
   const remarksOf = (name: string): Remark[] => [
     ...remarkIf(nodes !== undefined && !nodesByName.has(name), 'NodeGone', 'gone'),
     ...remarkIf(nodesByName.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
     ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
-    ...remarkIf(deadDpuCondition(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
+    ...remarkIf(deadDpu(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
   return {
     nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),
@@ -70,3 +78,125 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
 
 const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
   isTrue ? [{ reason, text }] : [];
+
+interface Owner {
+  /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
+  readonly name: string;
+  readonly cpus: CpuSet;
+  /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
+  readonly padding: CpuSet;
+  readonly state?: VmState | undefined;
+}
+
+/** A problem of a node, for the administrator. */
+export interface Remark {
+  readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
+  readonly text: string;
+}
+
+export type NodeMap = ReturnType<typeof viewOf>;
+
+export interface Launched {
+  readonly vmi: VmiShape | undefined;
+  /** `namespace/name` of the VM. */
+  readonly name: string;
+  readonly state?: VmState | undefined;
+}
+
+/** @param launched by the uid of the launcher */
+export function viewOf(
+  { name, status, host: placement }: ReportedHost,
+  launched: ReadonlyMap<string, Launched>,
+  remarks: readonly Remark[],
+) {
+  const { host, reserved, polled, networks } = placement;
+  const owners = ownersOf(cpuOwners(status), launched, host);
+  const free = freeCpus(placement);
+  const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
+  return {
+    name,
+    host,
+    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(networks, id) })),
+    reserved,
+    /** CPUs of Open vSwitch's poll mode drivers. */
+    polled,
+    owners,
+    /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
+    free,
+    freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
+    resources: freeResources(status),
+    kubelet: [
+      status.kubeletVersion,
+      status.cpuManager.policy,
+      ...options.map(([key]) => key),
+      status.topologyManager?.policy,
+    ]
+      .filter((text) => text !== undefined)
+      .join(' '),
+    remarks,
+  };
+}
+
+function ownersOf(
+  assignments: ReportedHost['status']['assignments'],
+  launched: ReadonlyMap<string, Launched>,
+  host: Host,
+): Owner[] {
+  const owners = [...groupBy(assignments, ({ podUID }) => podUID)].map(([uid, list]): Owner => {
+    const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
+    const launcher = launched.get(uid);
+    const [first] = list;
+    const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
+    const compute = list.find(({ container }) => container === 'compute');
+    const padding = launcher?.vmi && compute ? paddingOf(launcher.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
+    return { name: launcher?.name ?? pod, cpus, padding, state: launcher?.state };
+  });
+  return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
+}
+
+/** Computed as in virt-launcher, because no object records its pins. */
+function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
+  const cells = host.cells.map((cell) =>
+    cell.cpus.toArray().map((cpu) => ({
+      cpu,
+      siblings: host.cores.find((core) => core.has(cpu))?.toArray() ?? [],
+    })),
+  );
+  try {
+    return CpuSet.of(launcherPins(launcherPinRequest(vmi, cpus, cells)).spare);
+  } catch (error) {
+    if (error instanceof PlumblineError) return CpuSet.EMPTY;
+    throw error;
+  }
+}
+
+/** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
+export function viewData(view: NodeMap) {
+  const { name, host, cells, reserved, polled, owners, free, freeCores, resources, kubelet, remarks } = view;
+  return {
+    node: name,
+    kubelet,
+    remarks: [...remarks],
+    cpus: host.online.toArray(),
+    cores: host.cores.map((core) => core.toArray()),
+    cells: cells.map(({ id, networks }) => ({
+      id,
+      cpus: host.cells.find((cell) => cell.id === id)?.cpus.toArray() ?? [],
+      networks: [...networks],
+    })),
+    reserved: reserved.toArray(),
+    polled: polled.toArray(),
+    owners: owners.map((owner) => ({
+      name: owner.name,
+      cpus: owner.cpus.toArray(),
+      numaNodes: [...cellsTouched(host, owner.cpus)],
+      padding: owner.padding.toArray(),
+      ...(owner.state && { state: stateData(owner.state) }),
+    })),
+    free: free.toArray(),
+    freeCores,
+    resources: resources.map(([resource, text]) => ({ resource, text })),
+  };
+}
+
+const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });

@@ -1,10 +1,20 @@
+import { countText, cpusText } from '../../model/amounts.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
+import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import type { Line, Terminal } from '../support/terminal.ts';
+import {
+  cutLine,
+  joinParts,
+  type Line,
+  type LinePart,
+  paint,
+  type Style,
+  type Terminal,
+  tableLines,
+} from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
-import { nodeLines, topLines } from './lines.ts';
-import { viewData } from './node-view.ts';
-import { readTop, type TopView } from './read.ts';
+import { type NodeMap, readTop, type TopView, viewData } from './read.ts';
 
 export interface TopFlags extends ClusterFlags {
   readonly output?: OutputFormat;
@@ -45,4 +55,161 @@ function show(view: TopView, nodes: readonly string[], output: OutputFormat | un
     wide: (terminal) => linesOf(view, nodes, terminal, true),
     name: () => view.nodes.map(({ name }) => `node/${name}`),
   });
+}
+
+/** R and P have other meanings. */
+const LETTERS = [...'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz'];
+const COLORS: readonly Style[] = [
+  'green',
+  'cyan',
+  'magenta',
+  'blue',
+  'yellow',
+  'greenBright',
+  'cyanBright',
+  'magentaBright',
+];
+
+const RESERVED = { mark: 'R', label: 'reserved', style: 'dim' } as const;
+const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const;
+const PADDING = '/';
+const FREE = '·';
+
+/** The owners on a node, with the letter and colour of each. Padding comes before its owner, so it wins. */
+function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
+  const vms = owners.map(
+    ({ name, cpus }, i): CpuOwner => ({
+      mark: LETTERS[i % LETTERS.length]!,
+      label: `${name} (${cpus.size})`,
+      cpus,
+      style: COLORS[i % COLORS.length]!,
+    }),
+  );
+  const padded = owners.flatMap(({ padding }, i): CpuOwner[] =>
+    padding.isEmpty ? [] : [{ mark: PADDING, label: '', cpus: padding, style: COLORS[i % COLORS.length]! }],
+  );
+  return [{ ...POLLED, cpus: polled }, { ...RESERVED, cpus: reserved }, ...padded, ...vms];
+}
+
+/** Without SMT, padding makes the number of CPUs even and completes nothing. */
+const paddingLabel = (nodes: readonly NodeMap[]) =>
+  nodes.some(({ host }) => host.threadsPerCore > 1) ? 'completes a core' : 'padding';
+
+/**
+ * Every node as a few lines: one for each NUMA node, with its cores side by side and the threads of a core next to each
+ * other.
+ */
+export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): Line[] {
+  const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
+  const totals = nodes.reduce(
+    ({ cpus, free, cores }, node) => ({
+      cpus: cpus + node.host.online.size,
+      free: free + node.free.size,
+      cores: cores + node.freeCores,
+    }),
+    { cpus: 0, free: 0, cores: 0 },
+  );
+  const padded = nodes.filter(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
+  const legend = [
+    `${FREE} free`,
+    `${RESERVED.mark} reserved`,
+    ...(nodes.some(({ polled }) => !polled.isEmpty) ? [`${POLLED.mark} ${POLLED.label}`] : []),
+    ...(padded.length > 0 ? [`${PADDING} ${paddingLabel(padded)}`] : []),
+    'letters: VMs',
+  ].join('   ');
+  const total = `${countText(nodes.length, 'node')}, ${cpusText(totals.cpus)}: ${totals.free} free, ${countText(totals.cores, 'whole core')} of them`;
+  const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
+  return [...blocks, ...footer.map((line) => [paint('dim', cutLine(line, terminal.width))])];
+}
+
+function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[] {
+  const { name, host, cells, free, freeCores, kubelet, remarks } = node;
+  const owners = ownersOf(node);
+  const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
+  const counts = `${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`;
+  const head = cutLine(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
+  const labels = cells.map(
+    ({ id, networks }) => `  NUMA ${id}${networks.length === 0 ? '' : ` ${networks.join(' ')}`}`,
+  );
+  const indent = Math.min(Math.max(...labels.map((label) => label.length)) + 2, Math.max(12, Math.floor(width / 2)));
+  const ownerOf = ownerIndex(owners);
+  const rows = cells.flatMap(({ id }, i) => {
+    const cpus = host.cells.find((cell) => cell.id === id)?.cpus ?? CpuSet.EMPTY;
+    const cores = host.cores.filter((core) => core.intersects(cpus)).map((core) => core.toArray());
+    const widest = Math.max(1, ...cores.map((core) => core.length));
+    const fitting = Math.max(1, Math.min(cores.length, Math.floor((width - indent) / (widest + 1))));
+    const label = cutLine(labels[i] ?? '', indent - 1).padEnd(indent);
+    return chunk(cores, fitting).map((row, at) => {
+      const drawn = row.map((core) =>
+        core.map((cpu) => {
+          const owner = ownerOf.get(cpu);
+          return owner ? paint(owner.style, owner.mark) : FREE;
+        }),
+      );
+      return [at === 0 ? label : ' '.repeat(indent), ...joinParts(drawn, ' ')];
+    });
+  });
+  const named = owners.filter(({ mark, label }) => label !== '' && mark !== RESERVED.mark && mark !== POLLED.mark);
+  return [
+    head.startsWith(name) ? [paint('bold', name), head.slice(name.length)] : head,
+    ...rows,
+    ...legendRows(named, width),
+    ...(wide ? resourceRows(node, width) : []),
+    ...problemLines(node, width),
+  ];
+}
+
+function resourceRows({ resources }: NodeMap, width: number): string[] {
+  const [, ...rows] = tableLines(['resource', 'free'], resources);
+  return rows.map((row) => cutLine(`  ${row}`, width));
+}
+
+/** VMs without the resources that they asked for, each with its fault. */
+function problemLines({ owners }: NodeMap, width: number): Line[] {
+  return owners.flatMap(({ name, state }) => {
+    if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
+    const mark = paint(state.verdict === 'broken' ? 'red' : 'yellow', '!');
+    return [['  ', mark, ` ${cutLine(`${name}: ${state.text}`, Math.max(20, width - 4))}`]];
+  });
+}
+
+/** Names side by side in as many rows as needed. */
+function legendRows(owners: readonly CpuOwner[], width: number): Line[] {
+  const columns = Math.min(width, 120);
+  const rows: LinePart[][] = [];
+  let used = columns;
+  for (const { mark, label, style } of owners) {
+    const text = cutLine(`${mark} ${label}`, Math.max(10, columns - 4));
+    const isFirst = used + text.length + 3 > columns;
+    if (isFirst) rows.push([]);
+    rows.at(-1)!.push(isFirst ? '  ' : '   ', paint(style, text[0] ?? ''), text.slice(1));
+    used = isFirst ? 2 + text.length : used + 3 + text.length;
+  }
+  return rows;
+}
+
+function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
+  const index = new Map<number, CpuOwner>();
+  for (const owner of [...owners].reverse()) for (const cpu of owner.cpus) index.set(cpu, owner);
+  return index;
+}
+
+/** One node with every CPU by number. */
+export function nodeLines(node: NodeMap, { width }: Terminal): Line[] {
+  const { name, host, cells, kubelet, free, freeCores, remarks } = node;
+  const cellLabels = new Map(
+    cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
+  );
+  const owners = ownersOf(node).map((owner) =>
+    owner.label === '' ? { ...owner, label: paddingLabel([node]) } : owner,
+  );
+  const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
+  return [
+    [paint('bold', cutLine(head, width))],
+    cutLine(`${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`, width),
+    '',
+    ...drawCpuMap({ host, owners, cellLabels, width }),
+    ...resourceRows(node, width),
+    ...problemLines(node, width),
+  ];
 }

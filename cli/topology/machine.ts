@@ -12,7 +12,6 @@ import {
 } from '../../model/host-sysfs.ts';
 import { numbersOf } from '../support/output.ts';
 
-/** The facts about a machine, as the kernel has them. */
 export type Machine = Awaited<ReturnType<typeof readMachine>>;
 
 /** @throws SysfsError, HostError, ParseError */

@@ -57,7 +57,6 @@ export function machineLines(machine: Machine, width: number, wide = false): Lin
   ];
 }
 
-/** The memory and the NICs of each NUMA node. */
 function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
   const labels = cells.map(({ id, cpus }) => {
     const own = memory.cells.find((cell) => cell.id === id);
@@ -74,7 +73,6 @@ function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
   return new Map(labels.filter(([, label]) => label !== ''));
 }
 
-/** What is unusual about the CPUs. */
 function remarks({ host, offline, contradictions }: Machine): string[] {
   const lines = offline.isEmpty ? [] : [`${countText(offline.size, 'CPU')} offline: ${offline}`];
   if (unevenCore(host)) {

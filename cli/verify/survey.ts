@@ -108,7 +108,6 @@ export function verifyMasks({ vms, nodes, hosts }: VerifyFacts) {
     vms: findings,
     withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
     nodes: nodes.length,
-    /** Number of nodes with a report. */
     reporting: surveyed.filter(({ host }) => host !== undefined).length,
   };
 }

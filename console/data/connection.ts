@@ -6,7 +6,6 @@ export interface PageConnectionOptions {
   readonly onRecords: (records: readonly WireRecord[]) => void;
   /** The following records replace all earlier ones. */
   readonly onAnew: () => void;
-  /** All records were received once. */
   readonly onReady: () => void;
   /** @param lastMessage when the server was last heard, in milliseconds since 1970 */
   readonly onState: (state: LineState, lastMessage: number) => void;

@@ -1,7 +1,6 @@
 import { type NodeItem, PROBLEM_TEXT } from './node.ts';
 import type { NodeProblem } from './wire.ts';
 
-/** Search, filter and order of a list. */
 export interface ListQuery<Sort extends string, Filter extends string> {
   /** Words; an item must match all of them. */
   readonly text: string;
@@ -71,7 +70,6 @@ export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
   return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
 }
 
-/** The nodes that match a query, in its order. `named` are all nodes, by name. */
 export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): NodeItem[] {
   const matches = matcherOf(text);
   const nodes = named.filter((node) => NODE_FILTERS[filter](node) && matches(textsOf(node)));
@@ -100,7 +98,6 @@ function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): st
   ];
 }
 
-/** The cluster in a few numbers. */
 export function totalsOf(nodes: Iterable<NodeItem>) {
   const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, starting: 0, dpus: 0, dpusReady: 0 };
   const problemCounts: Partial<Record<NodeProblem, number>> = {};

@@ -13,7 +13,6 @@ export interface PodItem extends PodContent {
  * its memory depends on the size of the cluster and not on time.
  */
 export class Store {
-  /** By name. */
   readonly nodes = new Map<string, NodeItem>();
   /** By uid. */
   readonly pods = new Map<string, PodItem>();

@@ -75,7 +75,6 @@ export const VM_FILTERS = {
   mask: ({ mask }: VmItem) => mask !== '',
 };
 
-/** The VMs that match a query, in its order. */
 export function findVms(vms: readonly VmItem[], { text, sort, descending, filter }: VmQuery): VmItem[] {
   const matches = matcherOf(text);
   const order = VM_SORTS[sort];

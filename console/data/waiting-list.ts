@@ -27,7 +27,6 @@ export const WAITING_FILTERS = {
   vms: ({ vm }: PodItem) => vm !== undefined,
 };
 
-/** The waiting VMs and pods that match a query, in its order. */
 export function findWaiting(pods: Iterable<PodItem>, { text, sort, descending, filter }: WaitingQuery): PodItem[] {
   const matches = matcherOf(text);
   const order = WAITING_SORTS[sort];

@@ -72,7 +72,6 @@ export interface PodContent {
   readonly rejected?: string | undefined;
   readonly refusedOnHost?: string | undefined;
   readonly verdict?: StateVerdict | undefined;
-  /** Stable reason in one word. */
   readonly reason?: string | undefined;
   readonly text?: string | undefined;
   readonly remedies?: readonly string[] | undefined;
@@ -81,7 +80,6 @@ export interface PodContent {
   readonly networks: readonly (readonly [network: string, affinity: string])[];
 }
 
-/** Facts about the whole cluster. */
 export interface Status {
   /** Name of the leader's pod; null: no leader; absent: unknown. */
   readonly leader?: string | null | undefined;
@@ -108,7 +106,6 @@ export interface Hello {
   readonly wire: number;
 }
 
-/** Why a pod waits, for each node. */
 export interface ExtenderExplanation {
   readonly pod: string;
   /** RFC 3339. */
@@ -130,13 +127,11 @@ export interface Diagnosis {
   readonly text: string;
   readonly causes: readonly string[];
   readonly remedies: readonly string[];
-  /** Limits of this answer. */
   readonly notes: readonly string[];
 }
 
 export interface VerdictGroup {
   readonly fits: boolean;
-  /** The reason as a stable word. */
   readonly kind: string;
   readonly text: string;
   readonly nodes: number;
@@ -169,7 +164,6 @@ export interface SwitchPicture {
 
 /** Data that the API server has kept about a node or VM. */
 export interface HistoryAnswer {
-  /** The newest first. */
   readonly entries: readonly HistoryEntry[];
   /** Missing data, as text. */
   readonly notes: readonly string[];

@@ -49,7 +49,6 @@ interface TabProps {
   readonly to: keyof typeof LIST_LABELS;
   readonly title: string;
   readonly count: number;
-  /** Number of entries that need attention. */
   readonly attention?: number;
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { countText } from '../data/amounts.ts';
+import { countText } from '../data/shape.ts';
 import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 
@@ -31,7 +31,6 @@ export function Header() {
   );
 }
 
-/** The age of all data while it is old. */
 function DataAge() {
   return <Ago time={new Date(oldSince.value ?? 0).toISOString()} />;
 }
@@ -85,7 +84,6 @@ export function Banner() {
   return null;
 }
 
-/** The data that is missing without permission to read a kind. */
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'the page cannot show silent agents and a missing scheduler',
   virtualmachineinstances: 'the page shows paused guests as running',

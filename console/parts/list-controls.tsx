@@ -4,7 +4,6 @@ import type { ListQuery } from '../data/node-list.ts';
 import type { Column } from './virtual-grid.tsx';
 
 export interface ListControlsProps<Sort extends string, Filter extends string, Item> {
-  /** `nodes`: for labels. */
   readonly what: string;
   readonly placeholder: string;
   readonly query: Signal<ListQuery<Sort, Filter>>;

@@ -1,8 +1,7 @@
 import { useMemo } from 'preact/hooks';
-import { countText } from '../data/amounts.ts';
 import { type NodeItem, Paint } from '../data/node.ts';
-import type { Shape } from '../data/shape.ts';
-import { paintName } from './owners.ts';
+import { countText, type Shape } from '../data/shape.ts';
+import { paintName } from './cpu-map.tsx';
 
 /** A thread is a unit square minus the gap. */
 const SIDE = 0.84;
@@ -12,7 +11,6 @@ const LINE_GAP = 0.35;
 const LINES = [6, 5, 4, 3, 2];
 /** Largest height of a map, and largest size of a thread, in pixels. */
 const MAX_PIXELS = { height: 42, thread: 8, wideThread: 13 };
-/** Width of a map in pixels. */
 export const MapWidth = { usual: 330, wide: 820 } as const;
 
 type Layout = ReturnType<typeof arranged>;
@@ -30,7 +28,6 @@ function layoutOf(shape: Shape, most: number): Layout {
 
 /** NUMA nodes side by side, their cores in rows, the threads of a core below each other. */
 function arranged(shape: Shape, line: number, most: number) {
-  /** Position of each slot. */
   const x = new Float32Array(shape.slots.length);
   const y = new Float32Array(shape.slots.length);
   const tall = shape.cores.reduce((most, { threads }) => Math.max(most, threads), 1);

@@ -5,11 +5,10 @@ import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago, DataAge, timeText } from './ago.tsx';
-import { CpuMap } from './cpu-map.tsx';
+import { CpuMap, markOf, ownersOf, paintName } from './cpu-map.tsx';
 import { Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
-import { markOf, ownersOf, paintName } from './owners.ts';
 import { Remedies } from './remedies.tsx';
 
 export function NodeDetail({ name }: { readonly name: string }) {
@@ -92,7 +91,6 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   );
 }
 
-/** The map's legend, and its content as text. */
 function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shape }) {
   return (
     <div class="table-frame">

@@ -47,7 +47,6 @@ function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
 }
 
 export interface NodeByNodeProps {
-  /** namespace/name. */
   readonly pod: string;
   /** The scheduler's last message: a change of it repeats the request. */
   readonly reason: string | undefined;

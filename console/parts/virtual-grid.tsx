@@ -19,7 +19,6 @@ interface VirtualGridProps<Item> {
   readonly cells: (item: Item) => readonly ComponentChildren[];
   readonly isChosen: (item: Item) => boolean;
   readonly onChoose: (item: Item) => void;
-  /** Shown if there are no rows. */
   readonly empty: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-import { countText } from '../data/amounts.ts';
+import { countText } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';

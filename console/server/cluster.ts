@@ -1,11 +1,12 @@
 import * as z from 'zod';
+import { isDpuHost } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
+import { DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -16,13 +17,11 @@ import type { ConsoleLogger } from './log-messages.ts';
 import { pausedInstance, shownPod, watchedInstance, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 
-/** The cluster according to the watches. */
 export type Cluster = ReturnType<typeof createCluster>;
 
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  /** Receives every change. */
   readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged'>;
   readonly log: ConsoleLogger;
   /** Monotonic seconds. */
@@ -192,12 +191,11 @@ function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number)
   };
 }
 
-/** The parts of a Node that the page shows. */
 function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
   return {
     ...factsOfNode({ metadata, status }),
-    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+    dpuHost: isDpuHost({ metadata }),
     /** Whether KubeVirt starts VMs there, so that it needs an agent. */
     acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
@@ -238,7 +236,6 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
   };
 }
 
-/** The stored part of a Lease. */
 type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
 
 /** The pod with the leading one of Plumbline's kube-schedulers, from their Lease. */

@@ -1,3 +1,4 @@
+import { refusalOf } from '../../diagnosis/vm-facts.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { type ShownPod, waits } from './pods.ts';
@@ -6,7 +7,6 @@ import { nodeContent, podContent, runningEntry } from './records.ts';
 /** Keys of records: the kind, and the name or uid. */
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
-/** The record of a thing that has no other any more. */
 export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
 /** The content of the page. The cluster's watches report changes to it, and `update` writes the records. */
@@ -102,7 +102,7 @@ export class Feed {
 
   #writePod(uid: string, cluster: Cluster): void {
     const pod = this.#pods.get(uid);
-    const refusal = pod && refusalOf(pod, cluster);
+    const refusal = pod && refusalOf(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
     this.#write(keyOf('p', uid), pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal)] : undefined);
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }
@@ -113,9 +113,3 @@ const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? 
 
 const byAge = (a: ShownPod, b: ShownPod): number =>
   Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
-
-/** Why the agent of the pod's node refused its start. */
-function refusalOf({ node, uid, namespace, name }: ShownPod, { reports }: Pick<Cluster, 'reports'>) {
-  const refusal = reports.get(node ?? '')?.refusals.find((one) => one.podName === name && one.namespace === namespace);
-  return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
-}

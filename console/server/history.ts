@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { condition, listOf, occurrence } from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
@@ -15,31 +16,13 @@ const PAGE = 500;
 const MAX_TEXT_CHARACTERS = 1024;
 
 const optional = z.string().nullish();
-const event = z.object({
-  involvedObject: z.object({ kind: optional, name: optional }),
-  type: optional,
-  reason: optional,
-  message: optional,
-  count: z.number().nullish(),
+const event = occurrence.extend({
   series: z.object({ count: z.number().nullish(), lastObservedTime: optional }).nullish(),
   firstTimestamp: optional,
-  lastTimestamp: optional,
-  eventTime: optional,
-  metadata: z.object({ creationTimestamp: optional }),
 });
 type Event = z.infer<typeof event>;
 
-const conditions = z
-  .array(
-    z.object({
-      type: z.string(),
-      status: z.string(),
-      reason: optional,
-      message: optional,
-      lastTransitionTime: optional,
-    }),
-  )
-  .nullish();
+const conditions = listOf(condition);
 const withConditions = z.object({ status: z.object({ conditions }).nullish() });
 const phases = z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish();
 const migrationState = z
@@ -92,7 +75,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
         read('conditions of Nodes', '/api/v1/nodes', named, withConditions, notes),
         read('conditions of reports', topologies, named, withConditions, notes),
       ]);
-      const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions));
+      const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
       return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
     },
     /** @throws KubeError */
@@ -111,7 +94,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
           ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
           ...launchers.map((one) => eventEntry(one, `${one.involvedObject.kind} ${one.involvedObject.name}`)),
           ...vmis.flatMap(({ status }) => [
-            ...conditionEntries(status?.conditions),
+            ...conditionEntries(status?.conditions ?? []),
             ...phaseEntries(status?.phaseTransitionTimestamps),
             ...migrationEntries(status?.migrationState),
           ]),
@@ -150,7 +133,7 @@ function eventEntry(occurrence: Event, about?: string): HistoryEntry {
 const BAD_WHEN_TRUE = /Pressure$|^NetworkUnavailable$|^Paused$/;
 
 function conditionEntries(list: z.infer<typeof conditions>): HistoryEntry[] {
-  return (list ?? []).flatMap(({ type, status, reason, message, lastTransitionTime }): HistoryEntry[] => {
+  return list.flatMap(({ type, status, reason, message, lastTransitionTime }): HistoryEntry[] => {
     if (!lastTransitionTime) return [];
     const isWarning = status !== (BAD_WHEN_TRUE.test(type) ? 'False' : 'True');
     const text = (message || reason || '').slice(0, MAX_TEXT_CHARACTERS);

@@ -55,7 +55,6 @@ export function shownPod(pod: WatchedPod) {
     kubeletUid: staticUid(metadata.annotations) ?? metadata.uid,
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
-    /** The VM, if the pod is its launcher. */
     vm,
     node,
     nominated: nominatedNodeName || undefined,
@@ -154,7 +153,6 @@ function staticUid(annotations: Readonly<Record<string, string>> = {}): string |
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
 }
 
-/** A VMI whose guest is paused. */
 export interface PausedInstance {
   readonly node: string;
   readonly pause: NonNullable<InstanceFacts['pause']>;

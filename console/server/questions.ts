@@ -28,7 +28,6 @@ export interface QuestionSources {
 const NAMESPACED = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 const NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
-/** Parameters of which a query has one. */
 const SUBJECTS = {
   pod: { pattern: NAMESPACED, expected: 'namespace/name' },
   vm: { pattern: NAMESPACED, expected: 'namespace/name' },

@@ -1,9 +1,11 @@
-import type { NodeGroup, NodeStateFacts } from '../../diagnosis/facts.ts';
+import type { NodeGroup } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
+import { DEAD_DPU } from '../../diagnosis/objects.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
 import { runningState } from '../../diagnosis/state.ts';
+import { nodeFacts } from '../../diagnosis/vm-facts.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
@@ -14,7 +16,6 @@ import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
-/** The parts of the cluster that a node's record depends on. */
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused' | 'renewTime'>;
 
 /**
@@ -113,28 +114,13 @@ function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
   // During a migration the launcher on the other node is the target.
   const pause = paused?.node === node ? paused.pause : undefined;
   const instance = pause && { phase: 'Running', pause };
-  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };
+  const { dpuReady, dpuMessage } = cluster.nodes.get(node) ?? {};
+  const dead = dpuReady === 'False' ? (dpuMessage ?? DEAD_DPU) : undefined;
+  const report = cluster.reports.get(node);
+  const reported = report && { host: report.shape?.empty, status: report };
+  const place = nodeFacts({ ...pod, uid: pod.kubeletUid }, dead, reported, cluster.stale.has(node));
+  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: place };
   return shownState(runningState(facts, node, needs, bypasses));
-}
-
-function nodeFacts(
-  { kubeletUid, uid, namespace, name }: ShownPod,
-  at: string,
-  { nodes, reports, stale }: NodeSource,
-): NodeStateFacts {
-  const node = nodes.get(at);
-  const report = reports.get(at);
-  const refusal = report?.refusals.find((one) =>
-    one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
-  );
-  return {
-    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has expired') : undefined,
-    silent: stale.has(at),
-    host: report?.shape?.empty,
-    assigned: (report?.assignments ?? []).filter(({ podUID }) => podUID === kubeletUid).map(({ cpus }) => cpus),
-    pinning: report?.pinning.find(({ podUID }) => podUID === uid),
-    refusedStart: refusal?.message,
-  };
 }
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */

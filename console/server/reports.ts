@@ -16,9 +16,7 @@ import type { ShapeContent } from '../data/wire.ts';
  * objects.
  */
 interface Shape {
-  /** In the form for the page. */
   readonly content: ShapeContent;
-  /** The node without pods. */
   readonly empty: PlacementHost;
 }
 
@@ -33,7 +31,6 @@ export interface Report {
   readonly usage: string;
   readonly resources: ReturnType<typeof freeResources>;
   readonly refusals: readonly RefusedStart[];
-  /** VMs with a CPU mask. */
   readonly pinning: readonly PinningState[];
 }
 

@@ -10,12 +10,10 @@ import { streamEvents } from './stream.ts';
 interface RouteOptions extends QuestionSources {
   readonly host: string;
   readonly feed: Feed;
-  /** The directory of the page's files. */
   readonly assets: string;
   readonly log: ConsoleLogger;
 }
 
-/** Number of pages that receive updates at the same time. */
 const MAX_VIEWERS = 16;
 
 const FILES: Readonly<Record<string, { readonly file: string; readonly type: string }>> = {

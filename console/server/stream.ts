@@ -34,7 +34,6 @@ export function streamEvents(options: StreamOptions): { close(): void } {
   const out: Writable = compressor ?? response;
   compressor?.pipe(response);
   compressor?.on('error', () => close());
-  /** The keys of the records to send. */
   const unsent = new Set(feed.records.keys());
   let toldReady = false;
   let closed = false;
@@ -49,7 +48,6 @@ export function streamEvents(options: StreamOptions): { close(): void } {
   const write = (event: string, data: string): boolean => out.write(`event: ${event}\ndata: ${data}\n\n`);
   const flush = () => compressor?.flush(constants.Z_SYNC_FLUSH);
 
-  /** Some of the unsent records in one event. */
   const nextEvent = (): string => {
     const parts: string[] = [];
     let length = 0;

@@ -17,13 +17,11 @@ export const waitingQuery = signal<WaitingQuery>(WAITING);
 
 type ListName = 'nodes' | 'vms' | 'waiting';
 
-/** The parameters of a list's address. */
 function parametersOf(list: ListName): string {
   if (list === 'nodes') return queryText(nodeQuery.value, NODES);
   return list === 'vms' ? queryText(vmQuery.value, VMS) : queryText(waitingQuery.value, WAITING);
 }
 
-/** Sets a list's query from the parameters of an address. */
 function takeParameters(list: ListName, text: string): void {
   if (text === parametersOf(list)) return;
   if (list === 'nodes') nodeQuery.value = parseQuery(text, NODES, NODE_SORTS, NODE_FILTERS);

@@ -19,7 +19,6 @@ export const now = signal(Date.now());
 setInterval(() => {
   now.value = Date.now();
 }, 1000);
-/** Whether the first snapshot is complete. */
 export const ready = signal(false);
 export const status = signal<Status | undefined>(undefined);
 
@@ -34,7 +33,6 @@ export const oldSince = computed((): number | undefined => {
   return since === undefined || now.value - since < GRACE_MILLISECONDS ? undefined : since;
 });
 
-/** Increases with changes of the store. */
 export const changes = signal(0);
 
 /** All nodes by name. Each counts the VMs that the list of VMs has for it, which includes those with a CPU mask. */
@@ -48,7 +46,6 @@ export const allNodes = computed(() => {
   };
   return nodesByName(store.nodes.values()).map(counted);
 });
-/** The nodes to list, in order. */
 export const order = computed(() => findNodes(allNodes.value, nodeQuery.value));
 
 export const totals = computed(() => {
@@ -62,7 +59,6 @@ export const vms = computed(() => {
   return vmsOf(store.nodes.values(), store.running.values());
 });
 export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
-/** Number of running VMs that are not as promised. */
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
 
 /** All waiting VMs and pods, and those that match the list's query. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
-import { COMMANDS } from '../../cli/commands.ts';
+import { COMMANDS } from '../../cli/program.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 

@@ -3,7 +3,7 @@ import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { COMMANDS } from '../../cli/commands.ts';
+import { COMMANDS } from '../../cli/program.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline } from './run.ts';
 

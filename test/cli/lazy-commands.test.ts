@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { build, type Metafile } from 'esbuild';
-import { COMMANDS } from '../../cli/commands.ts';
+import { COMMANDS } from '../../cli/program.ts';
 import { COMMAND } from '../../packaging/command-bundle.ts';
 import { root } from '../support/bundles.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { demandOf, parseShape } from '../../cli/simulate/demand.ts';
-import { inventNodes } from '../../cli/simulate/invent.ts';
 import type { simulateData } from '../../cli/simulate/run.ts';
+import { inventNodes } from '../../cli/simulate/scene.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
-import { createNewFile } from '../../cli/demo/new-file.ts';
+import { createNewFile } from '../../cli/demo/demo.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';

@@ -101,7 +101,6 @@ function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
   );
 }
 
-/** Reports that the webhook and the extender ignore, by their own rules. */
 function noteQuarantined(notes: Notebook, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
   for (const { metadata, status, unread } of reports) {
     const node = nodes.find((one) => one.metadata.name === metadata.name);

@@ -24,11 +24,9 @@ type Severity = 'error' | 'warning';
 export interface DoctorFinding {
   readonly area: Area;
   readonly severity: Severity;
-  /** Description of the fault, naming the object. */
   readonly what: string;
   readonly impact: string;
   readonly fix: Fix;
-  /** A workaround until then. */
   readonly meanwhile?: Fix | undefined;
   /** The affected objects, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
@@ -78,7 +76,6 @@ export type Fix = Pick<Remedy, 'text' | 'commands'>;
 
 export const fix = (text: string, ...commands: readonly Command[]): Fix => ({ text, commands });
 
-/** `kubectl` in plumbline-system. */
 export const inSystem = (...args: readonly string[]): Command => kubectl('-n', NAMESPACE, ...args);
 
 /** Disables all of Plumbline's webhooks until the manifests are applied again. */
@@ -87,12 +84,10 @@ export const BREAK_GLASS = fix(
   inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),
 );
 
-/** Installs, or restores changed objects. */
 export const APPLY = fix('apply the manifests', kubectl('apply', '--server-side', '-k', 'manifests/base'));
 
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
-/** Collects the findings of one area. */
 export type Notebook = ReturnType<typeof createNotebook>;
 
 export function createNotebook(area: Area) {

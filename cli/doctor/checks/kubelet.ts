@@ -30,7 +30,6 @@ function mayHang(node: ReportedHost): boolean {
   return isOld && distributes && host.wholeCoresOnly && splitsCore(node);
 }
 
-/** Kubelet options and versions that do not work with dedicated CPUs. */
 const RULES: readonly Rule[] = [
   {
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),

@@ -1,9 +1,10 @@
 import { hostsOf } from '../../../diagnosis/hosts.ts';
-import { type ExplainedPod, type Occurrence, timeOf } from '../../../diagnosis/objects.ts';
+import { launcherStates } from '../../../diagnosis/launcher-states.ts';
+import type { ExplainedPod, Occurrence } from '../../../diagnosis/objects.ts';
 import { REASONS, type Reason } from '../../../diagnosis/reasons.ts';
 import { kubectl, plumbline } from '../../../diagnosis/remedy.ts';
-import { type VmState, vmState } from '../../../diagnosis/state.ts';
-import { eventFacts, instanceFacts, isVerified, kindOf, nodeFacts } from '../../../diagnosis/vm-facts.ts';
+import type { VmState } from '../../../diagnosis/state.ts';
+import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
@@ -11,7 +12,7 @@ import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-re
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { groupBy } from '../../../model/lists.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
-import { electionFacts } from '../../extender/election.ts';
+import { electionFacts } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
@@ -22,7 +23,7 @@ export function checkPods(facts: DoctorFacts): AreaReport {
   const notes = createNotebook('pods');
   const all = notes.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
-  noteStates(notes, launcherStates(facts, live));
+  noteStates(notes, statesOf(facts, live));
   noteRejected(notes, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
   notes.seen(countText(live.length, 'launcher'));
   noteLateMasks(notes, live);
@@ -113,7 +114,6 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   );
 }
 
-/** Prefix of launchers' names in KubeVirt. */
 const LAUNCHER = '/virt-launcher-';
 
 /** VMs that ran for a moment before their mask was set, as their users chose. */
@@ -147,38 +147,20 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
 ];
 export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
-type StateFacts = Pick<
-  DoctorFacts,
-  'nodes' | 'topologies' | 'agents' | 'instances' | 'cannotEvict' | 'schedulerElection'
-> &
-  Partial<Pick<DoctorFacts, 'extender'>>;
-
-/** The state of each launcher, from the same table as `plumbline explain` (diagnosis/). */
-export function launcherStates(facts: StateFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
+function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
   const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender } = facts;
-  const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
-  const reports = new Map(hostsOf(topologies.value ?? []).hosts.map((one) => [one.name, one]));
-  const vmis = new Map((instances.value ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
-  const scheduler = {
-    ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
-    extenderAway: extender?.missing === 'silent' ? extender.why : undefined,
-  };
-  const stuck = [...(cannotEvict.value ?? [])].sort((a, b) => timeOf(b) - timeOf(a));
-  const states = launchers.map((pod): [ExplainedPod, VmState] => {
-    const { namespace = '', name = '', uid, ownerReferences } = pod.metadata;
-    const owner = ownerReferences?.find(({ controller }) => controller === true);
-    const vmi = owner && vmis.get(owner.uid);
-    const at = pod.spec.nodeName ?? '';
-    const unknown = at === '' || topologies.missing === 'forbidden';
-    const node = unknown
-      ? undefined
-      : nodeFacts(pod, byName.get(at), reports.get(at), agents.value?.silent.has(at) === true);
-    const events = eventFacts(
-      stuck.filter(({ involvedObject }) => involvedObject.uid === uid),
-      uid,
-    );
-    const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
-    return [pod, vmState({ ...own, pod, node, scheduler, events })];
-  });
-  return new Map(states);
+  return launcherStates(
+    {
+      nodes,
+      hosts: topologies.missing === 'forbidden' ? undefined : hostsOf(topologies.value ?? []).hosts,
+      silent: agents.value?.silent,
+      instances: instances.value ?? [],
+      scheduler: {
+        ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
+        extenderAway: extender.missing === 'silent' ? extender.why : undefined,
+      },
+      events: cannotEvict.value ?? [],
+    },
+    launchers,
+  );
 }

@@ -48,7 +48,6 @@ export const PRODUCTS: readonly Product[] = [
   },
 ];
 
-/** Settings of a kubelet that VMs with dedicated CPUs need. */
 const SETTINGS: readonly {
   readonly applies: (settings: KubeletSettings) => boolean;
   readonly what: string;

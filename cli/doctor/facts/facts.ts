@@ -12,8 +12,7 @@ import { networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
-import { askInCluster, type SilentExtender } from '../../extender/ask.ts';
-import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
+import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
@@ -35,7 +34,6 @@ export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
-/** All facts for the checks, read once. */
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
@@ -57,7 +55,6 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     agents: tolerant(readAgentLeases(client, now)),
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
     validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
-    /** It enables the webhooks. */
     webhookRequired: object(
       `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
       roleBinding,

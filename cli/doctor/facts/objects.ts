@@ -59,7 +59,6 @@ export const schedulerPod = z.object({
   status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
 });
 
-/** In plumbline-system. */
 export const deployment = z.object({
   metadata: objectMeta,
   spec: z.object({
@@ -85,7 +84,6 @@ export const extenderState = z.object({
 });
 export type ExtenderState = z.infer<typeof extenderState>;
 
-/** The object that configures KubeVirt. */
 export const kubevirt = z.object({
   metadata: objectMeta,
   spec: z

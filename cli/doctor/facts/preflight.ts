@@ -1,12 +1,12 @@
 import * as z from 'zod';
+import { isDpuHost } from '../../../diagnosis/objects.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { objectMeta } from '../../../kube/resources.ts';
-import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
+import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
 
-/** Facts about a cluster without Plumbline. */
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 
 const node = z.object({ metadata: objectMeta });
@@ -67,7 +67,7 @@ export async function readPreflight(client: KubeClient) {
     tolerant(readAll(client, '/apis/kubevirt.io/v1/kubevirts', kubevirt)),
     deniedOf(client, groups),
   ]);
-  const hasDpus = nodes.value?.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) === true;
+  const hasDpus = nodes.value?.some(isDpuHost) === true;
   /** Undefined if no node has a DPU. */
   const dpuNamespace: Read<unknown> | undefined = hasDpus
     ? await tolerant(readOne(client, `/api/v1/namespaces/${DPU_LEASE_NAMESPACE}`, z.unknown()))

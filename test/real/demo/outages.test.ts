@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DaemonPods } from '../../../cli/demo/daemon-pods.ts';
+import type { DaemonPods } from '../../../cli/demo/daemons.ts';
 import { DEMO_NODES } from '../../../cli/demo/nodes.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import { PODS } from '../../../sandbox/api-server/built-in-types.ts';

@@ -3,9 +3,6 @@ import { type CpuMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
-/** Largest number of vCPUs of a QEMU machine. */
-const MAX_VCPUS = 4096;
-
 /** Parsers of arguments and flags. @throws InvalidArgumentError with the wrong entry */
 
 export function readMask(text: string): CpuMask {
@@ -16,11 +13,17 @@ export function readCpus(text: string): CpuSet {
   return parsed(() => CpuSet.parse(text));
 }
 
-export function readVcpus(text: string): number {
-  const vcpus = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
-  if (vcpus < 1 || vcpus > MAX_VCPUS) throw new InvalidArgumentError(`expected 1 to ${MAX_VCPUS} vCPUs`);
-  return vcpus;
-}
+/** A parser of whole numbers. @param expected in the message about another text */
+export const wholeNumber =
+  (min: number, max: number, expected: string) =>
+  (text: string): number => {
+    const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new InvalidArgumentError(`expected ${expected}`);
+    return value;
+  };
+
+/** At most as many as a QEMU machine may have. */
+export const readVcpus = wholeNumber(1, 4096, '1 to 4096 vCPUs');
 
 function parsed<T>(parse: () => T): T {
   try {
