@@ -146,12 +146,8 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
 }
 
 /** One round: what can be allocated, then what the containers have. */
-async function query({
-  client,
-  kubeletDir,
-  podsWithCpus,
-  signal,
-}: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
+async function query(deps: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
+  const { client, kubeletDir, podsWithCpus, signal } = deps;
   const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);

@@ -138,10 +138,8 @@ export function createNetworks(deps: NetworksDeps) {
   };
 }
 
-function logNetworks(
-  log: AgentLogger,
-  { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView,
-): void {
+function logNetworks(log: AgentLogger, view: NetworksView): void {
+  const { networks, down, pmdCpus, problems, mapFault, drift, unpolled } = view;
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];

@@ -37,11 +37,11 @@ function setUp(): void {
     beforeStart = async () => {};
     plugin = createDevicePlugin({
       kubeletDir: kubelet.directory,
-      resources,
       beforeStart: (...args) => beforeStart(...args),
       log: logged.log,
       onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
+    plugin.advertise(resources);
     done = plugin.run(stop.signal);
   });
   afterEach(async () => {
@@ -241,11 +241,11 @@ describe('device plugin over time', () => {
     beforeStart = async () => {};
     const next = createDevicePlugin({
       kubeletDir: kubelet.directory,
-      resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
       onRegistration: () => {},
     });
+    next.advertise(resources);
     done = next.run(stop.signal);
     await registered(2);
     const after = pluginOf(NAMES[0]!);

@@ -102,7 +102,7 @@ describe('the record of pinned VMs', () => {
   });
 
   it('works without its file, with a log line', () => {
-    mkdirSync(`${path}.tmp`, { recursive: true });
+    mkdirSync(`${path}.${process.pid}.tmp`, { recursive: true });
     const record = open();
     record.remember(guest('a', 7));
     assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
