@@ -138,8 +138,8 @@ describe('a real Open vSwitch under --monitor', function () {
       .toString();
     assert.deepEqual([...new Set(ordinary.map(({ allowed }) => allowed))], [without]);
     assert.deepEqual(
-      polling().map(({ allowed, wanted, note }) => ({ allowed, wanted, note })),
-      [{ allowed: String(polled), wanted: null, note: 'pmd' }],
+      polling().map(({ allowed, desired, note }) => ({ allowed, desired, note })),
+      [{ allowed: String(polled), desired: null, note: 'pmd' }],
     );
     await ovs.vacate(CpuSet.of([polled]));
     view.free(without, String(polled));

@@ -29,7 +29,7 @@ describe('the log of a recurring problem', () => {
     const problems = new ProblemLog(log);
     problems.failed('x'.repeat(500), 'DPU is not ready');
     problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
-    const texts = lines.map(({ problem }) => String(problem));
+    const texts = lines.map(({ reason }) => String(reason));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);
   });

@@ -45,7 +45,7 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
     const stop = new AbortController();
     const done = run(stop.signal);
     try {
-      await eventually(() => ovs.status().wanted === rest(), `not ${machine().first}`);
+      await eventually(() => ovs.status().desired === rest(), `not ${machine().first}`);
       assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
     } finally {
       stop.abort();
