@@ -16,9 +16,8 @@ import { createStartWriter, PausedStarts } from '../controllers/paused-starts.ts
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { Recheck } from '../controllers/recheck.ts';
 import { Extender } from '../extender/extender.ts';
-import { DecisionLog } from '../filter/decision-log.ts';
+import { DecisionLog, type Decisions } from '../filter/decisions.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
-import type { Decisions } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
