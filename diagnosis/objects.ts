@@ -16,14 +16,14 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 const text = z.string().nullish().transform(nullToUndefined);
 const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
 const meta = objectMeta.extend({ creationTimestamp: text });
-export const condition = z.object({
+export const explainedCondition = z.object({
   type: z.string(),
   status: z.string(),
   reason: text,
   message: text,
   lastTransitionTime: text,
 });
-const conditions = listOf(condition);
+const conditions = listOf(explainedCondition);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
 const containerStatuses = listOf(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }));
 

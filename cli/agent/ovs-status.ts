@@ -49,5 +49,5 @@ export function switchPicture({ enabled, wanted: desired, problems, processes }:
       return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: own, note }];
     }),
   );
-  return { enabled, desired: desired, problems, threads };
+  return { enabled, desired, problems, threads };
 }

@@ -62,7 +62,7 @@ export function simulate(
     }
     const done = demand.count !== undefined && placed === demand.count;
     const { name, cpus, padding, count: requested } = demand;
-    return { name, cpus, padding, requested: requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
+    return { name, cpus, padding, requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
   /** `smt`: whether a node has cores of several threads. */
   const smt = hosts.some(({ host }) => host.host.threadsPerCore > 1);
@@ -114,7 +114,7 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   for (const nodeClass of classes.values()) {
     const verdict = verdictOn(nodeClass, demand);
     if (!verdict.fits || verdict.cpus === undefined) continue;
-    if (best === undefined || verdict.score > best.score) best = { nodeClass: nodeClass, score: verdict.score };
+    if (best === undefined || verdict.score > best.score) best = { nodeClass, score: verdict.score };
   }
   return best?.nodeClass;
 }

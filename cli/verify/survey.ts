@@ -140,7 +140,7 @@ function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: Rea
     namespace,
     name,
     kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
-    node: { silent: false, assigned: [], pinning: pinning },
+    node: { silent: false, assigned: [], pinning },
   };
   const cause = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
   return { node, verdict: REASONS[cause.reason].verdict, ...cause };

@@ -1,4 +1,4 @@
-import { countText } from '../data/shape.ts';
+import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';
@@ -82,7 +82,7 @@ function cellsOf(pod: PodItem) {
 export function requestsOf({ cpus, wholeCores, networks }: Pick<PodItem, 'cpus' | 'wholeCores' | 'networks'>): string {
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
-    cpus === 0 ? 'shared CPUs' : `${countText(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
+    cpus === 0 ? 'shared CPUs' : `${countWords(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
     ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
 }

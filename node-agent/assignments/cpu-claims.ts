@@ -122,7 +122,7 @@ export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, si
     if (reading.problem === last.problem && textOf(reading.value) === textOf(last.value)) return;
     last = reading;
     if (reading.problem !== undefined)
-      log.warn({ problem: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
+      log.warn({ reason: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
     onReading(reading, at);
   };
   const onChange = (name: string | undefined) => {

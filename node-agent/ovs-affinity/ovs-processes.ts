@@ -94,7 +94,10 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     isStarting = search.isStarting;
     if (!search.changed) return false;
     processAffinities = search.processes.map((process) => {
-      const existing = processAffinities.find((processAffinity) => isSame(processAffinity.process, process));
+      const { pid, start, role } = process;
+      const existing = processAffinities.find(
+        ({ process: other }) => other.pid === pid && other.start === start && other.role === role,
+      );
       return existing ?? createProcessAffinity(process, processAffinityDeps);
     });
     return true;
@@ -189,10 +192,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     /** Daemons that are not managed at present. */
     unmanaged: (): AffinityProblem[] => missing.map(notManaged),
   };
-}
-
-function isSame(a: OvsProcess, b: OvsProcess): boolean {
-  return a.pid === b.pid && a.start === b.start && a.role === b.role;
 }
 
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>

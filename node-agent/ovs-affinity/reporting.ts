@@ -1,5 +1,6 @@
 import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
 import type { OvsStatus } from '../../model/agent-status.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
@@ -45,7 +46,12 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
       const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
       log.info(
-        { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
+        {
+          ...where,
+          threads,
+          milliseconds: round(millis),
+          ...(exposed !== undefined && { secondsSinceAssigned: round(exposed) }),
+        },
         'moved OVS threads',
       );
     },
@@ -113,7 +119,7 @@ export interface AffinityEventsDeps {
 }
 
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
-  const announced = new Map<string, number>();
+  const announced = new BoundedMap<string, number>(MAX_REMEMBERED_EVENTS);
   const node = nodeTarget(nodeName);
 
   const warn = (reason: string, whole: string) => {
@@ -122,7 +128,6 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     for (const [oldKey, at] of announced) if (now() - at >= REPEAT_SECONDS) announced.delete(oldKey);
     if (announced.has(key)) return;
     announced.set(key, now());
-    if (announced.size > MAX_REMEMBERED_EVENTS) announced.delete(announced.keys().next().value ?? '');
     recorder.record(node, { type: 'Warning', reason, message });
   };
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });

@@ -14,7 +14,7 @@ import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { NodeWriter } from '../controllers/node-writer.ts';
 import { createStartWriter, PausedStarts } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
-import { Recheck, Takeover } from '../controllers/recheck.ts';
+import { Recheck } from '../controllers/recheck.ts';
 import { Extender } from '../extender/extender.ts';
 import { DecisionLog } from '../filter/decision-log.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
@@ -79,7 +79,6 @@ export function createDecider(options: DeciderOptions) {
     },
     now,
   });
-  const takeover = new Takeover({ recheck, cluster, active, now });
   const evictions = new Evictions({
     client,
     events,
@@ -105,7 +104,7 @@ export function createDecider(options: DeciderOptions) {
     .on('improved', (node) => recheck.improved(node))
     .on('bound', (pod) => void (active() && decisionLog.placed(pod)))
     .on('settled', (uid) => recheck.settled(uid))
-    .on('waiting', (pod) => takeover.waiting(pod))
+    .on('waiting', (pod) => recheck.unschedulable(pod))
     .on('starting', evictIfStuck)
     .on('rejected', (pod) => exclusions.add(pod))
     .on('reservationEnded', (reservation, end) => {
@@ -137,7 +136,7 @@ export function createDecider(options: DeciderOptions) {
       writer.requeueAll();
       masks.starts.requeueAll();
       quarantine.announceAll();
-      takeover.begin();
+      recheck.takeOver(cluster.pods.values());
       for (const node of nodes.keys()) {
         recheck.improved(node);
         for (const pod of state.startingOn(node)) evictIfStuck(pod);

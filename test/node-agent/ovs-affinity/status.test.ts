@@ -7,7 +7,7 @@ import { agentAt } from '../../../cli/agent/ask.ts';
 import { fetchOvsStatus, isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
 import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { createProbeServer } from '../../../runtime/probes.ts';
@@ -95,7 +95,7 @@ describe('plumbline ovs status', () => {
       const daemon = await startStandIn('ovs-vswitchd', 1, join(directory, 'run/ovs-vswitchd.pid'));
       const stop = new AbortController();
       const assignments = settableView({ free: machine() });
-      const ovs = createOvsAffinity(ovsParts(directory, { assignments }));
+      const ovs = new OvsAffinity(ovsParts(directory, { assignments }));
       const running = ovs.run(stop.signal);
       assignments.free(first(), rest());
       const server = createProbeServer({

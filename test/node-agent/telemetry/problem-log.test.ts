@@ -14,7 +14,7 @@ describe('the log of a recurring problem', () => {
     problems.recovered();
     problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
-      lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
+      lines.map(({ level, msg, reason, was }) => [level, msg, reason ?? was]),
       [
         [40, 'publishing the node topology failed; retrying', 'away'],
         [40, 'publishing the node topology failed; retrying', 'busy'],
