@@ -79,6 +79,9 @@ interface FlaggedNode {
 export const isDpuHost = ({ metadata }: Pick<FlaggedNode, 'metadata'>): boolean =>
   metadata.labels?.[DPU_HOST_LABEL] !== undefined;
 
+/** Of a dead DPU whose condition has no message. */
+export const DEAD_DPU = 'its lease has expired';
+
 /** Why the DPU is dead, from the condition that the extender or another component writes; undefined unless it is. */
 export function deadDpu(node: FlaggedNode | undefined): string | undefined {
   const condition = node?.status?.conditions.find(
@@ -86,9 +89,6 @@ export function deadDpu(node: FlaggedNode | undefined): string | undefined {
   );
   return condition && (condition.message ?? DEAD_DPU);
 }
-
-/** Of a dead DPU whose condition has no message. */
-export const DEAD_DPU = 'its lease has expired';
 
 export const explainedVm = z.object({
   metadata: meta,

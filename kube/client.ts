@@ -61,6 +61,8 @@ interface Answered {
   readonly repeatedAfter: Error | undefined;
 }
 
+const asJson = (body: object): Content => ({ type: 'application/json', body });
+
 /**
  * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
  * (ADR 0001).
@@ -167,8 +169,6 @@ function offsetOf(date = ''): number {
   const offset = Date.parse(date) - Date.now();
   return Math.abs(offset) >= MIN_CLOCK_OFFSET_MILLISECONDS ? offset : 0;
 }
-
-const asJson = (body: object): Content => ({ type: 'application/json', body });
 
 /**
  * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the

@@ -26,14 +26,14 @@ const NOTES: Readonly<Record<string, string>> = {
   clipped: 'its cpuset limits it to fewer CPUs',
 };
 
+export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+
 /** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
 export function alike(threads: readonly OvsThread[]): OvsThread[][] {
   const keyOf = (thread: OvsThread) =>
     JSON.stringify([threadKind(thread), thread.allowed, thread.desired, thread.note]);
   return [...groupBy(threads, keyOf).values()];
 }
-
-export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
 /** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
 export const noteOf = ({ note }: OvsThread): string =>

@@ -69,6 +69,8 @@ export function simulate(
   return { smt, ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
 }
 
+const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
+
 function classesOf(
   hosts: readonly ReportedHost[],
   circumstancesOf: (host: ReportedHost) => Circumstances,
@@ -84,8 +86,6 @@ function classesOf(
   }
   return classes;
 }
-
-const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
 
 function verdictOn(nodeClass: Class, demand: Demand): NodeVerdict {
   const stored = nodeClass.verdicts.get(demand);

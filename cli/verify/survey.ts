@@ -17,6 +17,9 @@ type MaskedMachine = VerifyFacts['vms'][number];
 const labelled = z.object({ metadata: objectMeta });
 const API = '/apis/kubevirt.io/v1';
 
+const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
+  `${namespace}/${name}`;
+
 /**
  * Reads VMs, VMIs without a VM, nodes and reports. Without KubeVirt there are no VMs.
  * @param namespace undefined: all
@@ -81,9 +84,6 @@ async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>):
     throw error;
   }
 }
-
-const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
-  `${namespace}/${name}`;
 
 /** Where it runs: `pods` has the node of each of its launchers, by the launcher's uid. */
 function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>) {

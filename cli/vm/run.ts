@@ -62,6 +62,8 @@ function headLines({ namespace, vmi, pid, container, mask, state, message, house
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
 }
 
+const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
+
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
   const groups = groupBy(threads, ({ tid, role, allowed, desired }) =>
@@ -74,8 +76,6 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
   });
   return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
 }
-
-const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {

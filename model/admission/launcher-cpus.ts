@@ -16,6 +16,18 @@ import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 
 /**
+ * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
+ * that have whole cores.
+ */
+const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
+  'gate-off': 'the webhook runs with --full-pcpus-only false',
+  'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
+  'not-isolated': 'the VM has no isolated emulator thread (isolateEmulatorThread)',
+  'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
+  'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
+};
+
+/**
  * The CPUs of a launcher. Only `compute` is padded and requests device resources.
  * @throws ParseError if an amount of the VMI is malformed
  */
@@ -47,18 +59,6 @@ export function cpusOfLauncher(
     findings,
   };
 }
-
-/**
- * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
- * that have whole cores.
- */
-const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
-  'gate-off': 'the webhook runs with --full-pcpus-only false',
-  'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
-  'not-isolated': 'the VM has no isolated emulator thread (isolateEmulatorThread)',
-  'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
-  'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
-};
 
 export interface AlignmentRequest {
   /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */

@@ -68,6 +68,9 @@ export function parseCheckpoint(text: string) {
   };
 }
 
+/** A location consists of the file's own keys, which have any length. */
+const quoted = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
+
 /** The fields of the file, or of its text `data`, which then replaces them. */
 function contentOf(file: unknown) {
   const data = isObject(file) ? file['data'] : undefined;
@@ -145,9 +148,6 @@ function parseCpus(text: string, where: string): CpuSet {
     throw new CheckpointError(`${quoted(where)}: ${(error as Error).message}`, { cause: error });
   }
 }
-
-/** A location consists of the file's own keys, which have any length. */
-const quoted = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
   if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;

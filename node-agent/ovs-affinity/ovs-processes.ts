@@ -63,6 +63,9 @@ interface OvsSnapshot {
 /** The affinity of both daemons and their monitors; follows restarts. */
 export type OvsProcesses = ReturnType<typeof createOvsProcesses>;
 
+const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
+  clipped > 0 || errors.length > 0 || displaced > 0;
+
 export function createOvsProcesses(deps: OvsProcessesDeps) {
   const { metrics } = deps;
   let machine = deps.machine();
@@ -193,9 +196,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     unmanaged: (): AffinityProblem[] => missing.map(notManaged),
   };
 }
-
-const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
-  clipped > 0 || errors.length > 0 || displaced > 0;
 
 /** Moves a process's threads off the CPUs. @returns the threads that are still there, as text */
 function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet): string[] {

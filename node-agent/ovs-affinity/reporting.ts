@@ -16,6 +16,8 @@ export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly assignedAt: () => number | undefined;
 }
 
+const round = (value: number): number => Math.round(value * 1000) / 1000;
+
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
   const listeners = new Listeners();
@@ -98,8 +100,6 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
     },
   };
 }
-
-const round = (value: number): number => Math.round(value * 1000) / 1000;
 
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const REPEAT_SECONDS = 600;

@@ -55,6 +55,11 @@ interface NodeView {
 }
 
 /**
+ * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
+ */
+export const LIST_PAGE_OBJECTS = 100;
+
+/**
  * Keeps one view and one kind for each node. Nodes of the same model share their kind. What depends on all nodes is
  * computed once between two changes; heartbeats change neither views nor kinds.
  *
@@ -201,8 +206,3 @@ export interface CacheOptions {
   /** Monotonic seconds. */
   readonly now: () => number;
 }
-
-/**
- * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
- */
-export const LIST_PAGE_OBJECTS = 100;
