@@ -52,6 +52,10 @@ function noEffect(value: string, containers: number): Finding | undefined {
     return { severity: 'warning', code: 'unknown-annotation-value', message };
   }
   if (containers > 0) return undefined;
-  const message = `annotation ${ALIGN_ANNOTATION} has no effect: no container has a whole number of CPUs as request and limit`;
-  return { severity: 'warning', code: 'no-exclusive-cpus', message };
+  const reason = 'no container has a whole number of CPUs as request and limit';
+  return {
+    severity: 'warning',
+    code: 'no-exclusive-cpus',
+    message: `annotation ${ALIGN_ANNOTATION} has no effect: ${reason}`,
+  };
 }
