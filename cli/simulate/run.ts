@@ -114,8 +114,8 @@ export function simulateData({ vms, cpus, smt: _, ...result }: Simulation, fits:
   return {
     fits,
     ...result,
-    cpus: { ...others, ['given']: used },
-    vms: vms.map(({ requested = null, ...vm }) => ({ ...vm, ['asked']: requested })),
+    cpus: { ...others, assigned: used },
+    vms: vms.map(({ requested = null, ...vm }) => ({ ...vm, requested })),
     notes,
   };
 }
