@@ -114,8 +114,7 @@ wider by half.
 Some rows need a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, or Pepr (\`PLUMBLINE_PEPR\`, a directory with the
 npm package).
 `;
-const COLUMNS =
-  '| measurement | ratio | spread | bound | measured; base | CPUs, Node.js |\n| --- | ---: | ---: | ---: | --- | --- |';
+const COLUMNS = '| measurement | ratio | spread | bound | measured; base | CPUs, Node.js |\n|-|-:|-:|-:|-|-|';
 
 /**
  * Adds results to the table, ordered by name. Rows that were not measured now stay unchanged.

@@ -7,6 +7,70 @@ const AFTER = `
 Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
 4 the object does not exist. Also installed as a plugin: kubectl plumbline.`;
 
+const entry = (name: string, summary: string, file: () => Promise<{ createCommand(): Command }>): CommandEntry => {
+  return { name, summary, load: async () => (await file()).createCommand() };
+};
+
+export const COMMANDS: readonly CommandEntry[] = [
+  entry(
+    'explain',
+    'show why a VM or pod does not run, node by node, and what would help',
+    () => import('./explain/command.ts'),
+  ),
+  entry(
+    'status',
+    'show the VMs that do not run and why, silent agents, dead DPUs, and wrong predictions',
+    () => import('./status/command.ts'),
+  ),
+  entry('top', 'show the CPUs of each node and who owns them, as a map', () => import('./top/command.ts')),
+  entry(
+    'console',
+    'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
+    () => import('./console/command.ts'),
+  ),
+  entry(
+    'simulate',
+    'compute how many VMs fit on this cluster, or on hypothetical nodes',
+    () => import('./simulate/command.ts'),
+  ),
+  entry('doctor', 'check the installation, and find what fails silently', () => import('./doctor/command.ts')),
+  entry(
+    'topology',
+    'show the NUMA nodes, cores, caches and NICs of this machine',
+    () => import('./topology/command.ts'),
+  ),
+  entry('ovs', 'show where the threads of Open vSwitch run on a node', () => import('./ovs/command.ts')),
+  entry('import', 'convert the network and CPU settings of a Nova compute host', () => import('./import/command.ts')),
+  entry(
+    'verify',
+    'show which nodes can host each VM with a CPU mask, and why others cannot',
+    () => import('./verify/command.ts'),
+  ),
+  entry(
+    'cpu-mask',
+    'check CPU masks, and convert them for taskset, Xen and LXC',
+    () => import('./cpu-mask/command.ts'),
+  ),
+  entry(
+    'vm',
+    'show the threads of the VMs on a node, and the CPUs they should run on',
+    () => import('./vm/command.ts'),
+  ),
+  entry('qemu', 'pin the vCPUs of a QEMU process that runs without Kubernetes', () => import('./qemu/command.ts')),
+  entry(
+    'bug-report',
+    'write one archive for a bug report, without secrets and data of tenants',
+    () => import('./bug-report/command.ts'),
+  ),
+  entry('demo', 'run Plumbline in an embedded cluster', () => import('./demo/command.ts')),
+  entry(
+    'version',
+    'print the versions of this command and of the cluster’s parts',
+    () => import('./version/command.ts'),
+  ),
+  entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
+];
+
 /**
  * Creates the program with its subcommands. It only loads the selected ones; of the others it only has the names.
  * @param name of the call: `plumbline` or `kubectl plumbline`
@@ -91,67 +155,3 @@ export interface CommandEntry {
   readonly summary: string;
   readonly load: () => Promise<Command>;
 }
-
-const entry = (name: string, summary: string, file: () => Promise<{ createCommand(): Command }>): CommandEntry => {
-  return { name, summary, load: async () => (await file()).createCommand() };
-};
-
-export const COMMANDS: readonly CommandEntry[] = [
-  entry(
-    'explain',
-    'show why a VM or pod does not run, node by node, and what would help',
-    () => import('./explain/command.ts'),
-  ),
-  entry(
-    'status',
-    'show the VMs that do not run and why, silent agents, dead DPUs, and wrong predictions',
-    () => import('./status/command.ts'),
-  ),
-  entry('top', 'show the CPUs of each node and who owns them, as a map', () => import('./top/command.ts')),
-  entry(
-    'console',
-    'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
-    () => import('./console/command.ts'),
-  ),
-  entry(
-    'simulate',
-    'compute how many VMs fit on this cluster, or on hypothetical nodes',
-    () => import('./simulate/command.ts'),
-  ),
-  entry('doctor', 'check the installation, and find what fails silently', () => import('./doctor/command.ts')),
-  entry(
-    'topology',
-    'show the NUMA nodes, cores, caches and NICs of this machine',
-    () => import('./topology/command.ts'),
-  ),
-  entry('ovs', 'show where the threads of Open vSwitch run on a node', () => import('./ovs/command.ts')),
-  entry('import', 'convert the network and CPU settings of a Nova compute host', () => import('./import/command.ts')),
-  entry(
-    'verify',
-    'show which nodes can host each VM with a CPU mask, and why others cannot',
-    () => import('./verify/command.ts'),
-  ),
-  entry(
-    'cpu-mask',
-    'check CPU masks, and convert them for taskset, Xen and LXC',
-    () => import('./cpu-mask/command.ts'),
-  ),
-  entry(
-    'vm',
-    'show the threads of the VMs on a node, and the CPUs they should run on',
-    () => import('./vm/command.ts'),
-  ),
-  entry('qemu', 'pin the vCPUs of a QEMU process that runs without Kubernetes', () => import('./qemu/command.ts')),
-  entry(
-    'bug-report',
-    'write one archive for a bug report, without secrets and data of tenants',
-    () => import('./bug-report/command.ts'),
-  ),
-  entry('demo', 'run Plumbline in an embedded cluster', () => import('./demo/command.ts')),
-  entry(
-    'version',
-    'print the versions of this command and of the cluster’s parts',
-    () => import('./version/command.ts'),
-  ),
-  entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
-];

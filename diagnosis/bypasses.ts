@@ -14,6 +14,17 @@ import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 /** The scheduler of a pod; Kubernetes' default if it has none. */
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
+const SHARED: Cause = {
+  reason: 'SharedCpus',
+  text: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
+  remedies: [
+    remedy(
+      'dedicate-cpus',
+      'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
+    ),
+  ],
+};
+
 /** Signs that a component of Plumbline never saw the pod. */
 export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   const exclusive = isExclusive(needs);
@@ -25,17 +36,6 @@ export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds)
     ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked ? [SHARED] : []),
   ];
 }
-
-const SHARED: Cause = {
-  reason: 'SharedCpus',
-  text: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
-  remedies: [
-    remedy(
-      'dedicate-cpus',
-      'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
-    ),
-  ],
-};
 
 /**
  * Signs that the webhook did not see the pod. A launcher that opts in always has a decision; if the decision lists

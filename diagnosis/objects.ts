@@ -16,14 +16,14 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 const text = z.string().nullish().transform(nullToUndefined);
 const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
 const meta = objectMeta.extend({ creationTimestamp: text });
-export const condition = z.object({
+export const explainedCondition = z.object({
   type: z.string(),
   status: z.string(),
   reason: text,
   message: text,
   lastTransitionTime: text,
 });
-const conditions = listOf(condition);
+const conditions = listOf(explainedCondition);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
 const containerStatuses = listOf(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }));
 
@@ -79,6 +79,9 @@ interface FlaggedNode {
 export const isDpuHost = ({ metadata }: Pick<FlaggedNode, 'metadata'>): boolean =>
   metadata.labels?.[DPU_HOST_LABEL] !== undefined;
 
+/** Of a dead DPU whose condition has no message. */
+export const DEAD_DPU = 'its lease has expired';
+
 /** Why the DPU is dead, from the condition that the extender or another component writes; undefined unless it is. */
 export function deadDpu(node: FlaggedNode | undefined): string | undefined {
   const condition = node?.status?.conditions.find(
@@ -86,9 +89,6 @@ export function deadDpu(node: FlaggedNode | undefined): string | undefined {
   );
   return condition && (condition.message ?? DEAD_DPU);
 }
-
-/** Of a dead DPU whose condition has no message. */
-export const DEAD_DPU = 'its lease has expired';
 
 /** Of a Deployment that is not ready. */
 export const NO_READY_REPLICA = 'no replica is ready';

@@ -114,6 +114,11 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'not-selected',
 ];
 
+const rank = ({ kind }: NodeGroup) => {
+  const at = ORDER.indexOf(kind);
+  return at < 0 ? ORDER.length : at;
+};
+
 /** Groups nodes by reason: a thousand nodes have only a few reasons. */
 export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
   const keyOf = (opinion: NodeOpinion) =>
@@ -122,10 +127,7 @@ export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
   return [...groups.values()].map(groupOf).sort((a, b) => rank(a) - rank(b) || b.count - a.count);
 }
 
-const rank = ({ kind }: NodeGroup) => {
-  const at = ORDER.indexOf(kind);
-  return at < 0 ? ORDER.length : at;
-};
+const missingOf = (opinion: NodeOpinion) => (opinion.fits ? 0 : (opinion.missing ?? Number.MAX_SAFE_INTEGER));
 
 function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   const compare = byName<NodeOpinion>(({ node }) => node);
@@ -145,8 +147,6 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   return { kind, text, count: list.length, nodes, detail, missing };
 }
 
-const missingOf = (opinion: NodeOpinion) => (opinion.fits ? 0 : (opinion.missing ?? Number.MAX_SAFE_INTEGER));
-
 /** The extender reports a node that passes without a prediction as one that fits, on no CPUs. */
 export function predictedOrNot(opinion: NodeOpinion): NodeOpinion {
   if (!opinion.fits || opinion.cpus !== '') return opinion;
@@ -155,6 +155,8 @@ export function predictedOrNot(opinion: NodeOpinion): NodeOpinion {
     opinion.warnings.join('; ') || 'its agent does not report, or its kubelet is not predicted',
   );
 }
+
+const isFull = (opinion: NodeOpinion) => !opinion.fits && (FOR_ROOM as readonly string[]).includes(opinion.kind);
 
 /** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
 export function withSizes(
@@ -174,8 +176,6 @@ export function withSizes(
     return { node: opinion.node, fits: false, kind: 'too-large', text, detail, missing };
   });
 }
-
-const isFull = (opinion: NodeOpinion) => !opinion.fits && (FOR_ROOM as readonly string[]).includes(opinion.kind);
 
 /** The refusals that other CPUs, another size or other networks could end. */
 const CHANGEABLE: readonly NodeGroup['kind'][] = [

@@ -46,6 +46,8 @@ function judge(
   }
 }
 
+const of = (node: string | undefined) => (node ? ` of ${node}` : '');
+
 /**
  * The cause of an earlier rejection. KubeVirt deletes a rejected VMI with its launcher, waits, and starts another one,
  * so only the Event is left.
@@ -84,5 +86,3 @@ export function failedPod(facts: VmFacts, pod: PodShape): Cause {
     remedies: [readEvents(facts, name, 'see its Events')],
   };
 }
-
-const of = (node: string | undefined) => (node ? ` of ${node}` : '');

@@ -39,6 +39,12 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
 }
 
+const silent = (at: string): Cause => ({
+  reason: 'AgentSilent',
+  text: `the agent on ${at} does not report, so its CPU data may be stale`,
+  remedies: [checkAgent(at)],
+});
+
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   if (node === undefined) return [{ reason: 'Running', text: `on ${at}`, remedies: [] }];
@@ -51,12 +57,6 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   }
   return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
 }
-
-const silent = (at: string): Cause => ({
-  reason: 'AgentSilent',
-  text: `the agent on ${at} does not report, so its CPU data may be stale`,
-  remedies: [checkAgent(at)],
-});
 
 function aligned(
   facts: VmFacts,

@@ -7,6 +7,19 @@ import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } fro
 const BEFORE_START = 'PreStartContainer rpc failed';
 const REFUSED = 'code = FailedPrecondition desc = ';
 
+/**
+ * Remedy for a pod that the extender keeps although it cannot start there: its owner creates another one, which is
+ * placed elsewhere.
+ */
+const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
+  remedy(
+    'delete-pod',
+    'delete the pod, so that its owner creates another one, which goes to another node; the extender does not evict it (--eviction hold)',
+    kubectl('-n', namespace, 'delete', 'pod', name, '--ignore-not-found'),
+  );
+
+const isPlaceLost = (message: string): boolean => message.includes(PLACE_LOST);
+
 /** The state of a pod that has a node and does not run yet. */
 export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   const at = pod.spec.nodeName ?? '';
@@ -54,24 +67,11 @@ export function allocationRefused(at: string, why: string): Cause {
   };
 }
 
-const isPlaceLost = (message: string): boolean => message.includes(PLACE_LOST);
-
 /** Whether its kubelet has not admitted it yet. A pod that was admitted has CPUs, whatever the prediction was. */
 function isUntouched({ node }: VmFacts, { status }: PodShape): boolean {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return statuses.length === 0 && (node?.assigned ?? []).length === 0;
 }
-
-/**
- * Remedy for a pod that the extender keeps although it cannot start there: its owner creates another one, which is
- * placed elsewhere.
- */
-const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
-  remedy(
-    'delete-pod',
-    'delete the pod, so that its owner creates another one, which goes to another node; the extender does not evict it (--eviction hold)',
-    kubectl('-n', namespace, 'delete', 'pod', name, '--ignore-not-found'),
-  );
 
 function refusedIn(message: string): string | undefined {
   if (!message.includes(BEFORE_START)) return undefined;

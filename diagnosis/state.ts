@@ -19,6 +19,16 @@ export interface VmState {
   readonly remedies: readonly Remedy[];
 }
 
+const ended = () => concluded('succeeded', [{ reason: 'Ended', text: 'it has ended by itself', remedies: [] }]);
+
+const REJECTED: readonly Reason[] = [
+  'UnalignedRejected',
+  'UnpaddedRejected',
+  'CoresTaken',
+  'TopologyRejected',
+  'AdmissionRejected',
+];
+
 export function vmState(facts: VmFacts): VmState {
   const { pod } = facts;
   if (pod === undefined) return concluded(stageWithout(facts), [withoutLauncher(facts)]);
@@ -59,16 +69,6 @@ export function runningState(
   if (needs === undefined) return concluded('running', [{ reason: 'SharedCpus', text: `on ${at}`, remedies: [] }]);
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }
-
-const ended = () => concluded('succeeded', [{ reason: 'Ended', text: 'it has ended by itself', remedies: [] }]);
-
-const REJECTED: readonly Reason[] = [
-  'UnalignedRejected',
-  'UnpaddedRejected',
-  'CoresTaken',
-  'TopologyRejected',
-  'AdmissionRejected',
-];
 
 function stageWithout(facts: VmFacts): Stage {
   const { reason } = withoutLauncher(facts);

@@ -104,12 +104,12 @@ export function nodeFacts(
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
     pinning: pinning.find(({ podUID }) => podUID === uid),
-    refusedStart: refusalOf({ uid, namespace, name }, refusals),
+    refusedStart: startRefusal({ uid, namespace, name }, refusals),
   };
 }
 
 /** Why the agent of its node refused the start of a pod. */
-export function refusalOf({ uid, namespace, name }: PodIds, refusals: readonly RefusedStart[]): string | undefined {
+export function startRefusal({ uid, namespace, name }: PodIds, refusals: readonly RefusedStart[]): string | undefined {
   const isOf = ({ podUID, ...refusal }: RefusedStart) =>
     podUID === undefined ? refusal.namespace === namespace && refusal.podName === name : podUID === uid;
   return refusals.find(isOf)?.message;

@@ -43,6 +43,14 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   return searched(facts, search);
 }
 
+const RETRY: readonly Remedy[] = [
+  remedy('wait', 'wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes'),
+  remedy(
+    'look-at-volumes',
+    'read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
+  ),
+];
+
 function searched(facts: VmFacts, search: SearchFacts): Cause {
   const text = searchText(search);
   const { groups } = search;
@@ -62,14 +70,6 @@ function isTooLarge(groups: readonly NodeGroup[]): boolean {
   const meant = groups.filter(({ kind }) => !NEVER_MEANT.includes(kind));
   return meant.length > 0 && meant.every(({ kind }) => TOO_LARGE.includes(kind));
 }
-
-const RETRY: readonly Remedy[] = [
-  remedy('wait', 'wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes'),
-  remedy(
-    'look-at-volumes',
-    'read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
-  ),
-];
 
 function notTried(scheduler: string): Remedy {
   const text = `check the scheduler: ${scheduler} has not tried it yet`;

@@ -91,7 +91,7 @@ function table(title: string, metrics: readonly DescribedMetric[]): string {
     const cells = [`\`${name}${labels}\``, described, using.join(', ')];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   };
-  const head = ['| Metric | Description | Alerts |', '| --- | --- | --- |'];
+  const head = ['| Metric | Description | Alerts |', '|-|-|-|'];
   return [`### ${title}`, '', ...head, ...metrics.map(row), ''].join('\n');
 }
 

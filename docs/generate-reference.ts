@@ -49,7 +49,7 @@ const DAEMONS: readonly Settings[] = [webhookSettings, extenderSettings, agentSe
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
 const table = (head: string, rows: readonly string[]) =>
-  [head, head.replace(/[^|]+/g, ' --- '), ...rows.map((row) => `| ${row} |`)].join('\n');
+  [head, head.replace(/[^|]+/g, '-'), ...rows.map((row) => `| ${row} |`)].join('\n');
 
 /** The default of a setting: the schema's, or what the help text says. */
 function defaultOf({ schema }: Settings, key: string, help: string): string {

@@ -29,6 +29,8 @@ export interface KubeClient {
   delete(path: string, options?: RequestOptions & { readonly body?: object }): Promise<unknown>;
   /** Opens a watch and returns its bytes as they arrive; ends with the server, the signal or `close`. */
   watch(path: string, options: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
+  /** Milliseconds that the server's clock is ahead of this machine's, by its last response. Absent or 0: unknown. */
+  readonly clockOffset?: () => number;
   close(): Promise<void>;
 }
 
@@ -58,6 +60,8 @@ interface Answered {
   /** The error that caused a second attempt; the server may have executed the first one. */
   readonly repeatedAfter: Error | undefined;
 }
+
+const asJson = (body: object): Content => ({ type: 'application/json', body });
 
 /**
  * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
@@ -111,10 +115,13 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     });
   };
 
+  let clockOffset = 0;
+
   const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
     try {
       return await underSignals([options.signal], options.timeout ?? TIMEOUT_SECONDS, async (signal) => {
         const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
+        clockOffset = offsetOf(response.headers.date);
         const text = await readText(response, options.largest);
         await released(response);
         if (status < 400) return text === '' ? undefined : decode(path, text, response.headers['content-type']);
@@ -150,11 +157,18 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         throw unreachable('WATCH', path, error);
       }
     },
+    clockOffset: () => clockOffset,
     close: async () => agent.destroy(),
   };
 }
 
-const asJson = (body: object): Content => ({ type: 'application/json', body });
+/** A Date header has whole seconds, and the response took some time. */
+const MIN_CLOCK_OFFSET_MILLISECONDS = 2000;
+
+function offsetOf(date = ''): number {
+  const offset = Date.parse(date) - Date.now();
+  return Math.abs(offset) >= MIN_CLOCK_OFFSET_MILLISECONDS ? offset : 0;
+}
 
 /**
  * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the

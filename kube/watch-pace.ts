@@ -134,6 +134,8 @@ function createOutageLog({ path, log, now }: Pick<DecoderOptions<never, never>, 
 
 const NEWLINE = 0x0a;
 
+const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
+
 /**
  * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
  * line. It reads each byte once, even if a line is split over many chunks.
@@ -157,5 +159,3 @@ export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number)
     if (size > longest) throw new KubeError(0, 'TooLarge', `a watch event is larger than ${longest} bytes`);
   }
 }
-
-const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');

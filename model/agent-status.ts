@@ -5,7 +5,7 @@ export const ovsStatus = z.object({
   enabled: z.boolean(),
   enablerFile: z.string(),
   /** CPUs that ordinary threads should be on; null while no affinity is set. */
-  wanted: z.string().nullable(),
+  desired: z.string().nullable(),
   why: z.array(z.string()),
   problems: z.array(z.string()),
   /** The agent's sources for CPU owners, and the problem of each; none from an older agent. */
@@ -22,7 +22,7 @@ export const ovsStatus = z.object({
           /** CPUs on which the kernel allows it to run. */
           allowed: z.string(),
           /** CPUs of this machine that it should use; null for a thread that is not managed, and while no affinity is set. */
-          wanted: z.string().nullable(),
+          desired: z.string().nullable(),
           /** `pmd`, `clipped`, the name of the kernel's errno, or null. */
           note: z.string().nullable(),
         }),
@@ -58,7 +58,7 @@ export const vmStatus = z.object({
           role: z.string(),
           allowed: z.string(),
           /** Null for a thread that is not pinned. */
-          wanted: z.string().nullable(),
+          desired: z.string().nullable(),
         }),
       ),
     }),

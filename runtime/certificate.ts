@@ -105,6 +105,9 @@ type Certificate = 'serving' | 'authority' | 'client';
 /** Name of the CA's certificate in a Secret of cert-manager, next to tls.crt. */
 const AUTHORITY = 'ca.crt';
 
+/** @param validTo as OpenSSL prints it */
+export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
+
 /** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
 export async function readExpiries(cert: string | Buffer, { certFile, clientCaFile }: CertificateFiles) {
   const expiries = new Map<Certificate, number>([['serving', endOf(new X509Certificate(cert).validTo)]]);
@@ -114,9 +117,6 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
   if (ends.length > 0) expiries.set('authority', Math.max(...ends));
   return expiries;
 }
-
-/** @param validTo as OpenSSL prints it */
-export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
 /** Milliseconds between two log lines about clients whose connections were closed. */
 const LOG_INTERVAL = 10_000;

@@ -31,6 +31,9 @@ export interface ConfigDefinition<S extends z.ZodObject> {
   readonly check?: (config: z.output<S>) => string | undefined;
 }
 
+/** Plumbline's version, from package.json. */
+export const VERSION: string = packageJson.version;
+
 /**
  * Reads a daemon's settings once, from flags and environment, into a frozen object.
  * @throws ConfigError naming the flag, the value and what is wrong with it
@@ -117,6 +120,3 @@ export const LOG_FLAGS = {
     env: 'PLUMBLINE_LOG_LEVEL',
   },
 } as const;
-
-/** Plumbline's version, from package.json. */
-export const VERSION: string = packageJson.version;

@@ -30,6 +30,8 @@ export type Logger = MessageLogger<typeof SHARED_MESSAGES>;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+const standardError = destination({ dest: 2, sync: true });
+
 /**
  * A logger that writes one JSON object per line to standard error, so that standard output stays free for a daemon's
  * own output. Levels are words, times are ISO 8601.
@@ -51,8 +53,6 @@ export function createLogger(component: string, level: LogLevel = 'info'): PinoL
 /** Characters of a text in a log line, and of a line: other programs and users write some of them. */
 const MAX_VALUE_CHARACTERS = 1024;
 const MAX_LINE_CHARACTERS = 16 * 1024;
-
-const standardError = destination({ dest: 2, sync: true });
 
 /** A line of JSON without unprintable characters, with its texts cut; if it is still too long, only its message. */
 export function boundedLine(line: string): string {

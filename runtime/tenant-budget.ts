@@ -1,3 +1,6 @@
+/** Bytes of the bookkeeping for an entry, of the header of an object or text, and of a field or element. */
+const ENTRY_BYTES = 128;
+
 /**
  * Shares the memory of a cache among tenants, that is namespaces. An entry fits if its tenant then has at most as many
  * bytes as remain free. So one tenant gets at most half of the memory, n tenants get at most 1/(n + 1) each, and there
@@ -44,9 +47,6 @@ export class TenantBudget {
     return bytes;
   }
 }
-
-/** Bytes of the bookkeeping for an entry, of the header of an object or text, and of a field or element. */
-const ENTRY_BYTES = 128;
 const HEADER_BYTES = 16;
 const FIELD_BYTES = 16;
 

@@ -29,6 +29,11 @@ export interface WebhookAppOptions {
   readonly log: WebhookLogger;
 }
 
+const unknown: RequestHandler = ({ method, path }, _response, next) => {
+  const endpoints = Object.values(PATHS).map((one) => `POST ${one}`);
+  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`));
+};
+
 export function createWebhookApp(options: WebhookAppOptions): Express {
   const { reviews, bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES }), metrics, log } = options;
   const app = express();
@@ -66,11 +71,6 @@ export function createWebhookApp(options: WebhookAppOptions): Express {
   app.use(unknown, refusing('none'));
   return app;
 }
-
-const unknown: RequestHandler = ({ method, path }, _response, next) => {
-  const endpoints = Object.values(PATHS).map((one) => `POST ${one}`);
-  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`));
-};
 
 /** Except for a malformed request, the caller only learns that the review failed. */
 function problem(error: unknown): { status: number; message: string } {

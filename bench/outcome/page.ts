@@ -65,7 +65,7 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
     `Seed ${seeds}; load average ${range(results.map(({ load }) => load))}. Each cell: ${CONTENDERS.map((one) => TITLES[one]).join('; ')}.`,
     '',
     row('fleet', ...COLUMNS.map(({ title }) => title)),
-    row('---', ...COLUMNS.map(() => '---')),
+    `|-|${'-|'.repeat(COLUMNS.length)}`,
     ...rows,
   ].join('\n');
 }
@@ -88,7 +88,7 @@ export function headlineTable(results: readonly Result[]): string {
   if (first === undefined) throw new Error(`${HEADLINE_FLEET} was not recorded: npx tsx bench/outcome/run.ts --record`);
   return [
     row(`${first.figures.vms} VMs on 50 nodes`, ...HEADLINE.map(({ title }) => title)),
-    row('---', ...HEADLINE.map(() => '---:')),
+    `|-|${'-:|'.repeat(HEADLINE.length)}`,
     ...ours.map(({ contender, figures }) => row(TITLES[contender], ...HEADLINE.map(({ shown }) => shown(figures)))),
   ].join('\n');
 }

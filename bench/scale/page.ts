@@ -27,7 +27,7 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
     `Measured with ${few.nodes} and ${many.nodes} nodes (${machine}, shared with API server and etcd):`,
     '',
     row('', ...['webhook', 'extender'].flatMap((name) => [few, many].map(({ nodes }) => `${name}, ${nodes} nodes`))),
-    row('---', ...costs.map(() => '---:')),
+    `|-|${'-:|'.repeat(costs.length)}`,
     row('memory', ...cells('memory', megabytes)),
     row('read from the API server at the start', ...cells('startBytes', megabytes)),
     row('heartbeats of the agents, share of a core', ...cells('heartbeatShare', percent)),
@@ -42,7 +42,7 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
     'last three columns are those of webhook, extender and all agents:',
     '',
     row(...LOAD_COLUMNS),
-    row(...LOAD_COLUMNS.map(() => '---:')),
+    `|${'-:|'.repeat(LOAD_COLUMNS.length)}`,
     ...SIZES.map((nodes) => {
       const byAllNames = daemonLoad(extender, nodes, VMS);
       const names = daemonLoad(extender, nodes, VMS, 'vmSecondsByDefault');

@@ -9,7 +9,7 @@ export function isSwitchInOrder({ problems, processes }: OvsStatus): boolean {
   return problems.length === 0 && threads.every(isInPlace);
 }
 
-export function isInPlace({ allowed, wanted: desired }: OvsThread): boolean {
+export function isInPlace({ allowed, desired }: OvsThread): boolean {
   return desired === null || allowed === desired;
 }
 
@@ -26,28 +26,29 @@ const NOTES: Readonly<Record<string, string>> = {
   clipped: 'its cpuset limits it to fewer CPUs',
 };
 
+export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+
 /** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
 export function alike(threads: readonly OvsThread[]): OvsThread[][] {
-  const keyOf = (thread: OvsThread) => JSON.stringify([threadKind(thread), thread.allowed, thread.wanted, thread.note]);
+  const keyOf = (thread: OvsThread) =>
+    JSON.stringify([threadKind(thread), thread.allowed, thread.desired, thread.note]);
   return [...groupBy(threads, keyOf).values()];
 }
-
-export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
 /** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
 export const noteOf = ({ note }: OvsThread): string =>
   note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
 
-export function switchPicture({ enabled, wanted: desired, problems, processes }: OvsStatus): SwitchPicture {
+export function switchPicture({ enabled, desired, problems, processes }: OvsStatus): SwitchPicture {
   const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
     alike(all).flatMap((group) => {
       const [first] = group;
       if (first === undefined) return [];
       const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
       const process = role === 'daemon' ? name : `${name} ${role}`;
-      const { allowed, wanted: own } = first;
+      const { allowed, desired: own } = first;
       return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: own, note }];
     }),
   );
-  return { enabled, desired: desired, problems, threads };
+  return { enabled, desired, problems, threads };
 }

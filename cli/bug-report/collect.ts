@@ -35,6 +35,9 @@ export interface Collected {
   readonly missing: readonly string[];
 }
 
+const isOurs = (component: string | null | undefined, namespace: string | undefined) =>
+  namespace === NAMESPACE || component?.startsWith('plumbline') === true;
+
 /**
  * Reads everything for a bug report. Parts that the user may not read are missing from it.
  * @param now milliseconds since 1970
@@ -87,9 +90,6 @@ function nodeFacts({ metadata, spec, status }: z.infer<typeof explainedNode>) {
   const labels = Object.fromEntries(Object.entries(metadata.labels ?? {}).filter(([key]) => KNOWN_LABELS.test(key)));
   return { name: metadata.name, labels, spec, status };
 }
-
-const isOurs = (component: string | null | undefined, namespace: string | undefined) =>
-  namespace === NAMESPACE || component?.startsWith('plumbline') === true;
 
 async function readLog(
   { client, requestTimeout = LOG_SECONDS }: ClusterAccess,

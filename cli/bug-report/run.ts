@@ -16,6 +16,8 @@ export interface BugReportFlags extends ClusterFlags {
 /** In the archive, and the beginning of its name. */
 const FOLDER = 'plumbline-bug-report';
 
+const exists = (path: string) => usageError(`${path} exists and is not overwritten; choose another name with -f`);
+
 /** Prints the list of files, then writes the archive. @throws CliError if the file exists; KubeError */
 export async function run(flags: BugReportFlags): Promise<void> {
   const now = Date.now();
@@ -41,8 +43,6 @@ export async function run(flags: BugReportFlags): Promise<void> {
     `${path}: ${countText(files.length, 'file')}, ${bytesText(archive.length)}; look through it before you send it`,
   ]);
 }
-
-const exists = (path: string) => usageError(`${path} exists and is not overwritten; choose another name with -f`);
 
 export interface ArchiveFile {
   readonly name: string;

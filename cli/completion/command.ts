@@ -9,18 +9,6 @@ Examples:
 
 As a kubectl plugin, completion works without this where kubectl_complete-plumbline is on the PATH.`;
 
-export function createCommand(): Command {
-  return new Command('completion')
-    .description(
-      'Print a script that completes commands, flags, and the names of VMs, pods, nodes, namespaces and contexts.',
-    )
-    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
-    .addHelpText('after', EXAMPLES)
-    .action((shell: Shell) => {
-      printLines(SCRIPTS[shell].trimEnd().split('\n'));
-    });
-}
-
 /**
  * Scripts that ask `plumbline __complete` for the candidates at the cursor: one a line, with
  * the description after a tab.
@@ -54,5 +42,17 @@ complete -c plumbline -f -a '(__plumbline_complete)'
 complete -c plumbline -s f -l filename -F
 `,
 } as const;
+
+export function createCommand(): Command {
+  return new Command('completion')
+    .description(
+      'Print a script that completes commands, flags, and the names of VMs, pods, nodes, namespaces and contexts.',
+    )
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
+    .addHelpText('after', EXAMPLES)
+    .action((shell: Shell) => {
+      printLines(SCRIPTS[shell].trimEnd().split('\n'));
+    });
+}
 
 export type Shell = keyof typeof SCRIPTS;

@@ -57,6 +57,8 @@ export type Names = (
 /** The cluster and the namespace that the words before the cursor choose. */
 export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;
 
+const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
+
 /**
  * The candidates for the last word, which may be incomplete.
  * @param program with the subcommand loaded that the words name
@@ -78,8 +80,6 @@ async function valuesOf({ long }: Option, cluster: ClusterWords, names: Names): 
   if (long === '--namespace') return names('namespace', cluster);
   return long === '--context' ? names('context', cluster) : [];
 }
-
-const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
 
 /** Finds the command that the words name, its operands, and a trailing flag that still needs a value. */
 function walk(program: Command, words: readonly string[]) {

@@ -30,6 +30,36 @@ export function run(flags: ConsoleFlags): Promise<void> {
   return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, flags, signal)));
 }
 
+/** A source for the page, with the reason instead of an error. */
+const answering =
+  <Words extends readonly string[], T>(ask: (...words: Words) => Promise<T>) =>
+  async (...words: Words) => {
+    try {
+      return { answer: await ask(...words) };
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
+  };
+
+/** The port of the agents in the manifests. */
+const AGENT_PORT = 8082;
+
+const switchAskerOf = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch =>
+  answering(async (node: string) => {
+    const url = agent[node];
+    const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
+    return switchPicture(await fetchOvsStatus(ask));
+  });
+
+const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
+  answering(async (kind: 'vm' | 'pod', reference: string) => {
+    const [namespace = '', name = ''] = reference.split('/');
+    const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
+    const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
+    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
+    return { verdict, reason, text, ...texts };
+  });
+
 async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
   const page = createConsole({
     client: cluster.client,
@@ -50,17 +80,6 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
   await page.server.stop(DRAIN_SECONDS);
 }
 
-/** A source for the page, with the reason instead of an error. */
-const answering =
-  <Words extends readonly string[], T>(ask: (...words: Words) => Promise<T>) =>
-  async (...words: Words) => {
-    try {
-      return { answer: await ask(...words) };
-    } catch (error) {
-      return { why: (error as Error).message };
-    }
-  };
-
 /** Selects how to query the extender. @throws CliError if --extender is not a URL */
 function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskExtender {
   if (url === undefined)
@@ -68,25 +87,6 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
   explainUrl(url);
   return answering((pod: string) => askAddress(url, pod, cluster.requestTimeout));
 }
-
-const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
-  answering(async (kind: 'vm' | 'pod', reference: string) => {
-    const [namespace = '', name = ''] = reference.split('/');
-    const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
-    const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
-    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
-    return { verdict, reason, text, ...texts };
-  });
-
-/** The port of the agents in the manifests. */
-const AGENT_PORT = 8082;
-
-const switchAskerOf = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch =>
-  answering(async (node: string) => {
-    const url = agent[node];
-    const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
-    return switchPicture(await fetchOvsStatus(ask));
-  });
 
 /**
  * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not

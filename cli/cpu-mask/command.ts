@@ -63,6 +63,8 @@ function explainCommand(): Command {
   });
 }
 
+export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
+
 function convertCommand(): Command {
   const command = new Command('convert')
     .argument('<mask>', 'the mask', readMask)
@@ -89,8 +91,6 @@ function orFinding<T>(convert: () => T): T {
     throw error;
   }
 }
-
-export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
 export type Form = (typeof FORMS)[number];
 
 export interface ConvertRequest {
@@ -101,6 +101,10 @@ export interface ConvertRequest {
   /** The CPUs that `all` stands for; undefined: unknown. */
   readonly online: CpuSet | undefined;
 }
+
+const hasAll = ({ entries }: CpuMask): boolean => entries.length === 0 || entries.includes('all');
+
+const lineOf = (line: string | undefined): readonly string[] => (line === undefined ? [] : [line]);
 
 /**
  * The mask in another format, line by line: one for each vCPU, or one for the whole VM. Empty if nothing is pinned.
@@ -129,7 +133,3 @@ export function convertMask({ mask, form, vcpus, online }: ConvertRequest): read
       return lineOf(toLxc(mask, vcpus));
   }
 }
-
-const hasAll = ({ entries }: CpuMask): boolean => entries.length === 0 || entries.includes('all');
-
-const lineOf = (line: string | undefined): readonly string[] => (line === undefined ? [] : [line]);

@@ -52,6 +52,12 @@ export interface ClusterOptions {
   readonly onFault: (error: unknown) => void;
 }
 
+const CONFIGURATIONS = [
+  ['mutating-webhook', MUTATING_WEBHOOKS],
+  ['opt-in-webhook', MUTATING_WEBHOOKS],
+  ['validating-webhook', VALIDATING_WEBHOOKS],
+] as const;
+
 /** Creates the embedded cluster, which only needs Node.js. */
 export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
@@ -97,12 +103,6 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
     },
   };
 }
-
-const CONFIGURATIONS = [
-  ['mutating-webhook', MUTATING_WEBHOOKS],
-  ['opt-in-webhook', MUTATING_WEBHOOKS],
-  ['validating-webhook', VALIDATING_WEBHOOKS],
-] as const;
 
 type WebhookConfiguration = KubeObject & { webhooks: { clientConfig: { caBundle?: string } }[] };
 

@@ -106,6 +106,10 @@ const PORTS: Readonly<Record<string, Readonly<Record<number, 'port' | 'probePort
   [`${AGENT}-dpu-host`]: { 8082: 'probePort' },
 };
 
+const keyOf = (name: string, node = '') => `${name} ${node}`;
+
+const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
+
 /** The daemons as the containers of the pods in plumbline-system. A daemon that has ended is not started again. */
 export class DaemonPods implements PodProcesses {
   readonly #daemons = new Map<string, DaemonProcess>();
@@ -128,6 +132,3 @@ export class DaemonPods implements PodProcesses {
     return this.#daemons.get(keyOf(nameOf(pod))) ?? this.#daemons.get(keyOf(nameOf(pod), pod.spec.nodeName));
   }
 }
-
-const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
-const keyOf = (name: string, node = '') => `${name} ${node}`;

@@ -182,6 +182,8 @@ export async function startConsole(
   return { url, stop: () => stop() };
 }
 
+const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);
+
 /**
  * Checks before any work that a file can be created.
  * @throws CliError if the path exists (a link counts, wherever it leads), or the directory is missing or not writable
@@ -212,5 +214,3 @@ export async function createNewFile(path: string, content: Uint8Array): Promise<
     await file.close();
   };
 }
-
-const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);

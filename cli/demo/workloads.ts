@@ -46,6 +46,9 @@ export async function createWorkloads(client: LocalClient, packageRoot: string, 
   }
 }
 
+/** The name of a Deployment's only pod, or of a DaemonSet's on a node. */
+export const podName = (workload: string, node = 'demo') => `${workload}-${node}`;
+
 async function create(client: LocalClient, type: ResourceType, object: KubeObject, withPods: boolean): Promise<void> {
   object.metadata.namespace = NAMESPACE;
   if (type !== DEPLOYMENTS && type !== DAEMON_SETS) return void (await client.create(type, object));
@@ -77,9 +80,6 @@ async function create(client: LocalClient, type: ResourceType, object: KubeObjec
     });
   }
 }
-
-/** The name of a Deployment's only pod, or of a DaemonSet's on a node. */
-export const podName = (workload: string, node = 'demo') => `${workload}-${node}`;
 
 /** Kustomize adds the versions. */
 function tag(container: Container): void {

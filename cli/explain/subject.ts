@@ -34,6 +34,8 @@ const CORE = '/api/v1/namespaces';
 const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
 
+const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
+
 /**
  * Reads the VM or pod of a reference.
  * @param namespace used if the reference has none
@@ -54,7 +56,8 @@ export async function readSubject(client: KubeClient, reference: Reference, name
   }
 }
 
-const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
+const vmiPath = (namespace: string, name: string) =>
+  `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
 
 /** @throws CliError if nothing has that name; KubeError */
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
@@ -88,16 +91,13 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
   return { kind: 'vm', namespace, name, vm, vmi, pod, events, rejections };
 }
 
-const vmiPath = (namespace: string, name: string) =>
-  `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
+const time = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
 /** The relevant launcher. During a migration a VM has two: users wait for the newer one. */
 export function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
   const newest = [...pods].sort((a, b) => time(b) - time(a));
   return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
 }
-
-const time = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
 /** Events are optional: users who may not read them get the rest. */
 async function readEvents(client: KubeClient, namespace: string, names: readonly string[]): Promise<Occurrence[]> {

@@ -147,7 +147,7 @@ export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as con
 export interface Election {
   /** Host name of the leader, which is the name of its pod or node; undefined: the Lease is released. */
   readonly leader: string | undefined;
-  /** Seconds since the last renewal, by this machine's clock; undefined: never renewed. */
+  /** Seconds since the last renewal, by the API server's clock; undefined: never renewed. */
   readonly age: number | undefined;
 }
 
@@ -160,7 +160,7 @@ const HOST_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
  * @throws KubeError
  */
 export async function readElection(
-  client: Pick<KubeClient, 'get'>,
+  client: Pick<KubeClient, 'get' | 'clockOffset'>,
   { namespace, lease: name }: { readonly namespace: string; readonly lease: string },
   now: number,
 ): Promise<Election | undefined> {
@@ -174,7 +174,7 @@ export async function readElection(
   const renewed = Date.parse(spec?.renewTime ?? '');
   return {
     leader: HOST_NAME.test(host) ? host : undefined,
-    age: Number.isNaN(renewed) ? undefined : (now - renewed) / 1000,
+    age: Number.isNaN(renewed) ? undefined : (now + (client.clockOffset?.() ?? 0) - renewed) / 1000,
   };
 }
 
@@ -191,7 +191,10 @@ export function leaderless(name: string, election: Election | undefined): string
  * @param now milliseconds since 1970
  * @throws KubeError
  */
-export async function readScheduler(client: Pick<KubeClient, 'get'>, now: number): Promise<SchedulerFacts> {
+export async function readScheduler(
+  client: Pick<KubeClient, 'get' | 'clockOffset'>,
+  now: number,
+): Promise<SchedulerFacts> {
   const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
   return election === undefined ? {} : electionFacts(election.value);
 }

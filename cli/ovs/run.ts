@@ -29,12 +29,12 @@ export async function run(node: string | undefined, { output, ...flags }: Status
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
 export function ovsStatusData(status: OvsStatus) {
-  const { enabled, enablerFile, wanted: desired, why, problems, sources, processes } = status;
+  const { enabled, enablerFile, desired, why, problems, sources, processes } = status;
   return {
     enabled,
     enablerFile,
     inOrder: isSwitchInOrder(status),
-    ['wanted']: desired === null ? null : numbersOf(desired),
+    desired: desired === null ? null : numbersOf(desired),
     why,
     problems,
     sources,
@@ -46,7 +46,7 @@ export function ovsStatusData(status: OvsStatus) {
         tid: thread.tid,
         name: thread.name,
         allowed: numbersOf(thread.allowed),
-        ['wanted']: thread.wanted === null ? null : numbersOf(thread.wanted),
+        desired: thread.desired === null ? null : numbersOf(thread.desired),
         inPlace: isInPlace(thread),
         note: thread.note,
       })),
@@ -59,7 +59,7 @@ export function ovsStatusData(status: OvsStatus) {
  * @param each one line for each thread; otherwise equal threads share one
  */
 export function statusLines(status: OvsStatus, each = false): string[] {
-  const { enabled, enablerFile, wanted: desired, why, problems, sources, processes } = status;
+  const { enabled, enablerFile, desired, why, problems, sources, processes } = status;
   const lines = enabled
     ? [
         `on: ordinary threads should run on ${desired === null ? 'CPUs of their original affinity, except owned ones' : cpuListText(desired)}`,
@@ -82,7 +82,7 @@ export function statusLines(status: OvsStatus, each = false): string[] {
 function threadLine(group: readonly OvsThread[]): string {
   const [thread] = group;
   if (thread === undefined) return '';
-  const { allowed, wanted: desired } = thread;
+  const { allowed, desired } = thread;
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${threadKind(thread)}`;
   const reason = noteOf(thread);
   const misplaced = `wanted ${desired}: ${reason || 'not moved yet'}`;

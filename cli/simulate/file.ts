@@ -47,6 +47,8 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
     fromTemplate(virtualMachinePool.parse(object).spec.virtualMachineTemplate.spec, countOf(object)),
 };
 
+const withSpec = z.object({ spec: z.unknown() });
+
 /**
  * Reads the VMs of a YAML file, `-` for standard input, with networks, instancetypes and preferences. Other objects
  * are ignored.
@@ -98,8 +100,6 @@ function documentsOf(path: string): unknown[] {
     return items ?? (content === null ? [] : [content]);
   });
 }
-
-const withSpec = z.object({ spec: z.unknown() });
 const matchers = z.object({ instancetype: matcher, preference: matcher });
 const vmSpec = z.union([
   z.object({ spec: z.object({ virtualMachineTemplate: z.object({ spec: matchers }) }) }),

@@ -25,6 +25,8 @@ export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly output?: OutputFormat;
 }
 
+export const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
+
 /** Prints how many of the requested VMs fit. @throws CliError, KubeError */
 export async function run(flags: SimulateFlags): Promise<void> {
   const hasVms = flags.vm.length + flags.filename.length > 0;
@@ -112,11 +114,14 @@ export function simulateData({ vms, cpus, smt: _, ...result }: Simulation, fits:
   return {
     fits,
     ...result,
-    cpus: { ...others, ['given']: used },
-    vms: vms.map(({ requested = null, ...vm }) => ({ ...vm, ['asked']: requested })),
+    cpus: { ...others, assigned: used },
+    vms: vms.map(({ requested = null, ...vm }) => ({ ...vm, requested })),
     notes,
   };
 }
+
+const paddingText = (padding: number, smt: boolean) =>
+  smt ? `${padding} ${padding === 1 ? 'completes' : 'complete'} a core` : `${padding} for an even number`;
 
 /** The result for people: what fits, what prevents more, and what is wasted. */
 export function simulationLines(result: Simulation, notes: readonly string[], width: number, wide = false): Line[] {
@@ -158,11 +163,6 @@ export function simulationLines(result: Simulation, notes: readonly string[], wi
       : []),
   ];
 }
-
-const paddingText = (padding: number, smt: boolean) =>
-  smt ? `${padding} ${padding === 1 ? 'completes' : 'complete'} a core` : `${padding} for an even number`;
-
-export const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
 
 function refusalLines({ name, refusals, requested, placed }: DemandOutcome, columns: number): string[] {
   const reasons = Object.entries(refusals)

@@ -94,6 +94,12 @@ export function candidatesOf({ nodes }: Scene, { hosts }: Hosts, spec: Selecting
   return open.length > 0 ? open : hosts;
 }
 
+/** KubeVirt keeps its launchers on nodes that virt-handler has marked. */
+const launcherSpec = ({ spec }: Demand, marks: readonly string[]) => ({
+  ...spec,
+  nodeSelector: { ...spec.nodeSelector, ...Object.fromEntries(marks.map((label) => [label, 'true'])) },
+});
+
 /** What KubeVirt and kube-scheduler add to the verdict about a node. */
 function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode>) {
   const labels = new Set([...byName.values()].flatMap(({ metadata }) => Object.keys(metadata.labels ?? {})));
@@ -112,12 +118,6 @@ function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode
     return { key, refusals, inFlight };
   };
 }
-
-/** KubeVirt keeps its launchers on nodes that virt-handler has marked. */
-const launcherSpec = ({ spec }: Demand, marks: readonly string[]) => ({
-  ...spec,
-  nodeSelector: { ...spec.nodeSelector, ...Object.fromEntries(marks.map((label) => [label, 'true'])) },
-});
 
 export interface Invention {
   readonly nodes: number;

@@ -62,12 +62,14 @@ export function simulate(
     }
     const done = demand.count !== undefined && placed === demand.count;
     const { name, cpus, padding, count: requested } = demand;
-    return { name, cpus, padding, requested: requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
+    return { name, cpus, padding, requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
   /** `smt`: whether a node has cores of several threads. */
   const smt = hosts.some(({ host }) => host.host.threadsPerCore > 1);
   return { smt, ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
 }
+
+const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
 
 function classesOf(
   hosts: readonly ReportedHost[],
@@ -84,8 +86,6 @@ function classesOf(
   }
   return classes;
 }
-
-const keyOf = (alike: string, { key }: Circumstances) => (key === '' ? alike : `${alike}\n${key}`);
 
 function verdictOn(nodeClass: Class, demand: Demand): NodeVerdict {
   const stored = nodeClass.verdicts.get(demand);
@@ -114,7 +114,7 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   for (const nodeClass of classes.values()) {
     const verdict = verdictOn(nodeClass, demand);
     if (!verdict.fits || verdict.cpus === undefined) continue;
-    if (best === undefined || verdict.score > best.score) best = { nodeClass: nodeClass, score: verdict.score };
+    if (best === undefined || verdict.score > best.score) best = { nodeClass, score: verdict.score };
   }
   return best?.nodeClass;
 }

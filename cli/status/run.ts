@@ -13,6 +13,9 @@ export interface StatusFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
+const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
+  [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
+
 /**
  * Prints what waits and what is wrong, once or repeatedly.
  * @param usualSeconds between two views without a number in the flags
@@ -37,9 +40,6 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
     });
   });
 }
-
-const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
-  [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
 
 /** The VMs, as `plumbline explain` takes them. */
 function namesOf({ waiting }: ClusterStatus, namespace: string | undefined): string[] {

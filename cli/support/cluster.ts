@@ -58,6 +58,9 @@ function seconds(text: string): number {
   return value;
 }
 
+/** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */
+const CONNECTIONS = 12;
+
 /** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
   // Not for --help or completion: these cost more than everything else of a command.
@@ -76,9 +79,6 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
     await client.close();
   }
 }
-
-/** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */
-const CONNECTIONS = 12;
 
 function withTimeout(client: KubeClient, { requestTimeout: timeout }: ClusterFlags): KubeClient {
   if (timeout === undefined) return client;

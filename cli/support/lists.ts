@@ -113,7 +113,7 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
 
 /**
  * The agents' Leases. An agent is silent when its Lease has expired, as for the extender. The extender observes renewals; a
- * command reads once, and compares the time of the renewal with this machine's clock.
+ * command reads once, and compares the time of the renewal with the API server's clock.
  * @returns undefined if the user may not read the leases
  * @throws KubeError
  */
@@ -121,14 +121,15 @@ export async function readAgentLeases(client: KubeClient, now: number) {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
   const leases = await readIfAllowed(client, path, lease);
   if (leases === undefined) return undefined;
-  /** Seconds since each agent's last renewal, by node and by this machine's clock. */
+  const serverNow = now + (client.clockOffset?.() ?? 0);
+  /** Seconds since each agent's last renewal, by node. */
   const ages = new Map<string, number>();
   const silent = new Set<string>();
   for (const { metadata, spec } of leases) {
     const renewed = spec?.renewTime === undefined ? undefined : parseMicroTime(spec.renewTime);
     if (!metadata.name?.startsWith(AGENT_LEASE_PREFIX) || renewed === undefined) continue;
     const node = metadata.name.slice(AGENT_LEASE_PREFIX.length);
-    const age = (now - Number(renewed / 1000n)) / 1000;
+    const age = (serverNow - Number(renewed / 1000n)) / 1000;
     ages.set(node, age);
     if (age >= leaseSeconds(spec?.leaseDurationSeconds)) silent.add(node);
   }

@@ -21,6 +21,9 @@ export interface TopView {
   readonly notes: readonly string[];
 }
 
+const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
+  isTrue ? [{ reason, text }] : [];
+
 /**
  * Reads the data of `plumbline top`.
  * @param selection names of nodes; empty: all
@@ -75,9 +78,6 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
     ],
   };
 }
-
-const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
-  isTrue ? [{ reason, text }] : [];
 
 interface Owner {
   /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
@@ -170,6 +170,8 @@ function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
   }
 }
 
+const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });
+
 /** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
 export function viewData(view: NodeMap) {
   const { name, host, cells, reserved, polled, owners, free, freeCores, resources, kubelet, remarks } = view;
@@ -198,5 +200,3 @@ export function viewData(view: NodeMap) {
     resources: resources.map(([resource, text]) => ({ resource, text })),
   };
 }
-
-const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });

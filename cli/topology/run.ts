@@ -89,6 +89,9 @@ function remarks({ host, offline, contradictions }: Machine): string[] {
   return [...lines, ...contradictions.map((text) => `! ${text}`)];
 }
 
+const nameOf = ({ level, type }: Machine['caches'][number]) =>
+  `L${level}${{ data: 'd', instruction: 'i', unified: '' }[type]}`;
+
 /** A line for each kind of cache: those of performance and efficiency cores differ. */
 function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
@@ -107,9 +110,6 @@ function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): L
   });
   return ['', 'Caches', ...lines];
 }
-
-const nameOf = ({ level, type }: Machine['caches'][number]) =>
-  `L${level}${{ data: 'd', instruction: 'i', unified: '' }[type]}`;
 
 function nicLines({ nics }: Machine): string[] {
   if (nics.length === 0) return ['', 'this machine has no physical network interface'];

@@ -29,6 +29,9 @@ export function run(flags: VerifyFlags): Promise<void> {
 /** Names of nodes in one line; the others are counted. */
 const MAX_NODES = 5;
 
+const indented = (text: string, width: number): string[] =>
+  wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);
+
 /** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
 export function verificationLines(verification: Verification, width: number, everyNode = false): Line[] {
   const { vms, withoutNode, nodes, reporting } = verification;
@@ -76,6 +79,3 @@ function details({ refused, fallBack, running }: VmFinding, most: number): strin
     ...(running && running.reason !== 'MaskApplied' ? [running.text] : []),
   ];
 }
-
-const indented = (text: string, width: number): string[] =>
-  wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);

@@ -17,6 +17,9 @@ type MaskedMachine = VerifyFacts['vms'][number];
 const labelled = z.object({ metadata: objectMeta });
 const API = '/apis/kubevirt.io/v1';
 
+const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
+  `${namespace}/${name}`;
+
 /**
  * Reads VMs, VMIs without a VM, nodes and reports. Without KubeVirt there are no VMs.
  * @param namespace undefined: all
@@ -82,9 +85,6 @@ async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>):
   }
 }
 
-const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
-  `${namespace}/${name}`;
-
 /** Where it runs: `pods` has the node of each of its launchers, by the launcher's uid. */
 function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>) {
   const { nodeName, activePods, phase } = vmi.status ?? {};
@@ -140,7 +140,7 @@ function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: Rea
     namespace,
     name,
     kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
-    node: { silent: false, assigned: [], pinning: pinning },
+    node: { silent: false, assigned: [], pinning },
   };
   const cause = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
   return { node, verdict: REASONS[cause.reason].verdict, ...cause };

@@ -31,10 +31,10 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
       verdict: state === null ? null : REASONS[maskReason(state)].verdict,
       reason: state === null ? null : maskReason(state),
       housekeeping: housekeeping === null ? null : numbersOf(housekeeping),
-      threads: threads.map(({ allowed, wanted: desired, ...thread }) => ({
+      threads: threads.map(({ allowed, desired, ...thread }) => ({
         ...thread,
         allowed: numbersOf(allowed),
-        ['wanted']: desired === null ? null : numbersOf(desired),
+        desired: desired === null ? null : numbersOf(desired),
       })),
     })),
     overlaps: overlaps.map(({ vms: pair, cpus: list }) => ({ vms: pair, cpus: numbersOf(list) })),
@@ -62,20 +62,20 @@ function headLines({ namespace, vmi, pid, container, mask, state, message, house
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
 }
 
+const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
+
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
-  const groups = groupBy(threads, ({ tid, role, allowed, wanted: desired }) =>
+  const groups = groupBy(threads, ({ tid, role, allowed, desired }) =>
     each || role !== 'emulator' ? String(tid) : `${allowed} ${desired}`,
   );
   const rows = [...groups.values()].map((group) => {
-    const { tid, name, role, allowed, wanted: desired } = group[0]!;
+    const { tid, name, role, allowed, desired } = group[0]!;
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
     return [...who, role, desired ?? '-', allowed, desired === null ? 'left alone' : placeText(desired === allowed)];
   });
   return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
 }
-
-const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
@@ -94,6 +94,6 @@ export function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ state, problems, threads }: OneVm) =>
     (state === null || REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&
-    threads.every(({ allowed, wanted: desired }) => desired === null || allowed === desired);
+    threads.every(({ allowed, desired }) => desired === null || allowed === desired);
   return overlaps.length === 0 && vms.every(isKept);
 }

@@ -77,7 +77,7 @@ export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCe
 }
 
 /** `1 node`, `3 nodes`, as in the command. The page may import nothing outside console/. */
-export function countText(count: number, noun: string): string {
+export function countWords(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { attentionText, countText } from '../data/shape.ts';
+import { attentionText, countWords } from '../data/shape.ts';
 import { line, oldSince, ready, status, totals, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 
@@ -106,7 +106,7 @@ export function Announcer() {
     : [
         line.value === 'live' ? '' : 'No connection to the console.',
         oldSince.value === undefined ? '' : 'The data is old.',
-        `${countText(totals.value.nodes, 'node')}, ${attentionText(totals.value.withProblems)}, ${waiting.value.length} waiting.`,
+        `${countWords(totals.value.nodes, 'node')}, ${attentionText(totals.value.withProblems)}, ${waiting.value.length} waiting.`,
       ]
         .join(' ')
         .trim();

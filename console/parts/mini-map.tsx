@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { type NodeItem, Paint } from '../data/node.ts';
-import { countText, type Shape } from '../data/shape.ts';
+import { countWords, type Shape } from '../data/shape.ts';
 import { paintName } from './cpu-map.tsx';
 
 /** A thread is a unit square minus the gap. */
@@ -99,11 +99,11 @@ function fixed(value: number): string {
 function summaryOf({ paint, freeCores, pods }: NodeItem, { cells, cores, slots }: Shape): string {
   const count = (kind: number) => paint.reduce((sum, one) => sum + Number(one === kind), 0);
   const parts = [
-    `${countText(cells.length, 'NUMA node')}, ${countText(cores.length, 'core')}, ${countText(slots.length, 'CPU')}`,
-    `${countText(freeCores, 'whole core')} free`,
-    `${countText(count(Paint.reserved), 'CPU')} reserved`,
+    `${countWords(cells.length, 'NUMA node')}, ${countWords(cores.length, 'core')}, ${countWords(slots.length, 'CPU')}`,
+    `${countWords(freeCores, 'whole core')} free`,
+    `${countWords(count(Paint.reserved), 'CPU')} reserved`,
     ...(count(Paint.polled) > 0 ? [`${count(Paint.polled)} polled by Open vSwitch`] : []),
-    `${countText(pods, 'pod')} with dedicated CPUs`,
+    `${countWords(pods, 'pod')} with dedicated CPUs`,
   ];
   return parts.join(', ');
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countText } from '../data/shape.ts';
+import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import type { ExtenderExplanation } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
@@ -103,7 +103,7 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
               <span class="group-text">
                 {group.text}
                 {group.missing !== undefined && (
-                  <span class="about">the closest lacks {countText(group.missing, 'CPU')}</span>
+                  <span class="about">the closest lacks {countWords(group.missing, 'CPU')}</span>
                 )}
               </span>
               <progress class="share" max={all} value={group.nodes} aria-hidden="true" />

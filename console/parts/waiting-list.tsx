@@ -1,4 +1,4 @@
-import { countText } from '../data/shape.ts';
+import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';
@@ -85,7 +85,7 @@ export function requestsOf({ noLauncher, cpus, wholeCores, networks }: Requests)
   if (noLauncher) return 'no launcher';
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
-    cpus === 0 ? 'shared CPUs' : `${countText(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
+    cpus === 0 ? 'shared CPUs' : `${countWords(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
     ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
 }

@@ -1,4 +1,4 @@
-import { refusalOf } from '../../diagnosis/vm-facts.ts';
+import { startRefusal } from '../../diagnosis/vm-facts.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, waits } from './pods.ts';
@@ -111,7 +111,7 @@ export class Feed {
 
   #writePod(uid: string, cluster: Cluster): void {
     const pod = this.#pods.get(uid);
-    const refusal = pod && refusalOf(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
+    const refusal = pod && startRefusal(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
     this.#write(keyOf('p', uid), pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal)] : undefined);
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { condition, listOf, occurrence } from '../../diagnosis/objects.ts';
+import { explainedCondition, listOf, occurrence } from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
@@ -22,7 +22,7 @@ const event = occurrence.extend({
 });
 type Event = z.infer<typeof event>;
 
-const conditions = listOf(condition);
+const conditions = listOf(explainedCondition);
 const withConditions = z.object({ status: z.object({ conditions }).nullish() });
 const phases = z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish();
 const migrationState = z

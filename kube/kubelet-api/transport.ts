@@ -96,6 +96,8 @@ interface CallSite {
   readonly socketPath: string;
 }
 
+const CANCELLED = { code: 1, details: 'the caller gave up' };
+
 /**
  * Makes one unary call.
  * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when the deadline passes, otherwise
@@ -127,8 +129,6 @@ export function unary<Request, Response>(
     signal?.addEventListener('abort', cancel);
   });
 }
-
-const CANCELLED = { code: 1, details: 'the caller gave up' };
 
 /**
  * Binds a server to a Unix socket path that must be free. The kubelet's sockets need no TLS: the permissions of their

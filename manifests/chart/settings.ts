@@ -159,24 +159,21 @@ function entryAt(tree: Tree, path: Path): { value: Tree; when?: Condition | unde
   let node: { value: Tree; when?: Condition | undefined } = { value: tree };
   for (const step of path) {
     const { value } = node;
-    const members = typeof value === 'object' && value !== null && 'kind' in value ? value : undefined;
-    const next: typeof node | undefined =
-      members?.kind === 'map'
-        ? members.entries.find((entry: Entry) => entry.key === step)
-        : members?.kind === 'seq'
-          ? memberOf(members, step)
-          : undefined;
+    const next = memberOf(value, step);
     if (next === undefined) throw new Error(`the manifests have no ${path.join('.')} (at ${step})`);
     node = next;
   }
   return node;
 }
 
-/** A member of a list by its index, or by its name, which is its first entry. */
-function memberOf({ items }: SeqNode, step: string | number): SeqNode['items'][number] | undefined {
-  if (typeof step === 'number') return items[step];
+/** A member of a map, or of a list by its index or its name, which is its first entry. */
+function memberOf(tree: Tree, step: string | number): SeqNode['items'][number] | undefined {
+  if (typeof tree !== 'object' || tree === null) return undefined;
+  if (tree.kind === 'map') return tree.entries.find((entry) => entry.key === step);
+  if (tree.kind !== 'seq') return undefined;
+  if (typeof step === 'number') return tree.items[step];
   const isNamed = ({ key, value }: Entry) => key === 'name' && value === step;
-  return items.find(({ value }) => (value as MapNode).entries.some(isNamed));
+  return tree.items.find(({ value }) => (value as MapNode).entries.some(isNamed));
 }
 
 function set(tree: Tree, path: Path, value: Tree): void {

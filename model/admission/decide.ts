@@ -61,6 +61,13 @@ export function decide(facts: PodFacts): Decision {
   }
 }
 
+/** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
+const ONLY_SEEN: PodChange = {
+  containers: [],
+  annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
+  nodes: undefined,
+};
+
 function decideLauncher(facts: LauncherFacts): Decision {
   const { pod, vmi, owner } = facts;
   const name = `VirtualMachineInstance ${facts.namespace}/${vmi.name}`;
@@ -154,13 +161,6 @@ function conclude(
   }
   return { outcome: 'changed', changes: { ...changes, scheduler: scheduling.set }, findings: notes };
 }
-
-/** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
-const ONLY_SEEN: PodChange = {
-  containers: [],
-  annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
-  nodes: undefined,
-};
 
 /** The decision for a pod without changes. If a launcher asked for something, its owner gets the reason. */
 function unchanged(pod: PodShape, why?: string): Decision {

@@ -22,6 +22,9 @@ export interface DecisionText {
   readonly notes: readonly Finding[];
 }
 
+/** The messages contain names that tenants choose. */
+const MAX_NOTES = 16;
+
 /**
  * Text of the decision annotation, for people who read the pod. It describes the final pod, not the change, so a second
  * pass writes the same text. Every launcher that the webhook reviews has one, with `padding` 0 if it needs no padding.
@@ -56,9 +59,6 @@ export function placementText(preferences: PlacementPreferences, required: reado
 export function inWords({ key, operator, values }: NodeRequirement): string {
   return `${key} ${operator} ${(values ?? []).join(',')}`;
 }
-
-/** The messages contain names that tenants choose. */
-const MAX_NOTES = 16;
 const MAX_NOTE_CHARACTERS = 512;
 
 function noteOf({ severity, reason, message }: Finding): Record<string, string> {

@@ -16,40 +16,6 @@ import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 
 /**
- * The CPUs of a launcher. Only `compute` is padded and requests device resources.
- * @throws ParseError if an amount is malformed
- */
-export function cpusOfLauncher(
-  { pod, compute, settings }: Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>,
-  { vmi, resources, cluster }: Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>,
-): PodCpus {
-  const { metadata } = pod;
-  const candidates = askedMultiples(cluster.candidates);
-  const alignment = decideAlignment({ metadata, resources, compute, vmi, candidates, ...settings });
-  const bearer: ContainerPlace = { list: 'containers', index: compute };
-  const current = integralAt(resources, bearer)?.cpus ?? 0;
-  const cpus = alignment.kind === 'pad' ? alignment.to : current;
-  const padding = cpus - launcherCpus(vmi).total;
-  const answered = alignment.kind === 'pad' || alignment.why === 'aligned';
-  return {
-    exclusive: resources.exclusive,
-    answered,
-    threadsPerCore: alignment.threadsPerCore,
-    amounts: resources.integral.map(({ list, index, cpus: own }) => ({
-      list,
-      cpus: isAt(bearer, { list, index }) ? cpus : own,
-    })),
-    containers: [{ ...bearer, cpus: alignment.kind === 'pad' ? cpus : undefined }],
-    bearer,
-    own: [],
-    stated: answered ? { [COMPUTE]: cpus } : {},
-    padding,
-    unpadded: alignment.kind === 'none' && wantsWholeCores(metadata) ? UNPADDED[alignment.why] : undefined,
-    findings: alignment.findings,
-  };
-}
-
-/**
  * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
  * that have whole cores.
  */
@@ -60,6 +26,39 @@ const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
   'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
 };
+
+/**
+ * The CPUs of a launcher. Only `compute` is padded and requests device resources.
+ * @throws ParseError if an amount of the VMI is malformed
+ */
+export function cpusOfLauncher(
+  { pod, compute, settings }: Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>,
+  { vmi, resources, cluster }: Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>,
+): PodCpus {
+  const { metadata } = pod;
+  const candidates = askedMultiples(cluster.candidates);
+  const request = { metadata, resources, compute, vmi, candidates, ...settings };
+  const { to, why, threadsPerCore, findings } = decideAlignment(request);
+  const bearer: ContainerPlace = { list: 'containers', index: compute };
+  const cpus = to ?? integralAt(resources, bearer)?.cpus ?? 0;
+  const answered = to !== undefined || why === 'aligned';
+  return {
+    exclusive: resources.exclusive,
+    answered,
+    threadsPerCore,
+    amounts: resources.integral.map(({ list, index, cpus: own }) => ({
+      list,
+      cpus: isAt(bearer, { list, index }) ? cpus : own,
+    })),
+    containers: [{ ...bearer, cpus: to }],
+    bearer,
+    own: [],
+    stated: answered ? { [COMPUTE]: cpus } : {},
+    padding: cpus - launcherCpus(vmi).total,
+    unpadded: why !== undefined && wantsWholeCores(metadata) ? UNPADDED[why] : undefined,
+    findings,
+  };
+}
 
 export interface AlignmentRequest {
   /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
@@ -76,21 +75,15 @@ export interface AlignmentRequest {
   readonly policy: AlignmentPolicy;
 }
 
-export type Alignment =
-  | {
-      readonly kind: 'pad';
-      /** The new resources.{requests,limits}.cpu of `compute`. */
-      readonly to: number;
-      readonly threadsPerCore: number;
-      readonly findings: readonly Finding[];
-    }
-  | {
-      readonly kind: 'none';
-      readonly why: NoPadding;
-      /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
-      readonly threadsPerCore: number | undefined;
-      readonly findings: readonly Finding[];
-    };
+export interface Alignment {
+  /** The new resources.{requests,limits}.cpu of `compute`; undefined: it is not padded. */
+  readonly to?: number;
+  /** Why it is not padded. */
+  readonly why?: NoPadding;
+  /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
+  readonly threadsPerCore?: number;
+  readonly findings: readonly Finding[];
+}
 
 export type NoPadding =
   | 'not-annotated'
@@ -112,10 +105,10 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   const { metadata, resources, compute, vmi, candidates, gate, policy } = request;
   const isAnnotated = wantsWholeCores(metadata);
   const annotated = annotationFindings(metadata, vmi.spec.domain.cpu ?? {}, gate);
-  if (policy === 'annotated' && !isAnnotated) return none('not-annotated', annotated);
-  if (!gate) return none('gate-off', annotated);
-  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return none('not-dedicated', annotated);
-  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return none('not-isolated', annotated);
+  if (policy === 'annotated' && !isAnnotated) return { why: 'not-annotated', findings: annotated };
+  if (!gate) return { why: 'gate-off', findings: annotated };
+  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
+  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
   const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);
   const place = { list: 'containers', index: compute } as const;
   const findings = [
@@ -124,12 +117,12 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
     ...misalignedFindings(resources, place, threadsPerCore),
     ...obstacleFindings(resources, 'the launcher pod'),
   ];
-  if (resources.isPodLevel) return none('pod-level-resources', findings);
+  if (resources.isPodLevel) return { why: 'pod-level-resources', findings };
   const container = integralAt(resources, place);
-  if (container?.hasEqualLimit !== true) return none('no-exclusive-cpus', findings);
+  if (container?.hasEqualLimit !== true) return { why: 'no-exclusive-cpus', findings };
   const to = alignedCpus(neededCpus(vmi, container.cpus), threadsPerCore);
-  if (to === container.cpus) return none('aligned', findings, threadsPerCore);
-  return { kind: 'pad', to, threadsPerCore, findings };
+  if (to === container.cpus) return { why: 'aligned', threadsPerCore, findings };
+  return { to, threadsPerCore, findings };
 }
 
 /**
@@ -160,8 +153,4 @@ function misalignedFindings({ integral }: PodResources, compute: ContainerPlace,
       code: 'misaligned-container',
       message: `container ${name} asks for ${countText(cpus, 'exclusive CPU')}, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
     }));
-}
-
-function none(why: NoPadding, findings: readonly Finding[] = [], threadsPerCore?: number): Alignment {
-  return { kind: 'none', why, threadsPerCore, findings };
 }

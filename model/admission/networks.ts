@@ -36,6 +36,9 @@ export interface OwnerNetworks {
   readonly findings: readonly Finding[];
 }
 
+const interfacesOfOwner = ({ namespace, pod, vmi }: NetworkOwner, { primary }: NetworkFacts) =>
+  interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined });
+
 /**
  * Resolves networks to the device resources that keep a pod on their NUMA nodes.
  * @throws ParseError if an annotation is malformed
@@ -87,9 +90,6 @@ function leadsSomewhereKnown(nad: NadFacts | undefined, { reported, context }: N
   const network = nad && classifyNad(nad, context);
   return network !== undefined && (network.kind !== 'physnet' || reported.physnets.has(network.physnet));
 }
-
-const interfacesOfOwner = ({ namespace, pod, vmi }: NetworkOwner, { primary }: NetworkFacts) =>
-  interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined });
 
 type FindNad = (ref: NetworkRef) => NadFacts | undefined;
 

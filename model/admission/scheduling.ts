@@ -12,6 +12,9 @@ export interface Scheduling {
   readonly findings: readonly Finding[];
 }
 
+const otherText = (own: string, schedulerName: string) =>
+  `${quote(own)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
+
 /** Decides the scheduler of a pod. @param own the pod's current schedulerName */
 export function schedulingOf(own: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
   if (schedulerName === '') return { set: undefined, findings: [] };
@@ -41,9 +44,6 @@ export function schedulerWarnings(own: string | undefined, schedulerName: string
 function isOther(own: string | undefined, schedulerName: string): own is string {
   return own !== undefined && own !== '' && own !== DEFAULT_SCHEDULER && own !== schedulerName;
 }
-
-const otherText = (own: string, schedulerName: string) =>
-  `${quote(own)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
 
 function notReady(schedulerName: string, away: string): Finding {
   const message = `The pod waits for ${schedulerName}: ${away}. See kubectl -n plumbline-system get pods`;

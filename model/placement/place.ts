@@ -205,6 +205,8 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
   );
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /**
  * Pods bound to a node, and not yet in its report, that its kubelet would now refuse or place on unsuitable CPUs if it
  * admits them in the order of their binding.
@@ -230,8 +232,6 @@ export function lostPlaces(
   const lostAfter = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
   return new Set([...lost].filter((uid) => lostAfter.has(uid)));
 }
-
-const NONE: ReadonlySet<string> = new Set();
 /**
  * Number of pods to predict: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Further ones follow
  * when the report contains the first.

@@ -55,6 +55,11 @@ export function formatPreferences({ preferred, spansCells, interfaces, guestThre
   });
 }
 
+/** Number of interfaces of one network in a message, and characters of a name. */
+const MAX_NAMED_INTERFACES = 4;
+
+const MAX_NAME_CHARACTERS = 63;
+
 /** Interface names by the resource of their network, in the form of PlacementPreferences. */
 export function interfacesBy(
   resources: readonly (readonly [resource: string, name: string])[],
@@ -65,10 +70,6 @@ export function interfacesBy(
     cut(few(list, MAX_NAMED_INTERFACES, MAX_NAME_CHARACTERS).join(', '), MAX_NAMES_CHARACTERS - 1);
   return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
 }
-
-/** Number of interfaces of one network in a message, and characters of a name. */
-const MAX_NAMED_INTERFACES = 4;
-const MAX_NAME_CHARACTERS = 63;
 
 /**
  * Parses the annotation. Malformed text has no preferences: a preference never prevents a placement. Each field is

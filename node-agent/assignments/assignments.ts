@@ -19,17 +19,16 @@ export interface AssignmentsDeps {
   readonly onFailure: (code: string) => void;
   /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;
+  /** Seconds without a usable checkpoint after which the PodResources API alone decides what is free. Default 30. */
+  readonly checkpointGrace?: number;
 }
 
-/**
- * Seconds without a usable checkpoint after which the PodResources API alone decides which CPUs are free. A kubelet
- * rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state.
- */
+/** A kubelet rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state. */
 const CHECKPOINT_GRACE_SECONDS = 30;
 
 /** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
 export function createAssignments(deps: AssignmentsDeps) {
-  const { kubeletDir, cdiDir, online, log, onFailure } = deps;
+  const { kubeletDir, cdiDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE_SECONDS } = deps;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
   const listeners = new Listeners<[AssignmentsView, number]>();
   let view = UNKNOWN_VIEW;
@@ -88,7 +87,7 @@ export function createAssignments(deps: AssignmentsDeps) {
           if (isUsable) {
             clearTimeout(grace);
             grace = undefined;
-          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), CHECKPOINT_GRACE_SECONDS * 1000);
+          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), checkpointGrace * 1000);
           update({ checkpoint: reading, ...(isUsable && { alone: false }) }, at);
           source.refresh();
         };

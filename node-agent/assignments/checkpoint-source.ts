@@ -34,7 +34,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
 
   const fail = (problem: string, hint: string, at: number) => {
     if (problem === last.problem) return;
-    log.warn({ file, problem, hint }, 'cpu_manager_state unusable; keeping the last known assignments');
+    log.warn({ file, reason: problem, hint }, 'cpu_manager_state unusable; keeping the last known assignments');
     publish({ value: last.value, problem }, at);
   };
 

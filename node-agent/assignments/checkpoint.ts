@@ -68,6 +68,9 @@ export function parseCheckpoint(text: string) {
   };
 }
 
+/** A location consists of the file's own keys, which have any length. */
+const quoted = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
+
 /** The fields of the file, or of its text `data`, which then replaces them. */
 function contentOf(file: unknown) {
   const data = isObject(file) ? file['data'] : undefined;
@@ -79,7 +82,7 @@ function contentOf(file: unknown) {
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const path = `${place}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
-  throw new CheckpointError(`unknown format at ${placeText(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
+  throw new CheckpointError(`unknown format at ${quoted(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
 }
 
 /** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */
@@ -94,9 +97,7 @@ function checkFields(fields: Readonly<Record<string, unknown>>, place: string): 
     const isStructure =
       typeof value === 'object' ? value !== null : typeof value === 'string' && /^\s*[[{]/.test(value);
     if (FIELDS.includes(name) || !isStructure) continue;
-    throw new CheckpointError(
-      `unknown format at ${placeText(place + name)}: a field of a later version of the kubelet`,
-    );
+    throw new CheckpointError(`unknown format at ${quoted(place + name)}: a field of a later version of the kubelet`);
   }
 }
 
@@ -121,10 +122,10 @@ interface Written {
 function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, containers] of Object.entries(entries)) {
     const place = `entries.${podUID}`;
-    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${placeText(place)}: it has no containers`);
+    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${quoted(place)}: it has no containers`);
     for (const [container, text] of Object.entries(containers)) {
       const where = `${place}.${container}`;
-      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${placeText(where)}: not a CPU set`);
+      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: not a CPU set`);
       yield { podUID, container, text, where };
     }
   }
@@ -135,8 +136,7 @@ function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written>
   for (const [podUID, entry] of Object.entries(entries)) {
     const where = `podEntries.${podUID}`;
     const cpuset = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
-    if (typeof cpuset !== 'string')
-      throw new CheckpointError(`unknown format at ${placeText(where)}: it has no CPU set`);
+    if (typeof cpuset !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: it has no CPU set`);
     yield { podUID, container: '', text: cpuset, where };
   }
 }
@@ -145,12 +145,9 @@ function parseCpus(text: string, where: string): CpuSet {
   try {
     return CpuSet.parse(text, MAX_CPU_ID);
   } catch (error) {
-    throw new CheckpointError(`${placeText(where)}: ${(error as Error).message}`, { cause: error });
+    throw new CheckpointError(`${quoted(where)}: ${(error as Error).message}`, { cause: error });
   }
 }
-
-/** A location consists of the file's own keys, which have any length. */
-const placeText = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
   if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;

@@ -47,6 +47,8 @@ class CpuClaimError extends PlumblineError {
   }
 }
 
+const isAbsent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
 /** The claims with CPUs, ascending by uid. @throws CpuClaimError */
 export function readCpuClaims(directory: string): CpuClaim[] {
   const claims = new Map<string, CpuClaim>();
@@ -71,8 +73,6 @@ function filesIn(directory: string): string[] {
     throw new CpuClaimError(`cannot list ${directory}: ${(error as Error).message}`, { cause: error });
   }
 }
-
-const isAbsent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 /** @throws an error for a file that is incomplete or in an unknown format */
 function claimsIn(text: string): CpuClaim[] {
@@ -108,6 +108,8 @@ export interface CpuClaimsDeps {
   readonly onReading: (reading: Reading<readonly CpuClaim[]>, at: number) => void;
 }
 
+const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();
+
 /** Follows the claims until the signal aborts. The driver writes a claim's CPUs before its container is created. */
 export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, signal: AbortSignal): void {
   let last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
@@ -122,7 +124,7 @@ export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, si
     if (reading.problem === last.problem && textOf(reading.value) === textOf(last.value)) return;
     last = reading;
     if (reading.problem !== undefined)
-      log.warn({ problem: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
+      log.warn({ reason: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
     onReading(reading, at);
   };
   const onChange = (name: string | undefined) => {
@@ -131,5 +133,3 @@ export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, si
   watchDirectory({ path: directory, signal, onChange });
   read();
 }
-
-const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();

@@ -43,6 +43,9 @@ export function countDevices(
     .map(([resource, devices]) => ({ resource, groups: groupByNodes(devices, used.get(resource) ?? new Set()) }));
 }
 
+/** Plugins write -1 for an unknown NUMA node: such a device has a topology, but no NUMA node. */
+const cellsOf = (nodes: readonly number[]) => CpuSet.of(nodes.filter((id) => id >= 0 && id < MAX_CELL_ID)).toString();
+
 function groupByNodes(
   devices: ReadonlyMap<string, readonly number[] | undefined>,
   used: ReadonlySet<string>,
@@ -57,9 +60,6 @@ function groupByNodes(
   }
   return [...groups].sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true })).map(([, group]) => group);
 }
-
-/** Plugins write -1 for an unknown NUMA node: such a device has a topology, but no NUMA node. */
-const cellsOf = (nodes: readonly number[]) => CpuSet.of(nodes.filter((id) => id >= 0 && id < MAX_CELL_ID)).toString();
 
 /** The largest file that is read, in bytes. A device takes about 20, a container what its plugin answered. */
 export const MAX_DEVICE_CHECKPOINT_BYTES = 4 * 1024 * 1024;

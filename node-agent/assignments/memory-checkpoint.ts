@@ -101,6 +101,8 @@ function parse(text: string): Checkpoint {
   );
 }
 
+const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
+
 /** Checks that connected NUMA nodes have given exactly the bytes of their blocks. */
 function checkTables({ machineState, entries }: Checkpoint): void {
   const blocks = Object.values(entries ?? {}).flatMap(blocksOf);
@@ -146,7 +148,9 @@ function connectedNodes(lists: readonly (readonly number[])[]): ReadonlyMap<numb
   return connected;
 }
 
-const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
+const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
+  return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
+};
 
 /**
  * The blocks of the pods that the kubelet no longer lists. PodResources has no uids, so a pod is recognized by its
@@ -180,10 +184,6 @@ function endedPods(
   }
   return [...remaining.keys()].map((uid) => blocksOf(entries?.[uid] ?? {}));
 }
-
-const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
-  return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
-};
 
 function containerKey(name: string, blocks: readonly Block[]): string {
   const keys = blocks.map(

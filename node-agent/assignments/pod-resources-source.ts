@@ -96,7 +96,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
     if (problem === last.problem) return;
     if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
+    log.warn({ socketPath, reason: problem }, 'querying the kubelet failed; keeping the last answer and retrying');
     publish({ value: last.value, problem });
   };
 
@@ -146,12 +146,8 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
 }
 
 /** One round: what can be allocated, then what the containers have. */
-async function query({
-  client,
-  kubeletDir,
-  podsWithCpus,
-  signal,
-}: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
+async function query(deps: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
+  const { client, kubeletDir, podsWithCpus, signal } = deps;
   const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);

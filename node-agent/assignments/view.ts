@@ -96,6 +96,8 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   memory: undefined,
 };
 
+const problemOf = ({ problem }: Reading<unknown>): string[] => (problem === undefined ? [] : [problem]);
+
 export function nextView(
   previous: AssignmentsView,
   { online, checkpoint, podResources, claims, confirmed, alone, configuredPolicy }: Inputs,
@@ -153,8 +155,6 @@ function devicesAndMemory(
   const { devices, memory } = answer ?? previous;
   return { devices, memory };
 }
-
-const problemOf = ({ problem }: Reading<unknown>): string[] => (problem === undefined ? [] : [problem]);
 
 /** @param givesCpus whether a started kubelet reports allocatable CPUs: not under policy none */
 function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: boolean): string[] {

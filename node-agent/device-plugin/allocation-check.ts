@@ -51,7 +51,7 @@ export function checkAllocation({
     const elsewhere = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
     return {
       reason: 'NetworkElsewhere',
-      message: `${networkOfResource(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
+      message: `${deviceNetworkText(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
     };
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
@@ -60,11 +60,11 @@ export function checkAllocation({
   const assigned = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
   return {
     reason: 'SplitCores',
-    message: `it needs whole cores, but ${assigned} (device of ${networkOfResource(resource)})`,
+    message: `it needs whole cores, but ${assigned} (device of ${deviceNetworkText(resource)})`,
   };
 }
 
-export function networkOfResource(resource: string): string {
+export function deviceNetworkText(resource: string): string {
   const physnet = physnetOfResource(resource);
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
 }

@@ -3,6 +3,7 @@ import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
@@ -50,13 +51,12 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
-    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
-      (err: unknown) => {
-        const { namespace, podName } = holder;
-        log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
-        return undefined;
-      },
-    );
+    const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
+    const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
+      const { namespace, podName } = holder;
+      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
+      return undefined;
+    });
     // With larger cores, the webhook promised whole cores only to pods that it padded.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
@@ -104,11 +104,10 @@ const EXPIRES_SECONDS = 600;
 
 /** @param now monotonic seconds */
 export function createRefusedStarts(now: () => number) {
-  const refusals = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
+  const refusals = new BoundedMap<string, { readonly refusal: RefusedStart; readonly at: number }>(MAX_REFUSALS);
   const listeners = new Listeners();
   const sweep = (): void => {
-    for (const [key, { at }] of refusals)
-      if (now() - at > EXPIRES_SECONDS || refusals.size > MAX_REFUSALS) refusals.delete(key);
+    for (const [key, { at }] of refusals) if (now() - at > EXPIRES_SECONDS) refusals.delete(key);
   };
   return {
     add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {

@@ -13,7 +13,6 @@ const LASTING_SECONDS = 30;
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
-  readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: AgentLogger;
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
@@ -29,7 +28,7 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
   const kubeletSocket = join(directory, KUBELET_SOCKET);
   const servers = new Map<string, PluginServer>();
-  let desired = deps.resources;
+  let desired: readonly AdvertisedResource[] = [];
   const changes = new ChangeSignal();
   /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();

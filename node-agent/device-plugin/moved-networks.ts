@@ -10,7 +10,7 @@ import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import { checkAllocation, type DeviceHolder, networkOfResource } from './allocation-check.ts';
+import { checkAllocation, type DeviceHolder, deviceNetworkText } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
@@ -48,12 +48,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     };
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
-    const pod = await readPodOfHolder(client, holder, { signal, timeout: READ_TIMEOUT_SECONDS }).catch(
-      (err: unknown) => {
-        log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
-        return undefined;
-      },
-    );
+    const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
+    const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
+      log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
+      return undefined;
+    });
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
@@ -62,7 +61,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
     for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
     log.warn(
-      { namespace, pod: name, container, cpus, network: networkOfResource(move.resource) },
+      { namespace, pod: name, container, cpus, network: deviceNetworkText(move.resource) },
       'network moved under a running pod',
     );
   };
@@ -77,13 +76,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
     for (const { namespace, name: podName, containers } of pods) {
       for (const { name: container, devices, cpuIds } of containers) {
-        const containerMoves = moves.filter(({ resource }) =>
-          devices.some(({ resourceName }) => resourceName === resource),
-        );
+        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
         // A container in the shared pool runs on all NUMA nodes.
         if (cpuIds.length === 0) continue;
         const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
-        for (const move of containerMoves) await announce(move, holder, host, signal);
+        for (const move of affected) await announce(move, holder, host, signal);
       }
     }
   };
@@ -132,6 +129,6 @@ function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
 
 function moveText({ resource, from, to }: Move): string {
   const was = from.isEmpty ? 'no NUMA node in particular' : `NUMA node ${from}`;
-  if (to === undefined) return `${networkOfResource(resource)}, which was on ${was}, has left this node`;
-  return `${networkOfResource(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
+  if (to === undefined) return `${deviceNetworkText(resource)}, which was on ${was}, has left this node`;
+  return `${deviceNetworkText(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
 }

@@ -29,6 +29,8 @@ export interface PluginServerDeps {
 
 export type PluginServer = ReturnType<typeof createPluginServer>;
 
+const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
+
 /** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
 export function createPluginServer(deps: PluginServerDeps) {
   const { socketPath, resource: first, beforeStart } = deps;
@@ -105,8 +107,6 @@ export function createPluginServer(deps: PluginServerDeps) {
 export function optionsOf({ preStart }: AdvertisedResource) {
   return { preStartRequired: preStart, getPreferredAllocationAvailable: false };
 }
-
-const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
 
 function assertFew(ids: readonly string[]): void {
   if (ids.length > MAX_DEVICES) {

@@ -61,6 +61,8 @@ export function deviceSlots(pods: number): number {
   return Math.min(MAX_SLOTS, Math.max(0, Math.floor(pods) || 0));
 }
 
+const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
+
 /**
  * The devices of a resource. They represent access, not hardware, so all are equal. Their ids name the resource,
  * because the kubelet passes only ids to PreStartContainer.
@@ -77,8 +79,6 @@ export function slotOf(resource: string, id: string): number | undefined {
   const number = id.slice(prefix.length);
   return id.startsWith(prefix) && /^(?:0|[1-9]\d{0,8})$/.test(number) ? Number(number) : undefined;
 }
-
-const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
 
 /** A socket address has at most 107 bytes, and the kubelet's directory takes part of them. */
 const MAX_SOCKET_PART_CHARACTERS = 40;

@@ -23,7 +23,6 @@ async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
   const barrier = createBeforeStart({ ...data, host: createHost(data.host), podResources, log, post });
   const plugin = createDevicePlugin({
     kubeletDir: data.kubeletDir,
-    resources: [],
     beforeStart: barrier.beforeStart,
     log,
     onRegistration: (resource, outcome) => post({ kind: 'registered', resource, outcome }),

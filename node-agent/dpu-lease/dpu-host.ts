@@ -37,7 +37,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
     if (repair.kind === 'create') {
       await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
-      log.info({ lease: lease.name, duration }, 'DPU lease created; waiting for the DPU to renew it');
+      log.info({ lease: lease.name, durationSeconds: duration }, 'DPU lease created; waiting for the DPU to renew it');
       return;
     }
     const patch = {

@@ -57,8 +57,8 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
         const problem = await round(signal);
         if (!signal.aborted && problem !== last) {
           if (problem === undefined)
-            log.info({ lease: lease.name, interval: timing.renewInterval }, 'renewing the DPU lease');
-          else log.warn({ lease: lease.name, problem }, 'renewing the DPU lease failed');
+            log.info({ lease: lease.name, intervalSeconds: timing.renewInterval }, 'renewing the DPU lease');
+          else log.warn({ lease: lease.name, reason: problem }, 'renewing the DPU lease failed');
           last = problem;
         }
         await sleep(timing.renewInterval, signal).catch(() => undefined);

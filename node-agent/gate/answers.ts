@@ -61,16 +61,16 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
   const add = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
     // The configuration may be up to a MiB of JSON, so it is parsed only if the result matters.
-    let hasDpuDevice: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
+    let device: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
     if (
-      hasDpuDevice === undefined &&
+      device === undefined &&
       policy.scope === 'device' &&
-      dependsOnDpu({ ...common, hasDevice: hasDpuDevice, dpu: dpu() })
+      dependsOnDpu({ ...common, hasDevice: device, dpu: dpu() })
     ) {
-      hasDpuDevice = await patiently(asker, hasDevice(pod));
+      device = await patiently(asker, hasDevice(pod));
     }
-    const facts = { ...common, hasDevice: hasDpuDevice };
+    const facts = { ...common, hasDevice: device };
     const refused = decideAdd({ ...facts, dpu: dpu() });
     if (refused !== undefined) return refused;
     const cpus = pod.uid === undefined ? undefined : cpusOf(pod.uid);
@@ -169,16 +169,12 @@ const MAX_QUERIES = 16;
  * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
  * runtime, so the file is read again: the event of that write may still be pending. If the file cannot be read, the
  * last known CPUs are used.
- * @param lastEntries the last known assignments
+ * @param last the last known assignments
  */
-export function createPodCpus(
-  kubeletDir: string,
-  lastEntries: () => readonly CheckpointEntry[],
-): (uid: string) => CpuSet {
+export function createPodCpus(kubeletDir: string, last: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
   return (uid) => {
-    const entries =
-      resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? lastEntries();
+    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? last();
     return unionOf(entries.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
   };
 }

@@ -72,7 +72,7 @@ export function createInstaller(deps: InstallerDeps) {
     if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
     const problem = plan.kind === 'keep' ? plan.problem : undefined;
     if (problem !== undefined && problem !== lastProblem)
-      log.warn({ problem }, 'gate incomplete: new pods may start without it');
+      log.warn({ reason: problem }, 'gate incomplete: new pods may start without it');
     lastProblem = problem;
     const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
     metrics.gateInstalled.set(inPlace ? 1 : 0);

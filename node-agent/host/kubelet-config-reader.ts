@@ -67,7 +67,7 @@ export function createKubeletConfigReader(
       return answer;
     } catch (error) {
       const why = (error as Error).message;
-      if (why !== refusal) log.info({ why }, 'kubelet configz unavailable; reading its configuration files');
+      if (why !== refusal) log.info({ reason: why }, 'kubelet configz unavailable; reading its configuration files');
       refusal = why;
       return undefined;
     } finally {
@@ -108,7 +108,7 @@ export function createKubeletConfigReader(
     const text = JSON.stringify(result);
     if (text === last) return result;
     last = text;
-    for (const problem of result.problems) log.warn({ problem }, 'kubelet configuration unknown');
+    for (const problem of result.problems) log.warn({ reason: problem }, 'kubelet configuration unknown');
     if (result.config === undefined) return result;
     const { source, cpuManager, topologyManager, reserved } = result.config;
     log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');

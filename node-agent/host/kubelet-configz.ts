@@ -64,20 +64,17 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
  */
 export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<NodeKubeletConfig> {
   const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);
-  const certificatesOnDisk = certificates.flatMap((file) => {
+  const onDisk = certificates.flatMap((file) => {
     return resultOrNone(() => new X509Certificate(readBounded(file, MAX_PEM_BYTES))) ?? [];
   });
-  if (certificatesOnDisk.length === 0) {
+  if (onDisk.length === 0) {
     throw new ConfigzError(endpoint, `no certificate to identify the kubelet in ${certificates.join(' or ')}`);
   }
   try {
     const socket = await connectTo(endpoint, signal);
     try {
-      const presented = socket.getPeerX509Certificate();
-      if (
-        presented === undefined ||
-        !certificatesOnDisk.some(({ fingerprint256 }) => fingerprint256 === presented.fingerprint256)
-      ) {
+      const served = socket.getPeerX509Certificate();
+      if (served === undefined || !onDisk.some(({ fingerprint256 }) => fingerprint256 === served.fingerprint256)) {
         throw new ConfigzError(endpoint, 'the server does not present the kubelet’s certificate');
       }
       const { status, text } = await ask(socket, token, signal);

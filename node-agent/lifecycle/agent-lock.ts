@@ -25,7 +25,7 @@ export class AgentLock {
     } catch (err) {
       log.warn({ err }, 'locking the state directory failed');
     }
-    if (this.#problem !== undefined) log.warn({ problem: this.#problem }, 'waiting for the other agent to end');
+    if (this.#problem !== undefined) log.warn({ reason: this.#problem }, 'waiting for the other agent to end');
   }
 
   /** Why this agent may not work; undefined if it may. */

@@ -160,7 +160,7 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
   let isLoaded = false;
   let saved = '';
 
-  const lastGood = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
+  const useLast = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
     override: last?.networks,
     fault: { reason, message },
     isLastGood: last !== undefined,
@@ -182,9 +182,9 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
     if (map === undefined) return { override: undefined, fault: undefined, isLastGood: false };
     if (!isLoaded) last = file.load(cells);
     isLoaded = true;
-    if (map instanceof Error) return lastGood('InvalidMap', map.message);
+    if (map instanceof Error) return useLast('InvalidMap', map.message);
     if (labels === undefined)
-      return lastGood(
+      return useLast(
         'NodeUnknown',
         'the network map selects nodes by labels, which are unknown until the Node is read',
       );
@@ -193,7 +193,7 @@ export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: 
       remember({ networks });
       return { override: networks, fault: undefined, isLastGood: false };
     } catch (error) {
-      return lastGood('InvalidMap', (error as Error).message);
+      return useLast('InvalidMap', (error as Error).message);
     }
   };
 }

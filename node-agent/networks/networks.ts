@@ -119,7 +119,7 @@ export function createNetworks(deps: NetworksDeps) {
         });
         const onProblem = guard.wrap((error: Error) => {
           if (error.message !== switchProblem)
-            log.warn({ problem: error.message }, 'querying Open vSwitch failed; retrying');
+            log.warn({ reason: error.message }, 'querying Open vSwitch failed; retrying');
           switchProblem = error.message;
           reconciles.soon();
         });
@@ -138,16 +138,14 @@ export function createNetworks(deps: NetworksDeps) {
   };
 }
 
-function logNetworks(
-  log: AgentLogger,
-  { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView,
-): void {
+function logNetworks(log: AgentLogger, view: NetworksView): void {
+  const { networks, down, pmdCpus, problems, mapFault, drift, unpolled } = view;
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
   // The labels arrive a moment after the agent's start.
   if (problems.some(({ reason }) => reason === 'NodeUnknown')) log.info(fields, 'waiting for the labels of the Node');
-  else if (mapFault !== undefined) log.warn({ problem: mapFault, ...fields, doubts }, 'network map rejected');
+  else if (mapFault !== undefined) log.warn({ reason: mapFault, ...fields, doubts }, 'network map rejected');
   else if (doubts.length === 0) log.info(fields, 'network map updated');
   else log.warn({ ...fields, doubts }, 'network map updated with problems');
 }

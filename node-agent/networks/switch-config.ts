@@ -72,6 +72,12 @@ export function switchConfig(tables: Tables): SwitchConfig {
   };
 }
 
+const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
+  ...['', 'system', 'afxdp-nonpmd'].map((type) => [type, 'system'] as const),
+  ['afxdp', 'afxdp'],
+  ['dpdk', 'dpdk'],
+]);
+
 /**
  * @param seen rows already read: a port is in one bridge and an interface in one port, so the number of rows bounds the
  * work, whatever the lists contain
@@ -94,12 +100,6 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   problems.push(`bridge ${bridgeName} has ${interfaces.length} ports; only ${MAX_PORTS} are checked for uplinks`);
   return { internal, patches, interfaces: interfaces.slice(0, MAX_PORTS) };
 }
-
-const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
-  ...['', 'system', 'afxdp-nonpmd'].map((type) => [type, 'system'] as const),
-  ['afxdp', 'afxdp'],
-  ['dpdk', 'dpdk'],
-]);
 
 function* interfaceRows(tables: Tables, bridge: Row, seen: Set<string>): Generator<Row> {
   const rowOf = (table: string, id: unknown): Row | undefined => {

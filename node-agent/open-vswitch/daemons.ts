@@ -88,6 +88,8 @@ export function createDaemonFinder(rundir: string, recorded: () => readonly OvsP
   };
 }
 
+const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
+
 function createLookup(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]): DaemonFinder {
   /** The pidfile of the last search, or its absence; undefined if another search may find more. */
   let before: { readonly pidfile: Stats | undefined } | undefined;
@@ -179,8 +181,6 @@ function holderOf(file: string): number | undefined {
 function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): OvsProcess {
   return { name, role, pid, start: startOf(pid) ?? 0 };
 }
-
-const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
 
 function statOf(file: string): Stats | undefined {
   return resultOrNone(() => statSync(file));

@@ -9,7 +9,7 @@ import { createContention } from './contention.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
 import { createReporting, type ReportingDeps, statusOf } from './reporting.ts';
-import { createTargets, type TargetsDeps } from './targets.ts';
+import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
@@ -19,8 +19,6 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
   /** Calls the listener when `pmdMask` may have changed. @returns a function that ends the subscription */
   readonly onPmdMask: (listener: () => void) => () => void;
 }
-
-export type OvsAffinity = ReturnType<typeof createOvsAffinity>;
 
 /**
  * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
@@ -40,157 +38,176 @@ const RECHECK_SECONDS = 1;
  * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting
  * container.
  */
-export function createOvsAffinity(deps: OvsAffinityDeps) {
-  const { assignments, enablerFile, log, metrics, events } = deps;
-  const ovsProcesses = createOvsProcesses(deps);
-  const reporting = createReporting(deps);
-  /** A due growth, and a check, under the guard of the current run. */
-  let grow = () => {};
-  let recheck = () => {};
-  const targets = createTargets(deps, () => grow());
-  const contention = createContention(deps.now);
+export class OvsAffinity {
+  readonly #deps: OvsAffinityDeps;
+  readonly #processes: OvsProcesses;
+  readonly #reporting: ReturnType<typeof createReporting>;
+  readonly #targets: Targets;
+  readonly #contention: ReturnType<typeof createContention>;
+  readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
+  /** Of the current run. */
+  #guard = new Guard();
+  #isEnabled = false;
   /** Whether the last pass left the exact set to another writer. */
-  let yields = false;
-  const again = new Throttle(() => recheck(), RECHECK_SECONDS, 0);
-  let enabled = false;
+  #yields = false;
+
+  constructor(deps: OvsAffinityDeps) {
+    this.#deps = deps;
+    this.#processes = createOvsProcesses(deps);
+    this.#reporting = createReporting(deps);
+    this.#targets = createTargets(deps, () => this.#guard.wrap(() => this.#pass(performance.now(), true))());
+    this.#contention = createContention(deps.now);
+  }
+
+  /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { assignments, enablerFile, rundir, onPmdMask, checkInterval } = this.#deps;
+    const guard = new Guard();
+    this.#guard = guard;
+    this.#reconcileEnabler();
+    // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
+    if (isEnabled(enablerFile) === false) this.#disable();
+    const pass = guard.wrap((at: number) => this.#pass(at));
+    const passNow = () => pass(performance.now());
+    const onPidfile = (name: string | undefined) => {
+      if (name === undefined || name.endsWith('.pid')) passNow();
+    };
+    watchEnabler(
+      enablerFile,
+      guard.wrap(() => this.#reconcileEnabler()),
+      signal,
+    );
+    watchDirectory({ path: rundir, signal, onChange: onPidfile });
+    const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
+    const check = guard.wrap(() => this.#check());
+    const timer = setInterval(check, checkInterval * 1000);
+    try {
+      await guard.until(signal);
+    } finally {
+      clearInterval(timer);
+      for (const unsubscribe of ends) unsubscribe();
+      this.#end();
+    }
+  }
+
+  /**
+   * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
+   * @throws VacateError after 2 s
+   */
+  async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
+    if (!this.#isEnabled || cpus.isEmpty) return;
+    const { assignments, metrics, events } = this.#deps;
+    this.#targets.vacate(cpus);
+    try {
+      const otherwise = this.#targets.otherwise(assignments.view(), this.#processes.pmdCpus());
+      await this.#processes.vacate(cpus, otherwise, signal);
+    } catch (error) {
+      metrics.ovsErrors.inc({ cause: 'not-vacated' });
+      events.notVacated((error as Error).message);
+      throw error;
+    }
+  }
+
+  /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
+  pmdCpus(): CpuSet {
+    return this.#processes.pmdCpus();
+  }
+
+  /** The reasons why threads are not on their CPUs; empty while disabled. */
+  problems(): readonly string[] {
+    return this.#reporting.current.map(({ text }) => text);
+  }
+
+  /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
+  subscribe(listener: () => void): () => void {
+    return this.#reporting.subscribe(listener);
+  }
+
+  /** For display: every thread, its current and desired CPUs, and the reasons. */
+  readonly status = (): OvsStatus =>
+    statusOf({
+      enabled: this.#isEnabled,
+      enablerFile: this.#deps.enablerFile,
+      ovsProcesses: this.#processes,
+      targets: this.#targets,
+      sources: this.#deps.assignments.view().sources,
+      problems: this.#reporting.current,
+    });
 
   /** `at`: when this process learned of the reason for the pass, in monotonic milliseconds. */
-  const pass = (at: number, mayGrow = false) => {
-    if (!enabled) return;
+  #pass(at: number, mayGrow = false): void {
+    if (!this.#isEnabled) return;
+    const { assignments, enablerFile, metrics } = this.#deps;
+    const contention = this.#contention;
     const view = assignments.view();
-    const snapshot = ovsProcesses.snapshot();
+    const snapshot = this.#processes.snapshot();
     const { pmdCpus: pmd } = snapshot;
-    yields = contention.isContended;
-    const target = yields ? targets.ownedOnly(view, pmd) : targets.target(view, pmd, mayGrow);
-    const { moved, displaced, problems } = ovsProcesses.apply(target, snapshot);
+    this.#yields = contention.isContended;
+    const target = this.#yields ? this.#targets.ownedOnly(view, pmd) : this.#targets.target(view, pmd, mayGrow);
+    const { moved, displaced, problems } = this.#processes.apply(target, snapshot);
     contention.note(displaced);
     metrics.ovsContended.set(contention.isContended ? 1 : 0);
-    if (contention.isSuspected || ovsProcesses.isStarting()) again.soon();
-    reporting.moved(target, moved, view, at);
+    if (contention.isSuspected || this.#processes.isStarting()) this.#recheck.soon();
+    this.#reporting.moved(target, moved, view, at);
     const others = contention.isContended ? [foreignWriter(enablerFile)] : [];
-    reporting.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
-    reporting.reserved(view.reserved);
-  };
+    this.#reporting.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
+    this.#reporting.reserved(view.reserved);
+  }
 
-  const reset = () => {
-    again.cancel();
-    metrics.ovsContended.set(0);
-    yields = false;
-    targets.reset();
-    reporting.reset();
-  };
+  #check(): void {
+    this.#reconcileEnabler();
+    if (!this.#isEnabled) return;
+    this.#reporting.unknown(this.#targets.heldBack);
+    const isOver = this.#yields && !this.#contention.isContended;
+    if (!isOver && !this.#targets.isDue() && this.#processes.isAsLeft()) return;
+    this.#processes.seeMachine();
+    this.#pass(performance.now());
+  }
 
-  const disable = () => {
-    reset();
-    restoreAll(ovsProcesses, deps);
-  };
-
-  const reconcileEnabler = () => {
+  #reconcileEnabler(): void {
+    const { enablerFile, log, metrics, events } = this.#deps;
     const isRequested = isEnabled(enablerFile);
-    if (isRequested === undefined || isRequested === enabled) return;
-    enabled = isRequested;
+    if (isRequested === undefined || isRequested === this.#isEnabled) return;
+    this.#isEnabled = isRequested;
     metrics.ovsEnabled.set(isRequested ? 1 : 0);
     if (!isRequested) {
-      disable();
-      return events.disabled();
+      this.#disable();
+      events.disabled();
+      return;
     }
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
-    ovsProcesses.seeMachine();
-    pass(performance.now(), true);
-  };
+    this.#processes.seeMachine();
+    this.#pass(performance.now(), true);
+  }
+
+  /** Restores all masks because the feature was disabled, even to CPUs that containers own. */
+  #disable(): void {
+    const { enablerFile, log } = this.#deps;
+    this.#reset();
+    const { moved, problems } = this.#processes.restore();
+    log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+    if (problems.length > 0)
+      log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+  }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
-  const end = () => {
-    if (!enabled) return;
-    enabled = false;
-    metrics.ovsEnabled.set(0);
-    ovsProcesses.leave();
-    log.info('agent stopping; OVS threads stay off owned CPUs');
-    reset();
-  };
+  #end(): void {
+    if (!this.#isEnabled) return;
+    this.#isEnabled = false;
+    this.#deps.metrics.ovsEnabled.set(0);
+    this.#processes.leave();
+    this.#deps.log.info('agent stopping; OVS threads stay off owned CPUs');
+    this.#reset();
+  }
 
-  const tick = () => {
-    reconcileEnabler();
-    if (!enabled) return;
-    reporting.unknown(targets.heldBack);
-    const isOver = yields && !contention.isContended;
-    if (!isOver && !targets.isDue() && ovsProcesses.isAsLeft()) return;
-    ovsProcesses.seeMachine();
-    pass(performance.now());
-  };
-
-  return {
-    /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
-    async run(signal: AbortSignal) {
-      const guard = new Guard();
-      grow = guard.wrap(() => pass(performance.now(), true));
-      recheck = guard.wrap(tick);
-      reconcileEnabler();
-      // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
-      if (isEnabled(enablerFile) === false) disable();
-      watchEnabler(enablerFile, guard.wrap(reconcileEnabler), signal);
-      const ends = followChanges(deps, guard.wrap(pass), signal);
-      const timer = setInterval(guard.wrap(tick), deps.checkInterval * 1000);
-      try {
-        await guard.until(signal);
-      } finally {
-        clearInterval(timer);
-        for (const unsubscribe of ends) unsubscribe();
-        end();
-      }
-    },
-
-    /**
-     * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
-     * @throws VacateError after 2 s
-     */
-    async vacate(cpus: CpuSet, signal?: AbortSignal) {
-      if (!enabled || cpus.isEmpty) return;
-      targets.vacate(cpus);
-      try {
-        await ovsProcesses.vacate(cpus, targets.otherwise(assignments.view(), ovsProcesses.pmdCpus()), signal);
-      } catch (error) {
-        metrics.ovsErrors.inc({ cause: 'not-vacated' });
-        events.notVacated((error as Error).message);
-        throw error;
-      }
-    },
-
-    /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
-    pmdCpus: (): CpuSet => ovsProcesses.pmdCpus(),
-    /** The reasons why threads are not on their CPUs; empty while disabled. */
-    problems: (): readonly string[] => reporting.current.map(({ text }) => text),
-    /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
-    subscribe: reporting.subscribe,
-    /** For display: every thread, its current and wanted CPUs, and the reasons. */
-    status: (): OvsStatus => {
-      const { sources } = assignments.view();
-      return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
-    },
-  };
-}
-
-/** Calls `pass` after each change that affects the threads' CPUs. @returns functions that end the subscriptions */
-function followChanges(
-  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
-  pass: (at: number) => void,
-  signal: AbortSignal,
-) {
-  const passNow = () => pass(performance.now());
-  const onChange = (name: string | undefined) => {
-    if (name === undefined || name.endsWith('.pid')) passNow();
-  };
-  watchDirectory({ path: rundir, signal, onChange });
-  return [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
-}
-
-/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
-function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
-  const { moved, problems } = ovsProcesses.restore();
-  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
-  if (problems.length > 0)
-    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+  #reset(): void {
+    this.#recheck.cancel();
+    this.#deps.metrics.ovsContended.set(0);
+    this.#yields = false;
+    this.#targets.reset();
+    this.#reporting.reset();
+  }
 }
 
 /** Error codes of a missing file. With any other error, the state of the file is unknown. */

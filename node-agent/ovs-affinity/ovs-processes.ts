@@ -63,6 +63,9 @@ interface OvsSnapshot {
 /** The affinity of both daemons and their monitors; follows restarts. */
 export type OvsProcesses = ReturnType<typeof createOvsProcesses>;
 
+const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
+  clipped > 0 || errors.length > 0 || displaced > 0;
+
 export function createOvsProcesses(deps: OvsProcessesDeps) {
   const { metrics } = deps;
   let machine = deps.machine();
@@ -94,7 +97,10 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     isStarting = search.isStarting;
     if (!search.changed) return false;
     processAffinities = search.processes.map((process) => {
-      const existing = processAffinities.find((processAffinity) => isSame(processAffinity.process, process));
+      const { pid, start, role } = process;
+      const existing = processAffinities.find(
+        ({ process: other }) => other.pid === pid && other.start === start && other.role === role,
+      );
       return existing ?? createProcessAffinity(process, processAffinityDeps);
     });
     return true;
@@ -190,13 +196,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     unmanaged: (): AffinityProblem[] => missing.map(notManaged),
   };
 }
-
-function isSame(a: OvsProcess, b: OvsProcess): boolean {
-  return a.pid === b.pid && a.start === b.start && a.role === b.role;
-}
-
-const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
-  clipped > 0 || errors.length > 0 || displaced > 0;
 
 /** Moves a process's threads off the CPUs. @returns the threads that are still there, as text */
 function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet): string[] {

@@ -36,6 +36,8 @@ export function nowhereToGo(only: CpuSet): AffinityProblem {
   return { cause: 'no-cpu', text };
 }
 
+export const FOREIGN_WRITER = 'foreign-writer';
+
 /** Another process writes the same masks. The kernel does not report which one. */
 export function foreignWriter(enablerFile: string): AffinityProblem {
   const text =
@@ -43,7 +45,6 @@ export function foreignWriter(enablerFile: string): AffinityProblem {
     `ovnkube-node does this if ${enablerFile} is not empty: turn one of the two off, or use --ovs-enabler`;
   return { cause: FOREIGN_WRITER, text };
 }
-export const FOREIGN_WRITER = 'foreign-writer';
 
 /** Poll mode drivers run where their mask puts them, even on CPUs that the kubelet assigns. */
 export function pollsOwned(cpus: CpuSet): AffinityProblem[] {

@@ -1,5 +1,6 @@
 import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
 import type { OvsStatus } from '../../model/agent-status.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
@@ -14,6 +15,8 @@ export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
   /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined if unknown. */
   readonly assignedAt: () => number | undefined;
 }
+
+const round = (value: number): number => Math.round(value * 1000) / 1000;
 
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
@@ -45,7 +48,12 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
       const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
       log.info(
-        { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
+        {
+          ...where,
+          threads,
+          milliseconds: round(millis),
+          ...(exposed !== undefined && { secondsSinceAssigned: round(exposed) }),
+        },
         'moved OVS threads',
       );
     },
@@ -93,8 +101,6 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   };
 }
 
-const round = (value: number): number => Math.round(value * 1000) / 1000;
-
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const REPEAT_SECONDS = 600;
 
@@ -113,7 +119,7 @@ export interface AffinityEventsDeps {
 }
 
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
-  const announced = new Map<string, number>();
+  const announced = new BoundedMap<string, number>(MAX_REMEMBERED_EVENTS);
   const node = nodeTarget(nodeName);
 
   const warn = (reason: string, whole: string) => {
@@ -122,7 +128,6 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     for (const [oldKey, at] of announced) if (now() - at >= REPEAT_SECONDS) announced.delete(oldKey);
     if (announced.has(key)) return;
     announced.set(key, now());
-    if (announced.size > MAX_REMEMBERED_EVENTS) announced.delete(announced.keys().next().value ?? '');
     recorder.record(node, { type: 'Warning', reason, message });
   };
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });
@@ -162,7 +167,7 @@ export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources,
   return {
     enabled,
     enablerFile,
-    wanted: targets.lastTarget?.toString() ?? null,
+    desired: targets.lastTarget?.toString() ?? null,
     why: [...targets.why],
     problems: [...new Set(texts)],
     sources: [
@@ -182,7 +187,7 @@ export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources,
         tid,
         name: comm,
         allowed: allowed.toString(),
-        wanted: note === 'pmd' ? null : here,
+        desired: note === 'pmd' ? null : here,
         note: note ?? null,
       })),
     })),

@@ -158,7 +158,6 @@ const schema = z.object({
 /** @param bootId the machine's current boot; masks from an earlier boot are ignored */
 export function createMasksFile(path: string, bootId: string) {
   return {
-    path,
     /** Reads the masks saved since the machine's start; empty without a file. @throws MasksFileError */
     load(): SavedProcess[] {
       let text: string;

@@ -30,10 +30,8 @@ const OPTIONAL = {
 
 /** Maximum entries of a map, such as the kubelet's options. */
 const MAX_ENTRIES = 32;
-/** Maximum characters of a policy, an option or a uid; of a namespace or container name; and of a pod name. */
+/** Maximum characters of a policy or an option. */
 const MAX_WORD_CHARACTERS = 64;
-const MAX_LABEL_CHARACTERS = 63;
-const MAX_NAME_CHARACTERS = 253;
 const MAX_CONDITION_CHARACTERS = 4096;
 
 /** Maximum characters of a whole report. The API server's store accepts a MiB and a half. */
@@ -131,18 +129,16 @@ function fitManager<One extends Manager>(what: string, manager: One, leftOut: st
   };
 }
 
-type Named = { readonly [Name in 'podUID' | 'namespace' | 'podName' | 'container']?: string | undefined };
+/** Maximum characters of names in Kubernetes. */
+const NAME_LIMITS = { podUID: 64, namespace: 63, podName: 253, container: 63 };
 
-/** Shortens names to the limits of Kubernetes; names from a file may be longer. */
-function fitNames<One extends Named>(entry: One): One {
-  const { podUID, namespace, podName, container } = entry;
-  return {
-    ...entry,
-    ...(podUID !== undefined && { podUID: podUID.slice(0, MAX_WORD_CHARACTERS) }),
-    ...(namespace !== undefined && { namespace: namespace.slice(0, MAX_LABEL_CHARACTERS) }),
-    ...(podName !== undefined && { podName: podName.slice(0, MAX_NAME_CHARACTERS) }),
-    ...(container !== undefined && { container: container.slice(0, MAX_LABEL_CHARACTERS) }),
+/** Shortens names to these limits; names from a file may be longer. */
+function fitNames<Entry extends object>(entry: Entry): Entry {
+  const fit = ([key, value]: [string, unknown]) => {
+    const most = NAME_LIMITS[key as keyof typeof NAME_LIMITS] as number | undefined;
+    return [key, typeof value === 'string' ? value.slice(0, most) : value];
   };
+  return Object.fromEntries(Object.entries(entry).map(fit)) as Entry;
 }
 
 function fitMessage<One extends { readonly message?: string | undefined }>(entry: One, most: number): One {

@@ -94,6 +94,9 @@ export function buildStatus(
   };
 }
 
+const networkText = (name: string | undefined) =>
+  `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
+
 /** One condition for each problem that an operator would have to solve. */
 function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionState[] {
   const { view, failedDuties } = inputs;
@@ -124,9 +127,6 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
     ),
   ];
 }
-
-const networkText = (name: string | undefined) =>
-  `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
 function kubeletPart(view: AssignmentsView, config: NodeKubeletConfig, memory: HostMemory) {

@@ -18,7 +18,7 @@ export const AGENT_MESSAGES = {
     'moved emulator threads': 'to the housekeeping CPUs',
     'Starting OVS daemon CPU pinning': '',
     'OVS CPU affinity pinning disabled': '',
-    'OVS CPU dynamic pinning reservedSystemCPUs set: ': '',
+    'OVS CPU dynamic pinning reservedSystemCPUs set: ': 'followed by the CPUs',
     'moved OVS threads': 'to the CPUs that no container owns',
     'OVS affinity complete': '',
     'agent stopping; OVS threads stay off owned CPUs': '',

@@ -18,7 +18,7 @@ export class ProblemLog {
     const problem = cut(errorText(err), MAX_CHARACTERS);
     if (problem === this.#last) return;
     this.#last = problem;
-    this.#log.warn({ problem }, text);
+    this.#log.warn({ reason: problem }, text);
   }
 
   /** Reports a round without a problem. */

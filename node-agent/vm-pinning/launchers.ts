@@ -34,6 +34,9 @@ export const launcherPodSchema = z.object({
     .nullish(),
 });
 
+/** `containerd://<id>`, `cri-o://<id>`. The id becomes the name of a directory, so only plain names are accepted. */
+const CONTAINER_ID = /^[a-z0-9-]{1,32}:\/\/([A-Za-z0-9][A-Za-z0-9_.-]{0,127})$/;
+
 /** Undefined for a pod that only looks like a launcher. */
 export function nodeLauncherOf(pod: z.infer<typeof launcherPodSchema>): Launcher | undefined {
   const recognized = recognizeLauncher(pod);
@@ -50,9 +53,6 @@ export function nodeLauncherOf(pod: z.infer<typeof launcherPodSchema>): Launcher
     containerId: CONTAINER_ID.exec(status?.containerID ?? '')?.[1],
   };
 }
-
-/** `containerd://<id>`, `cri-o://<id>`. The id becomes the name of a directory, so only plain names are accepted. */
-const CONTAINER_ID = /^[a-z0-9-]{1,32}:\/\/([A-Za-z0-9][A-Za-z0-9_.-]{0,127})$/;
 
 function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' | 'problem'> {
   try {

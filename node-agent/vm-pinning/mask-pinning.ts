@@ -35,6 +35,15 @@ export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
   readonly remember: (scope: PinnedScope | undefined) => void;
 }
 
+const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
+
+const indexOf = ({ role }: GuestThread) => (role.kind === 'vcpu' ? role.index : -1);
+
+const NO_VCPUS = {
+  reason: 'Threads',
+  message: 'no vCPU threads were found: QEMU names them where it runs with debug-threads=on and a thread for each vCPU',
+};
+
 /**
  * Keeps the threads of one guest on the CPUs of its mask: its vCPUs, or all threads if the mask has a single entry. It
  * pins all vCPUs or none.
@@ -182,14 +191,6 @@ function createWords(): (cpus: CpuSet) => Uint32Array {
 }
 
 type Pins = Extract<HostPins, { readonly kind: 'pin' }>;
-
-const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
-const indexOf = ({ role }: GuestThread) => (role.kind === 'vcpu' ? role.index : -1);
-
-const NO_VCPUS = {
-  reason: 'Threads',
-  message: 'no vCPU threads were found: QEMU names them where it runs with debug-threads=on and a thread for each vCPU',
-};
 
 const FELL_BACK = {
   reason: 'FellBack',

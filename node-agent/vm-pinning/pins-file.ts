@@ -45,7 +45,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
       if (guests.size === 0) return rmSync(path, { force: true });
       saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
     } catch (error) {
-      log.warn({ problem: errorText(error), file: path }, 'saving which VMs are pinned failed');
+      log.warn({ reason: errorText(error), file: path }, 'saving which VMs are pinned failed');
     }
   };
   return {

@@ -142,7 +142,7 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
       const allowed = allowedNow(tid)?.toString();
       if (allowed === undefined) return [];
       const roleText = role.kind === 'vcpu' ? `vCPU ${role.index}` : role.kind;
-      return [{ tid, name, role: roleText, allowed, wanted: targets.get(tid)?.toString() ?? null }];
+      return [{ tid, name, role: roleText, allowed, desired: targets.get(tid)?.toString() ?? null }];
     }),
   };
 }

@@ -36,19 +36,9 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const metrics = createAgentMetrics(registry);
   const failures = new Failures();
   const { token, tokenFile } = access;
-  const agent = createDuties({
-    config,
-    nodeName,
-    client,
-    events,
-    metrics,
-    log,
-    token,
-    tokenFile,
-    failures,
-    pluginProgram: pluginProgram(program),
-    gateProgram: gateProgram(program),
-  });
+  const services = { nodeName, client, events, metrics, log };
+  const programs = { pluginProgram: pluginProgram(program), gateProgram: gateProgram(program) };
+  const agent = createDuties({ ...services, ...programs, config, token, tokenFile, failures });
   // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();

@@ -58,7 +58,10 @@ function tokenDuties(parts: AgentParts): readonly Duty[] {
   const { log, token, tokenFile } = parts;
   if (tokenFile === undefined) {
     if (token() !== undefined)
-      log.warn({ problem: 'it is in the kubeconfig itself' }, 'the DPU token cannot be renewed');
+      log.warn(
+        { reason: 'the kubeconfig contains the token itself; name a file in tokenFile' },
+        'the DPU token cannot be renewed',
+      );
     return [];
   }
   const renewal = createTokenRenewal({ ...parts, tokenFile, wallClock: Date.now, now: monotonicSeconds });

@@ -67,7 +67,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), (why) =>
-      log.warn({ why }, 'reading the saved network map failed'),
+      log.warn({ reason: why }, 'reading the saved network map failed'),
     ),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
@@ -80,7 +80,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   });
   const refusals = createRefusedStarts(monotonicSeconds);
   const sources = { facts, assignments, networks, refusals, kubeletConfig };
-  const ovs = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
+  const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
+  const ovs = ovsDuty?.ovs;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
   const host = { ...sources, ovs, vms };
   const report = createReportDuty(parts, host);
@@ -110,7 +111,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
       }).run,
     },
   ];
-  if (ovs !== undefined) duties.push({ name: 'ovs-affinity', run: ovs.run });
+  if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   return { duties, assignments, ovs, vms };
 }

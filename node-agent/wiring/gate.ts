@@ -84,8 +84,9 @@ function keepState({ config }: AgentParts, path: string, health: HostDpuHealth |
 }
 
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
+  const readiness = dpu?.ready ? 'ready' : 'not-ready';
   return {
-    dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
+    dpu: dpu === undefined ? 'none' : readiness,
     reason: dpu?.reason ?? '',
     status: config.gateStatus === 'on',
     scope: config.gateScope,

@@ -6,7 +6,7 @@ import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
 import { Listeners } from '../lifecycle/duty.ts';
-import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../ovs-affinity/reporting.ts';
 import { createMasksFile } from '../ovs-affinity/saved-masks.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
@@ -31,11 +31,11 @@ const OVS_CHECK_INTERVAL_SECONDS = 12;
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
   { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
-): OvsAffinity {
+) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
   const cgroups = createCgroupTree(config.cgroupRoot);
-  const ovs = createOvsAffinity({
+  const ovs = new OvsAffinity({
     affinity: createAffinity(),
     threads: procThreads,
     machine: () => CpuSet.parse(readFileSync(MACHINE_ONLINE, 'utf8')),
@@ -56,18 +56,15 @@ export function createOvsDuty(
     log,
     metrics,
   });
-  /**
-   * For the log only: the reserved CPUs are those that the kubelet does not report as allocatable, whatever its
-   * configuration contains.
-   */
-  const checkConfig = async () => {
+  /** For the log only: the reserved CPUs are those that the kubelet does not report as allocatable. */
+  const checkReserved = async () => {
     const { config: kubelet, problems } = await kubeletConfig();
     if (kubelet === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
   };
   return {
-    ...ovs,
-    async run(signal) {
-      await Promise.all([ovs.run(signal), checkConfig()]);
+    ovs,
+    async run(signal: AbortSignal): Promise<void> {
+      await Promise.all([ovs.run(signal), checkReserved()]);
     },
   };
 }

@@ -5,8 +5,9 @@ import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
+import { type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
 import { type Change, cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
+import { createReportReflector } from '../../kube/report-reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/repair.ts';
@@ -20,7 +21,6 @@ import {
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
-import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -138,7 +138,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
       optional: true,
     });
     this.#reflectors = {
-      reports: this.#createReports(),
+      reports: createReportReflector(shared, (node, raw) => this.#reportChanged(node, raw)),
       nodes: this.#nodes,
       pods: this.#pods,
       'DPU leases': dpus,
@@ -180,7 +180,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
    * kube-scheduler bound a moment ago are known. @throws KubeError
    */
   async catchUp(signal: AbortSignal): Promise<void> {
-    const { client, state, reader } = this.#options;
+    const { client, reader } = this.#options;
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
     const slices = createSlices();
     for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
@@ -189,16 +189,15 @@ export class Cluster extends EventEmitter<ClusterEvents> {
           const pod = observedPod.safeParse(item);
           const view = pod.success ? podViewOf(pod.data, reader) : undefined;
           if (!view?.needs.exclusive) return;
-          state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
+          this.state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
         });
       }
     }
   }
 
   #nodeChanged({ key, before, after }: Change<WrittenFacts>): void {
-    const { state } = this.#options;
-    if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
-    else state.fleet.setLabels(key, after.labels);
+    if (!before || !after || !sameView(before, after)) this.state.nodeChanged(key, after);
+    else this.state.fleet.setLabels(key, after.labels);
     if (!after && !this.#agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) this.#forgetAgent(key);
   }
 
@@ -225,28 +224,10 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     }
   }
 
-  /** Keeps no report: the state contains the data that matters. */
-  #createReports(): Reflector<true> {
-    const { client, state, log, now } = this.#options;
-    const intake = createFairIntake((node: string, raw: unknown): void => {
-      const { status, error } = raw == null ? {} : readTopologyStatus(raw);
-      state.reportChanged(node, status, error);
-      this.emit('pinnings', node, status?.pinning ?? []);
-    });
-    return createReflector({
-      client,
-      path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-      schema: rawReport,
-      project: ({ metadata, status }): true => {
-        intake.offer(metadata.name ?? '', status);
-        return true;
-      },
-      onChange: ({ key, after }) => {
-        if (after === undefined) intake.offer(key, undefined);
-      },
-      log,
-      now,
-    });
+  #reportChanged(node: string, raw: unknown): void {
+    const { status, error } = raw == null ? {} : readTopologyStatus(raw);
+    this.state.reportChanged(node, status, error);
+    this.emit('pinnings', node, status?.pinning ?? []);
   }
 }
 
@@ -269,9 +250,6 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
   if (a.uid !== b.uid || a.dpuHost !== b.dpuHost || a.cpus !== b.cpus || a.arch !== b.arch) return false;
   return isDeepStrictEqual(a.capacity, b.capacity);
 }
-
-/** A report as received. It is parsed when it is used, since parsing is most of its cost. */
-export const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
 function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {
   if (!metadata.name?.startsWith(prefix)) return undefined;

@@ -159,8 +159,8 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     if (verdict.ready !== dpu.ready) {
       const { state, ready, age } = verdict;
       const fields = { node, state, ready, ...(age !== undefined && { renewedSecondsAgo: Math.round(age) }) };
-      if (ready) log.info(fields, 'DPU is alive');
-      else log.warn(fields, 'DPU is not alive');
+      if (ready) log.info(fields, 'DPU is ready');
+      else log.warn(fields, 'DPU is not ready');
     }
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;

@@ -57,6 +57,15 @@ const ADMISSION =
   /^(?:SMTAlignmentError|TopologyAffinityError|UnexpectedAdmissionError|NodeShutdown|OutOf[\w./-]{1,100})$/;
 
 /**
+ * The beginning of the scheduler's message that no node fits. It belongs to an attempt before the extender's last
+ * answer, whatever its resourceVersion. If the last attempt had found no node after that answer, there would be no
+ * reservation, and the scheduler queues a pod again before it writes the condition of the failed attempt. (An extender
+ * that is called after this one may also refuse the nodes; the reservation then lasts until the pod's next attempt.)
+ * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
+ */
+const NO_NODE_FITS = '0/';
+
+/**
  * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
  * been refused by an extender, or wait on a node for their network.
  */
@@ -116,15 +125,6 @@ function staticUid(annotations: Readonly<Record<string, string>> = {}): string |
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
 }
-
-/**
- * The beginning of the scheduler's message that no node fits. It belongs to an attempt before the extender's last
- * answer, whatever its resourceVersion. If the last attempt had found no node after that answer, there would be no
- * reservation, and the scheduler queues a pod again before it writes the condition of the failed attempt. (An extender
- * that is called after this one may also refuse the nodes; the reservation then lasts until the pod's next attempt.)
- * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
- */
-const NO_NODE_FITS = '0/';
 
 function unscheduledCondition({ conditions }: Status) {
   return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');

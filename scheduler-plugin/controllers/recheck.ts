@@ -1,4 +1,3 @@
-import type { Cluster } from '../cluster/cluster.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { RecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
@@ -17,6 +16,8 @@ const WRITE_INTERVAL_SECONDS = 1;
  * Seconds in which changes are collected, and in which a pod that was refused on one node may be accepted on others.
  */
 const DEBOUNCE_SECONDS = 0.1;
+/** Seconds in which the conditions of pods that the previous replica refused last may still arrive. */
+const LATE_SECONDS = 10;
 
 /**
  * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no
@@ -30,6 +31,8 @@ export class Recheck extends RecheckChoice {
   #timerAt = Number.POSITIVE_INFINITY;
   #lastWrite = Number.NEGATIVE_INFINITY;
   #isWriting = false;
+  /** Until then, conditions of pods that the previous replica refused may still arrive. */
+  #lateUntil = Number.NEGATIVE_INFINITY;
   #stopped = false;
 
   constructor(options: RecheckOptions) {
@@ -47,9 +50,29 @@ export class Recheck extends RecheckChoice {
     this.#schedule();
   }
 
+  /**
+   * Finds the waiting pods when this replica has become the active one: those that the previous replica may have
+   * refused. Later it learns of them from the scheduler's calls, and a pod's condition no longer indicates a refusal by
+   * an extender.
+   */
+  takeOver(pods: Iterable<PodView | undefined>): void {
+    this.#lateUntil = this.#options.now() + LATE_SECONDS;
+    for (const pod of pods) this.#consider(pod);
+  }
+
+  /** The scheduler found no node for the pod. */
+  unschedulable(pod: PodView): void {
+    const { active, now } = this.#options;
+    if (active() && now() < this.#lateUntil) this.#consider(pod);
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#stopTimer();
+  }
+
+  #consider(pod: PodView | undefined): void {
+    if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) this.mayWait(pod, pod.needs);
   }
 
   #stopTimer(): void {
@@ -95,47 +118,5 @@ export class Recheck extends RecheckChoice {
     if (isWritten) this.touched(chosen);
     else super.improved(chosen.node);
     this.#schedule();
-  }
-}
-
-export interface TakeoverOptions {
-  readonly recheck: Pick<Recheck, 'mayWait'>;
-  readonly cluster: Pick<Cluster, 'pods'>;
-  readonly active: () => boolean;
-  /** Monotonic seconds. */
-  readonly now: () => number;
-}
-
-/** Seconds in which the conditions of pods that the previous replica refused last may still arrive. */
-const LATE_SECONDS = 10;
-
-/**
- * Finds the waiting pods for a replica that has just become the active one: those that the previous replica may have
- * refused. Later it learns of them from the scheduler's calls, and a pod's condition no longer indicates a refusal by
- * an extender.
- */
-export class Takeover {
-  readonly #options: TakeoverOptions;
-  #begun = Number.NEGATIVE_INFINITY;
-
-  constructor(options: TakeoverOptions) {
-    this.#options = options;
-  }
-
-  /** Begins when this replica has become the active one. */
-  begin(): void {
-    const { cluster, now } = this.#options;
-    this.#begun = now();
-    for (const pod of cluster.pods.values()) this.#consider(pod);
-  }
-
-  /** The scheduler found no node for the pod. */
-  waiting(pod: PodView): void {
-    const { active, now } = this.#options;
-    if (active() && now() - this.#begun < LATE_SECONDS) this.#consider(pod);
-  }
-
-  #consider(pod: PodView | undefined): void {
-    if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) this.#options.recheck.mayWait(pod, pod.needs);
   }
 }

@@ -4,7 +4,7 @@ import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import { cut } from '../../model/errors.ts';
 import { createSlices } from '../../runtime/time.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
-import type { Decisions } from '../filter/refusals.ts';
+import type { Decisions } from '../filter/decisions.ts';
 import { ArgsError, nodeNames, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 

@@ -1,6 +1,5 @@
 import { cut } from '../../model/errors.ts';
 import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
-import type { FilterOutcome } from './filter.ts';
 
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
 export const MAX_TEXTS = 8;
@@ -65,50 +64,4 @@ function bounded(text: string): string {
   let short = cut(text, MAX_TEXT_BYTES);
   while (Buffer.byteLength(JSON.stringify(short)) > MAX_TEXT_BYTES) short = cut(short, short.length - 1);
   return short;
-}
-
-const MAX_DECISIONS = 1000;
-/** Maximum characters of namespace/name and of a uid, as in the API server. */
-const MAX_NAME_CHARACTERS = 317;
-const MAX_UID_CHARACTERS = 64;
-/**
- * Nodes in a decision: the default number of nodes in an answer for a pod with CPUs of its own. A pod without any may
- * be placed on any of the cluster's nodes, and a thousand such lists would take more memory than everything else.
- */
-const MAX_NODES = 16;
-
-/** The last decisions, oldest first. */
-export class Decisions {
-  readonly #wallClock: () => number;
-  readonly #decisions: ReturnType<typeof decisionOn>[] = [];
-
-  /** @param wallClock milliseconds since 1970 */
-  constructor(wallClock: () => number) {
-    this.#wallClock = wallClock;
-  }
-
-  add(pod: string, uid: string, outcome: FilterOutcome): void {
-    this.#decisions.push(decisionOn(new Date(this.#wallClock()), pod, uid, outcome));
-    if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
-  }
-
-  /** The decisions on one pod, by namespace/name; or all. */
-  list(pod?: string) {
-    return this.#decisions.filter((decision) => pod === undefined || decision.pod === pod);
-  }
-}
-
-function decisionOn(time: Date, pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {
-  return {
-    time: time.toISOString(),
-    pod: pod.slice(0, MAX_NAME_CHARACTERS),
-    uid: uid.slice(0, MAX_UID_CHARACTERS),
-    offered,
-    passed: answers.length,
-    answered: answers
-      .slice(0, MAX_NODES)
-      .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
-    /** Number of nodes by text. */
-    refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
-  };
 }

@@ -9,7 +9,7 @@ export const EXTENDER_MESSAGES = {
     'paused VM resumed': 'its vCPUs are pinned',
     'agent reports again': '',
     'node report accepted again': '',
-    'DPU is alive': '',
+    'DPU is ready': '',
     'DPU health check off': 'the host turned it off',
     'this pod’s kube-scheduler leads': '',
     'this pod’s kube-scheduler no longer leads': '',
@@ -17,7 +17,7 @@ export const EXTENDER_MESSAGES = {
   warn: {
     'agent is silent: its Lease has expired': 'check the agent',
     'node report quarantined': 'run `plumbline doctor agents`',
-    'DPU is not alive': 'check the DPU and its agent',
+    'DPU is not ready': 'check the DPU and its agent',
     'node excluded for such pods': 'the kubelet or agent refused one',
     'the kubelet did not do as predicted': 'repeat it with `plumbline simulate --replay`',
     'pod eviction failed': 'retried',

@@ -14,7 +14,7 @@ import { Cluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { NeedsReader } from '../cluster/pod-needs.ts';
 import { createExplainer } from '../extender/explain.ts';
-import { Decisions } from '../filter/refusals.ts';
+import { Decisions } from '../filter/decisions.ts';
 import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
 import { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';

@@ -14,11 +14,10 @@ import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { NodeWriter } from '../controllers/node-writer.ts';
 import { createStartWriter, PausedStarts } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
-import { Recheck, Takeover } from '../controllers/recheck.ts';
+import { Recheck } from '../controllers/recheck.ts';
 import { Extender } from '../extender/extender.ts';
-import { DecisionLog } from '../filter/decision-log.ts';
+import { DecisionLog, type Decisions } from '../filter/decisions.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
-import type { Decisions } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
@@ -79,7 +78,6 @@ export function createDecider(options: DeciderOptions) {
     },
     now,
   });
-  const takeover = new Takeover({ recheck, cluster, active, now });
   const evictions = new Evictions({
     client,
     events,
@@ -105,7 +103,7 @@ export function createDecider(options: DeciderOptions) {
     .on('improved', (node) => recheck.improved(node))
     .on('bound', (pod) => void (active() && decisionLog.placed(pod)))
     .on('settled', (uid) => recheck.settled(uid))
-    .on('waiting', (pod) => takeover.waiting(pod))
+    .on('waiting', (pod) => recheck.unschedulable(pod))
     .on('starting', evictIfStuck)
     .on('rejected', (pod) => exclusions.add(pod))
     .on('reservationEnded', (reservation, end) => {
@@ -137,7 +135,7 @@ export function createDecider(options: DeciderOptions) {
       writer.requeueAll();
       masks.starts.requeueAll();
       quarantine.announceAll();
-      takeover.begin();
+      recheck.takeOver(cluster.pods.values());
       for (const node of nodes.keys()) {
         recheck.improved(node);
         for (const pod of state.startingOn(node)) evictIfStuck(pod);

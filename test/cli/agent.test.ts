@@ -14,7 +14,7 @@ import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
-const OVS = { enabled: true, enablerFile: '/etc/x', wanted: '0-3', why: [], problems: [], sources: [], processes: [] };
+const OVS = { enabled: true, enablerFile: '/etc/x', desired: '0-3', why: [], problems: [], sources: [], processes: [] };
 const VMS = { vms: [], overlaps: [] };
 const ENDING = { phase: 'Succeeded' };
 const RUNNING = { phase: 'Running' };

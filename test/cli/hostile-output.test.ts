@@ -135,7 +135,7 @@ const DOCUMENTS = {
   '/ovs': {
     enabled: true,
     enablerFile: '/etc/x',
-    wanted: '0-3',
+    desired: '0-3',
     why: ['CPUs 4-7 are owned'],
     problems: ['a thread does not move'],
     sources: [{ name: 'podresources', problem: 'no answer' }],
@@ -145,8 +145,8 @@ const DOCUMENTS = {
         role: 'monitor',
         pid: 1,
         threads: [
-          { tid: 2, name: 'pmd-c01', allowed: '0-3', wanted: '0-3', note: 'pmd' },
-          { tid: 3, name: 'revalidator7', allowed: '0-1', wanted: '0-3', note: 'EPERM' },
+          { tid: 2, name: 'pmd-c01', allowed: '0-3', desired: '0-3', note: 'pmd' },
+          { tid: 3, name: 'revalidator7', allowed: '0-1', desired: '0-3', note: 'EPERM' },
         ],
       },
     ],
@@ -164,8 +164,8 @@ const DOCUMENTS = {
         housekeeping: '0',
         problems: ['a thread is elsewhere'],
         threads: [
-          { tid: 2, name: 'CPU 0/KVM', role: 'vcpu', allowed: '1', wanted: '1' },
-          { tid: 3, name: 'vnc_worker', role: 'emulator', allowed: '1', wanted: null },
+          { tid: 2, name: 'CPU 0/KVM', role: 'vcpu', allowed: '1', desired: '1' },
+          { tid: 3, name: 'vnc_worker', role: 'emulator', allowed: '1', desired: null },
         ],
       },
     ],

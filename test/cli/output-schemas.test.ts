@@ -54,7 +54,7 @@ describe('the schemas of -o json', () => {
   }
 
   it('match the threads of a VM: CPUs are numbers, and the state of the mask is a word', () => {
-    const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', wanted: '2' };
+    const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', desired: '2' };
     const vm = {
       namespace: 'tenants',
       vmi: 'fw',
@@ -78,22 +78,22 @@ describe('the schemas of -o json', () => {
 
   it('match Open vSwitch’s threads: CPUs are numbers, null if unset', () => {
     const threads = [
-      { tid: 7, name: 'handler7', allowed: '0-3', wanted: '0,2', note: 'clipped' },
-      { tid: 8, name: 'pmd-c03', allowed: '3', wanted: null, note: 'pmd' },
+      { tid: 7, name: 'handler7', allowed: '0-3', desired: '0,2', note: 'clipped' },
+      { tid: 8, name: 'pmd-c03', allowed: '3', desired: null, note: 'pmd' },
     ];
-    const status = { enabled: true, enablerFile: '/etc/x', wanted: '0,2', why: [], problems: [], sources: [] };
+    const status = { enabled: true, enablerFile: '/etc/x', desired: '0,2', why: [], problems: [], sources: [] };
     const data = ovsStatusData({ ...status, processes: [{ name: 'ovs-vswitchd', role: 'daemon', pid: 6, threads }] });
     accept('ovs-status', data);
-    assert.deepEqual([data.inOrder, data.wanted], [false, [0, 2]]);
+    assert.deepEqual([data.inOrder, data.desired], [false, [0, 2]]);
     assert.deepEqual(
-      data.processes[0]?.threads.map(({ allowed, wanted, inPlace }) => [allowed, wanted, inPlace]),
+      data.processes[0]?.threads.map(({ allowed, desired, inPlace }) => [allowed, desired, inPlace]),
       [
         [[0, 1, 2, 3], [0, 2], false],
         [[3], null, true],
       ],
     );
-    const off = ovsStatusData({ ...status, enabled: false, wanted: null, processes: [] });
+    const off = ovsStatusData({ ...status, enabled: false, desired: null, processes: [] });
     accept('ovs-status', off);
-    assert.deepEqual([off.inOrder, off.wanted], [true, null]);
+    assert.deepEqual([off.inOrder, off.desired], [true, null]);
   });
 });

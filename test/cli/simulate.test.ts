@@ -238,7 +238,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
           name: 'firewall',
           cpus: 6,
           padding: 1,
-          asked: 1,
+          requested: 1,
           placed: 0,
           refusals: { 'no room on the NUMA nodes of a required network': 1 },
         },

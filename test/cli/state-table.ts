@@ -352,7 +352,6 @@ export const STATE_TABLE: readonly StateCase[] = [
   {
     ...one('the extender does not answer', ['unscheduled', 'broken', 'ExtenderAway'], ['bring-scheduler-back'], {}),
     extenderAway: true,
-    coarse: 'NotTried',
   },
   one('no scheduler has tried it yet', ['unscheduled', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
   one('the node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {

@@ -23,11 +23,11 @@ import { needs } from '../support/parts.ts';
 
 interface Outcome {
   readonly status: number;
-  readonly held: boolean;
+  readonly succeeded: boolean;
   readonly logs?: string;
   readonly steps: {
     readonly step: string;
-    readonly held: boolean;
+    readonly succeeded: boolean;
     readonly error?: string;
     readonly data: Record<string, unknown>;
   }[];
@@ -99,12 +99,12 @@ describe('the demo', function () {
   before(() => buildOnce());
 
   it('passes every step and leaves no process behind', async () => {
-    const { status, held, steps } = await demo();
+    const { status, succeeded, steps } = await demo();
     assert.deepEqual(
-      steps.filter((step) => !step.held),
+      steps.filter((step) => !step.succeeded),
       [],
     );
-    assert.deepEqual([status, held, steps.map(({ step }) => step)], [0, true, STEPS]);
+    assert.deepEqual([status, succeeded, steps.map(({ step }) => step)], [0, true, STEPS]);
     assert.match(
       String(steps[0]?.data['message']),
       /SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2/,
@@ -204,10 +204,10 @@ describe('the demo', function () {
   it('pins real threads on a machine with a single CPU, too', async () => {
     const command = [process.execPath, join(root, 'dist/plumbline.mjs'), 'demo', '--json'];
     const only = String((await machineCpus()).first);
-    const { held, steps } = await run('taskset', '--cpu-list', only, ...command);
+    const { succeeded, steps } = await run('taskset', '--cpu-list', only, ...command);
     const { pinned, mask, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
     assert.deepEqual(
-      [held, pinned, mask, vcpus.map(({ cpus }) => cpus)],
+      [succeeded, pinned, mask, vcpus.map(({ cpus }) => cpus)],
       [true, true, `${only}:${only}`, [only, only]],
     );
   });
@@ -222,12 +222,12 @@ describe('the demo', function () {
         ),
       );
       for (const directory of installations) rmSync(directory, { recursive: true });
-      for (const [index, { status, held, steps, logs }] of outcomes.entries()) {
+      for (const [index, { status, succeeded, steps, logs }] of outcomes.entries()) {
         assert.ok(logs !== undefined && readdirSync(logs).includes('webhook.log'), 'keeps the logs and says where');
         rmSync(logs, { recursive: true });
-        assert.deepEqual([status, held], [1, false], `with ${DAEMONS[index]} replaced`);
+        assert.deepEqual([status, succeeded], [1, false], `with ${DAEMONS[index]} replaced`);
         assert.ok(
-          steps.some((step) => !step.held && step.error),
+          steps.some((step) => !step.succeeded && step.error),
           'names what did not hold',
         );
       }

@@ -179,8 +179,8 @@ describe('the quickstart, from an empty folder', function () {
   }
 
   it('--json printed only a JSON document', () => {
-    const { held } = JSON.parse(readFileSync(join(folder, 'steps.json'), 'utf8')) as { held: boolean };
-    assert.equal(held, true);
+    const { succeeded } = JSON.parse(readFileSync(join(folder, 'steps.json'), 'utf8')) as { succeeded: boolean };
+    assert.equal(succeeded, true);
   });
 
   // Against the cluster of the quickstart's demo, which is still there. Building again would take it away.

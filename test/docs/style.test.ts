@@ -46,6 +46,15 @@ describe('the style check', () => {
     assert.deepEqual(texts(faultsOfSource('x.yaml', 'told: 1 # beside it\n')), ['beside']);
   });
 
+  it('finds a thing that is named one in the product, but no parameter of a short callback', () => {
+    const source = ['const one = list[0];', 'list.map((one) => {', '});', 'list.map((one) => one.name);'].join('\n');
+    assert.deepEqual(
+      faultsOfSource('cli/x.ts', source).map(({ line }) => line),
+      [1, 2],
+    );
+    assert.deepEqual(faultsOfSource('test/x.ts', source), []);
+  });
+
   it('finds no fault in this project', function () {
     this.timeout(120_000);
     assert.deepEqual(faultsIn(root), []);

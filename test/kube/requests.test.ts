@@ -43,7 +43,7 @@ describe('requests to the API server', () => {
     port: number | undefined;
     body: string;
   }[];
-  let answer: { status: number; body: string };
+  let answer: { status: number; body: string; date?: string };
   let delay: number;
   /** Whether the server responds before it reads the request. */
   let early: boolean;
@@ -75,7 +75,10 @@ describe('requests to the API server', () => {
         body: await text(request),
       });
       if (lost-- > 0) request.socket.destroy();
-      else setTimeout(() => response.writeHead(answer.status).end(answer.body), delay).unref();
+      else {
+        if (answer.date !== undefined) response.setHeader('date', answer.date);
+        setTimeout(() => response.writeHead(answer.status).end(answer.body), delay).unref();
+      }
     });
     server.on('secureConnection', () => connections++);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -118,6 +121,20 @@ describe('requests to the API server', () => {
       ],
     );
     assert.equal(connections, 1);
+    await api.close();
+  });
+
+  it('know how far the clock of the server is ahead, from the last response', async () => {
+    const api = client();
+    assert.equal(api.clockOffset?.(), 0);
+    for (const seconds of [300, -300]) {
+      answer = { ...answer, date: new Date(Date.now() + seconds * 1000).toUTCString() };
+      await api.get('/a');
+      assert.ok(Math.abs((api.clockOffset?.() ?? 0) / 1000 - seconds) < 30);
+    }
+    answer = { status: 200, body: '{}' };
+    await api.get('/a');
+    assert.ok(Math.abs(api.clockOffset?.() ?? 0) < 30_000);
     await api.close();
   });
 

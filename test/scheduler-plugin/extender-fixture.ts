@@ -9,8 +9,8 @@ import { type DpuScope, NeedsReader } from '../../scheduler-plugin/cluster/pod-n
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
+import { Decisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
-import { Decisions } from '../../scheduler-plugin/filter/refusals.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 

@@ -48,13 +48,26 @@ export function faultsOfPage(file: string, page: string): StyleFault[] {
   ];
 }
 
-/** What is wrong with the comments and strings of a source. */
+/** `one` as the name of anything but the parameter of a callback with one expression. */
+const VAGUE_NAME = /\b(?:const|let) one\b|\bfunction \w+\([^)]*\bone\b|\bone\b[^()=>]*\)(?:: [^=]+)? => \{/g;
+
+/** What is wrong with the comments, strings and names of a source. */
 export function faultsOfSource(file: string, source: string): StyleFault[] {
   const extension = extname(file);
+  const isProduct = !/^(?:test|bench)\//.test(file);
+  const vague = isProduct && ['.ts', '.tsx'].includes(extension) ? [...source.matchAll(VAGUE_NAME)] : [];
   const pieces = ['.ts', '.tsx'].includes(extension)
     ? proseOfSource(source, extension === '.tsx')
     : proseOfHashComments(source);
-  return broken(file, pieces, [...WORDS, ...PATTERNS]);
+  return [
+    ...broken(file, pieces, [...WORDS, ...PATTERNS]),
+    ...vague.map(({ index }) => ({
+      file,
+      line: source.slice(0, index).split('\n').length,
+      text: 'one',
+      use: 'the name of the thing',
+    })),
+  ];
 }
 
 /** All faults of the files that git tracks below a folder, and of new ones. */

@@ -65,7 +65,7 @@ function checkPadding(one: CpuCase): Verdict {
   const padded = alignedCpus(from, 2);
   const decide = (cpus: number) => {
     const decision = alignmentOf(podWith(String(cpus)), { vmi });
-    return decision.kind === 'pad' ? decision.to : decision.why;
+    return decision.to ?? decision.why;
   };
   const unpadded = one.vmiCpu.isolateEmulatorThread === true ? 'aligned' : 'not-isolated';
   return differs(

@@ -3,9 +3,9 @@ import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
-import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { createReportReflector } from '../../kube/report-reflector.ts';
+import { node as nodeSchema } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import {
   filteringTaints,
@@ -25,7 +25,6 @@ import {
   outliers,
   type ReportFault,
 } from '../../model/report/check.ts';
-import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
 
@@ -34,8 +33,6 @@ export interface NodeCacheOptions extends CacheOptions {
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 
-/** A report as received. It is parsed later, because parsing is most of its cost. */
-const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown().optional() });
 export const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
@@ -56,6 +53,11 @@ interface NodeView {
   /** Taints that kube-scheduler filters by. */
   readonly taints: readonly Taint[];
 }
+
+/**
+ * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
+ */
+export const LIST_PAGE_OBJECTS = 100;
 
 /**
  * Keeps one view and one kind for each node. Nodes of the same model share their kind. What depends on all nodes is
@@ -89,27 +91,12 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     now,
   });
   const read = new Map<string, ReadReport>();
-  const intake = createFairIntake<unknown>((node, raw) => {
+  const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, now }, (node, raw) => {
     const report = raw === undefined ? undefined : reader.readRaw(raw);
     if (read.get(node) === report) return;
     if (report === undefined) read.delete(node);
     else read.set(node, report);
     forget();
-  });
-  const reports = createReflector({
-    client,
-    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-    schema: rawReport,
-    page: LIST_PAGE_OBJECTS,
-    project: ({ metadata, status }) => {
-      intake.offer(metadata.name ?? '', status);
-      return true;
-    },
-    onChange: ({ key, after }) => {
-      if (after === undefined) intake.offer(key, undefined);
-    },
-    log,
-    now,
   });
 
   const current = (): CountedReports => {
@@ -219,8 +206,3 @@ export interface CacheOptions {
   /** Monotonic seconds. */
   readonly now: () => number;
 }
-
-/**
- * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
- */
-export const LIST_PAGE_OBJECTS = 100;

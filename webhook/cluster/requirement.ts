@@ -75,7 +75,7 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
         attempts = why === last ? attempts + 1 : 1;
         last = why;
         if (why === undefined && attempts === 1) log.info('webhook active: the API server calls it');
-        if (why !== undefined && attempts === WARN_ATTEMPTS) log.warn({ why }, 'webhook not active');
+        if (why !== undefined && attempts === WARN_ATTEMPTS) log.warn({ reason: why }, 'webhook not active');
         await sleep(why === undefined ? CHECK_INTERVAL_SECONDS : RETRY_SECONDS, signal).catch(() => undefined);
       }
     },

@@ -61,7 +61,7 @@ function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: De
   const text = decision.changes.annotations[DECISION_ANNOTATION] ?? '';
   const padding = paddingOf({ annotations: { [DECISION_ANNOTATION]: text } });
   if (compute?.cpus !== undefined && padding > 0)
-    log.info({ vmi, from: compute.cpus - padding, to: compute.cpus }, 'launcher padded to whole cores');
+    log.info({ vmi, cpusBefore: compute.cpus - padding, cpusAfter: compute.cpus }, 'launcher padded to whole cores');
 }
 
 /**

@@ -30,6 +30,9 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   DutiesRunning: 'a duty of the agent does not run',
 };
 
+const namesOf = (objects: readonly Pick<NodeTopology, 'metadata'>[]) =>
+  objects.map(({ metadata }) => metadata.name ?? '');
+
 /** Whether each node that could run VMs has an agent that reports. */
 export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaReport {
   const notes = createNotebook('agents');
@@ -87,9 +90,6 @@ export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaRep
   }
   return notes.report;
 }
-
-const namesOf = (objects: readonly Pick<NodeTopology, 'metadata'>[]) =>
-  objects.map(({ metadata }) => metadata.name ?? '');
 
 /** Nodes whose agents set no CPU masks, by configuration. */
 function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {

@@ -11,6 +11,15 @@ const SOON = 7 * DAY;
 /** The CA is renewed years before it expires, and callers have copies of it. */
 const CA_SOON = 90 * DAY;
 
+const decoded = (base64 = '') => certificatesOf(Buffer.from(base64, 'base64').toString('latin1'));
+
+const renew = (name: string) =>
+  fix('find out why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
+
+const RENEW = renew(WEBHOOK);
+
+const CERTIFICATE = { cause: 'certificate' } as const;
+
 /** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
 export function checkCertificates(facts: DoctorFacts): AreaReport {
   const { webhookSecret, mutating, validating, now } = facts;
@@ -36,12 +45,6 @@ export function checkCertificates(facts: DoctorFacts): AreaReport {
   }
   return notes.report;
 }
-
-const CERTIFICATE = { cause: 'certificate' } as const;
-
-const renew = (name: string) =>
-  fix('find out why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
-const RENEW = renew(WEBHOOK);
 const RENEW_CA = renew('plumbline-ca');
 
 function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509Certificate | undefined {
@@ -89,5 +92,3 @@ function checkAuthority(notes: Notebook, { data }: TlsSecret, now: number): void
 function isIssuedBy(cert: X509Certificate, ca: X509Certificate): boolean {
   return cert.fingerprint256 === ca.fingerprint256 || (cert.checkIssued(ca) && cert.verify(ca.publicKey));
 }
-
-const decoded = (base64 = '') => certificatesOf(Buffer.from(base64, 'base64').toString('latin1'));

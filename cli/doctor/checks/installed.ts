@@ -63,6 +63,21 @@ interface Running {
   readonly pods: number;
 }
 
+const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
+
+const FINISH: Fix = fix(
+  'finish the upgrade, or roll back: check which pods are left, then apply the manifests or the chart of one version',
+  inSystem('get', 'pods', '-o', 'wide'),
+  inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
+);
+
+const OTHER_COMMAND: Fix = fix('install this command in the version that the cluster runs');
+
+const BY_ONE: Fix = fix(
+  'upgrade all parts to one version, one minor version at a time (docs/reference/versions.md); check which pods are left',
+  inSystem('get', 'pods', '-o', 'wide'),
+);
+
 /**
  * Whether webhook, extender, agents and this command have the same version. A difference of one minor version is
  * supported (docs/reference/versions.md); it occurs during an upgrade.
@@ -92,17 +107,6 @@ export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFa
   }
 }
 
-const FINISH: Fix = fix(
-  'finish the upgrade, or roll back: check which pods are left, then apply the manifests or the chart of one version',
-  inSystem('get', 'pods', '-o', 'wide'),
-  inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
-);
-const OTHER_COMMAND: Fix = fix('install this command in the version that the cluster runs');
-const BY_ONE: Fix = fix(
-  'upgrade all parts to one version, one minor version at a time (docs/reference/versions.md); check which pods are left',
-  inSystem('get', 'pods', '-o', 'wide'),
-);
-
 export function runningParts(pods: readonly SystemPod[]) {
   const counts = new Map<string, Running>();
   const unknown = new Set<string>();
@@ -124,8 +128,6 @@ export function runningParts(pods: readonly SystemPod[]) {
   );
   return { running, unknown };
 }
-
-const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
 
 /** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`. */
 export function versionsText(all: readonly Running[]): string {

@@ -55,6 +55,15 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   TooLarge: 'no node can ever take them',
 };
 
+export const podNames = (pods: readonly ExplainedPod[]) =>
+  pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+
+export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
+
+const nodesOf = (pods: readonly ExplainedPod[]) => [
+  ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
+];
+
 /** One finding for each state with a fault, with the remedies of its first VM. */
 function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
   const faults = [...states].filter(([, { verdict }]) => verdict === 'broken' || verdict === 'degraded');
@@ -75,6 +84,11 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
   }
 }
 
+const LAUNCHER = '/virt-launcher-';
+
+/** The API server cuts the prefix of generated names to 58 characters. */
+const longest = (namespace = '') => namespace.length + 1 + 58;
+
 /**
  * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is not a finding.
  * Without permission to read VMs, all launchers count.
@@ -89,9 +103,6 @@ function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => b
   });
   return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));
 }
-
-/** The API server cuts the prefix of generated names to 58 characters. */
-const longest = (namespace = '') => namespace.length + 1 + 58;
 
 /** Launchers that their kubelet rejected, including deleted ones with only an Event left. */
 function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
@@ -113,8 +124,6 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
     { objects: pods.map((name) => `pod/${name}`) },
   );
 }
-
-const LAUNCHER = '/virt-launcher-';
 
 /** VMs that ran for a moment before their mask was set, as their users chose. */
 function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
@@ -139,13 +148,6 @@ function vmOf(launcher: string): string[] {
   const [namespace = '', name = ''] = launcher.split('/', 2);
   return ['vm', `${namespace}/${name.replace(/^virt-launcher-/, '').replace(/-[a-z0-9]{5}$/, '')}`];
 }
-
-export const podNames = (pods: readonly ExplainedPod[]) =>
-  pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
-const nodesOf = (pods: readonly ExplainedPod[]) => [
-  ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
-];
-export const podObjects = (pods: readonly ExplainedPod[]) => podNames(pods).map((name) => `pod/${name}`);
 
 function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
   const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender } = facts;

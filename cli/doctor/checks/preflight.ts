@@ -142,6 +142,8 @@ function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): 
   );
 }
 
+const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet does not answer' } as const;
+
 function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): void {
   const all = notes.value(nodes, 'nodes');
   const read = [...kubelets].flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const]));
@@ -159,5 +161,3 @@ function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): vo
   const left = (all?.length ?? 0) - kubelets.size;
   if (left > 0) notes.unseen(`settings of ${countText(left, 'more node')} (a sample is enough)`);
 }
-
-const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet does not answer' } as const;

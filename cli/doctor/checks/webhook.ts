@@ -12,6 +12,11 @@ const OURS = WEBHOOK;
 const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
+const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith('plumbline-') === true;
+
+const AS_WITHOUT =
+  'VMs start as without Plumbline: no padding, no alignment with networks, no pinning before the guest runs';
+
 /** Whether the API server can call the webhook, and no later webhook reverts its changes. */
 export function checkWebhook(facts: DoctorFacts): AreaReport {
   const { mutating, validating, endpoints } = facts;
@@ -40,9 +45,6 @@ export function checkWebhook(facts: DoctorFacts): AreaReport {
   return notes.report;
 }
 
-const AS_WITHOUT =
-  'VMs start as without Plumbline: no padding, no alignment with networks, no pinning before the guest runs';
-
 /** Whether the API server calls the webhook at all. @returns true also if that is unknown */
 function checkRequired(
   notes: Notebook,
@@ -68,8 +70,6 @@ function checkRequired(
   if (ready > 0) notes.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
   return false;
 }
-
-const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith('plumbline-') === true;
 
 function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhook): void {
   if (!clientConfig.caBundle) {

@@ -81,6 +81,9 @@ export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> 
   return tables.get(table) ?? new Map();
 }
 
+/** Columns whose sets may have several elements, all of them ids of rows. */
+const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
+
 /**
  * The new values of modified columns. A modified map has the pairs that were added or changed, and those that were
  * removed with their old values; a modified set with several elements has those that were added or removed.
@@ -93,9 +96,6 @@ function changed(before: Row = {}, difference: Row = {}): Row {
     }),
   );
 }
-
-/** Columns whose sets may have several elements, all of them ids of rows. */
-const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
 
 function changedMap(before: ReadonlyMap<string, string>, difference: ReadonlyMap<string, string>): unknown {
   const after = new Map(before);

@@ -78,14 +78,14 @@ async function install({ lab, undo }: Scene): Promise<void> {
 
 /** The agent's status, which must match the kernel. */
 async function inPlace(scene: Scene, expected: string): Promise<string> {
-  const { wanted, problems, processes } = await switchStatus(scene);
+  const { desired, problems, processes } = await switchStatus(scene);
   assert.deepEqual(problems, []);
   const threads = processes.flatMap((process) => process.threads);
-  assert.ok(threads.length > 4 && wanted !== null, `${threads.length} threads, wanted ${wanted}`);
-  assert.equal(wanted, expected);
-  for (const { allowed } of threads) assert.equal(allowed, wanted);
+  assert.ok(threads.length > 4 && desired !== null, `${threads.length} threads, wanted ${desired}`);
+  assert.equal(desired, expected);
+  for (const { allowed } of threads) assert.equal(allowed, desired);
   assert.equal(await switchCpus(scene), expected);
-  return `${threads.length} threads on ${wanted}`;
+  return `${threads.length} threads on ${desired}`;
 }
 
 async function vacated(scene: Scene, before: string): Promise<void> {

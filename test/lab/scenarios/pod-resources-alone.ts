@@ -23,12 +23,12 @@ export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
   const owned = await pods.cpus(first);
   await agent.start('--kubelet-dir', DIRECTORY);
   await holds('an agent that may not read the checkpoint reports that, and uses the PodResources API', async () => {
-    const { sources, wanted } = await switchStatus(scene);
+    const { sources, desired } = await switchStatus(scene);
     const problems = new Map(sources.map(({ name, problem }) => [name, problem]));
     assert.match(problems.get('cpu_manager_state') ?? '', /EACCES/);
     assert.equal(problems.get('PodResources'), null);
     await assertOff(scene, owned);
-    return `Open vSwitch belongs on ${wanted}`;
+    return `Open vSwitch belongs on ${desired}`;
   });
   const second = await pods.create('second-owner', { cpu: '2' });
   await holds('it moves Open vSwitch off the CPUs of a new pod', async () => {

@@ -238,7 +238,7 @@ describe('the alignment of a launcher', () => {
   const vmi = { metadata: { annotations: ANNOTATED }, spec: { domain: { cpu: CPU } } };
   const align = (compute: object, its: VmiShape = vmi) =>
     alignmentOf(launcher({ containers: [compute as never] }).pod, { vmi: its });
-  const why = (alignment: ReturnType<typeof align>) => (alignment.kind === 'none' ? alignment.why : alignment.to);
+  const why = (alignment: ReturnType<typeof align>) => alignment.why ?? alignment.to;
 
   it('needs a whole number of CPUs that a host can have', () => {
     assert.equal(why(align(container('compute', '1'))), 2);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { decideOrdinary as decideContainers } from '../../../model/admission/ordinary-cpus.ts';
+import { cpusOfOrdinary } from '../../../model/admission/ordinary-cpus.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
 import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../../model/launcher/recognize.ts';
 import { checkTemplate, misplacedAnnotations, type VmTemplate } from '../../../model/launcher/template.ts';
 import type { PodShape } from '../../../model/shapes.ts';
-import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
+import { ANNOTATED, CPU, cluster, container, kind, launcher, ordinary } from '../admission/facts.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
@@ -303,8 +303,15 @@ describe('the kind of a pod', () => {
     }));
 });
 
-const decideOrdinary = (pod: PodShape, candidates: readonly number[], policy: AlignmentPolicy) =>
-  decideContainers(pod.metadata, podResourcesOf(pod), candidates, policy);
+/** The CPUs of a pod that can run on nodes with these threads per core. */
+const cpusOf = (pod: PodShape, threads: readonly number[], policy: AlignmentPolicy) =>
+  cpusOfOrdinary({
+    ...ordinary(),
+    pod,
+    resources: podResourcesOf(pod),
+    cluster: cluster(threads.map((count) => kind(count))),
+    settings: { gate: true, policy, oversized: 'refuse' },
+  });
 
 describe('an ordinary pod that requests whole cores', () => {
   const ALIGN = 'plumbline.dev/align';
@@ -336,20 +343,17 @@ describe('an ordinary pod that requests whole cores', () => {
     ['auto', [2, 8, 4], 8],
   ] as const) {
     it(`is rounded to ${threads} threads, policy ${policy}, nodes of ${candidates.join() || 'no'} threads`, () => {
-      const found = decideOrdinary(pod('whole-cores', '3'), candidates, policy);
+      const found = cpusOf(pod('whole-cores', '3'), candidates, policy);
       const expected = Math.ceil(3 / threads) * threads;
-      assert.deepEqual([found.threadsPerCore, found.containers.map(({ to }) => to)], [threads, [expected]]);
+      assert.deepEqual([found.threadsPerCore, found.amounts], [threads, [{ list: 'containers', cpus: expected }]]);
     });
   }
 
   it('is rounded in every container whose request equals its limit', () => {
-    const { containers, findings } = decideOrdinary(pod('whole-cores', '3', '2/3', '4'), [2], 'annotated');
+    const { amounts, findings } = cpusOf(pod('whole-cores', '3', '2/3', '4'), [2], 'annotated');
     assert.deepEqual(
-      containers.map(({ name, cpus, to }) => [name, cpus, to]),
-      [
-        ['c0', 3, 4],
-        ['c2', 4, 4],
-      ],
+      amounts.map(({ cpus }) => cpus),
+      [4, 4],
     );
     assert.deepEqual(
       findings.map(({ code }) => code),
@@ -360,16 +364,16 @@ describe('an ordinary pod that requests whole cores', () => {
   it('gets a note about different nodes if it was rounded', () => {
     const message =
       'the full-pcpus-only nodes this pod can go to have 2 and 4 and 16 threads per core; it is aligned to 16';
-    const of = (...cpus: string[]) => decideOrdinary(pod('whole-cores', ...cpus), [16, 4, 2, 4], 'annotated').findings;
+    const of = (...cpus: string[]) => cpusOf(pod('whole-cores', ...cpus), [16, 4, 2, 4], 'annotated').findings;
     assert.deepEqual(of('3', '16'), [
       { severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message },
     ]);
     assert.deepEqual(of('16', '32'), []);
-    assert.deepEqual(decideOrdinary(pod('whole-cores', '3'), [4, 4], 'annotated').findings, []);
+    assert.deepEqual(cpusOf(pod('whole-cores', '3'), [4, 4], 'annotated').findings, []);
   });
 
   it('has an unknown value if the annotation has none', () => {
-    const { findings } = decideOrdinary(pod(undefined, '3'), [2], 'annotated');
+    const { findings } = cpusOf(pod(undefined, '3'), [2], 'annotated');
     assert.deepEqual(
       findings.map(({ code, message }) => [code, message]),
       [

@@ -117,7 +117,7 @@ describe('the kubelet’s checkpoint without events', () => {
     assert.deepEqual(displayed(), ['10000 undefined false']);
     const UNUSABLE = '40 cpu_manager_state unusable; keeping the last known assignments';
     assert.deepEqual(messages(), [UNUSABLE]);
-    assert.match(String(logged.lines[0]?.['problem']), /^cannot read .*cpu_manager_state: ENOENT/);
+    assert.match(String(logged.lines[0]?.['reason']), /^cannot read .*cpu_manager_state: ENOENT/);
     assert.equal(logged.lines[0]?.['hint'], 'the kubelet writes it; check --kubelet-dir');
     write(stateOf('0-3'));
     pass(5000);

@@ -162,7 +162,7 @@ describe('queries of the kubelet, in virtual time', () => {
     assert.deepEqual(codes, ['unavailable', 'unavailable', 'unavailable']);
     assert.deepEqual(messages(), [FAILED]);
     const problem = (failure as Error).message;
-    assert.equal(logged.lines[0]?.['problem'], problem);
+    assert.equal(logged.lines[0]?.['reason'], problem);
     assert.equal(readings.length, 2);
     assert.deepEqual(readings[1]?.reading, { value: readings[0]?.reading.value, problem });
     failure = new Error(`GetAllocatableResources: ${'x'.repeat(400)}`);

@@ -37,11 +37,11 @@ function setUp(): void {
     beforeStart = async () => {};
     plugin = createDevicePlugin({
       kubeletDir: kubelet.directory,
-      resources,
       beforeStart: (...args) => beforeStart(...args),
       log: logged.log,
       onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
+    plugin.advertise(resources);
     done = plugin.run(stop.signal);
   });
   afterEach(async () => {
@@ -241,11 +241,11 @@ describe('device plugin over time', () => {
     beforeStart = async () => {};
     const next = createDevicePlugin({
       kubeletDir: kubelet.directory,
-      resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
       onRegistration: () => {},
     });
+    next.advertise(resources);
     done = next.run(stop.signal);
     await registered(2);
     const after = pluginOf(NAMES[0]!);
@@ -330,7 +330,7 @@ describe('device plugin over time', () => {
     await eventually(() => messages().filter((line) => line === WAITING).length === 2, 'it waits again');
     assert.deepEqual(messages(), [WAITING, REGISTERED, '30 recovered', WAITING]);
     assert.equal(
-      logged.lines[0]?.['problem'],
+      logged.lines[0]?.['reason'],
       `${join(kubelet.directory, 'device-plugins/kubelet.sock')} does not exist`,
     );
     assert.deepEqual(logged.lines.find(({ msg }) => REGISTERED.includes(String(msg)))?.['resources'], NAMES);

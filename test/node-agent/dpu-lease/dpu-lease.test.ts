@@ -199,7 +199,7 @@ describe('DPU Lease, on the DPU', () => {
     run();
     await rounds();
     assert.equal(current(), undefined);
-    assert.ok(logged.lines.some(({ problem }) => /--mode dpu-host/.test(String(problem))));
+    assert.ok(logged.lines.some(({ reason }) => /--mode dpu-host/.test(String(reason))));
     create();
     await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
   });

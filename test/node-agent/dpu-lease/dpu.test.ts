@@ -65,8 +65,7 @@ describe('the renewals of a DPU, round by round', () => {
     mock.timers.tick(seconds * 1000);
     await turns();
   };
-  const messages = () =>
-    logged.lines.map(({ level, problem, msg }) => `${level} ${msg}${problem ? `: ${problem}` : ''}`);
+  const messages = () => logged.lines.map(({ level, reason, msg }) => `${level} ${msg}${reason ? `: ${reason}` : ''}`);
   const outcomes = async () =>
     Object.fromEntries((await metrics.dpuRenewals.get()).values.map(({ labels, value }) => [labels.outcome, value]));
 
@@ -83,7 +82,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual([...patched].sort(), patched);
     assert.deepEqual(messages(), ['30 renewing the DPU lease']);
     assert.deepEqual(logged.lines[0]?.['lease'], 'dpu');
-    assert.equal(logged.lines[0]?.['interval'], 10);
+    assert.equal(logged.lines[0]?.['intervalSeconds'], 10);
     assert.deepEqual(await outcomes(), { renewed: 3 });
   });
 
@@ -114,7 +113,7 @@ describe('the renewals of a DPU, round by round', () => {
     await round();
     failure = new KubeError(403, 'Forbidden', 'not yours');
     await round();
-    const problems = logged.lines.map(({ problem }) => String(problem));
+    const problems = logged.lines.map(({ reason }) => String(reason));
     assert.equal(problems.length, 2);
     assert.match(problems[0] ?? '', /^the lease does not exist yet; the agent on the host creates it/);
     assert.match(problems[1] ?? '', /not yours/);

@@ -100,7 +100,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
   it('care: looks in each renewal interval, and repairs only what is wrong', async () => {
     await tend();
     assert.deepEqual(messages(), ['30 DPU lease created; waiting for the DPU to renew it']);
-    assert.deepEqual([logged.lines[0]?.['lease'], logged.lines[0]?.['duration']], [lease.name, 40]);
+    assert.deepEqual([logged.lines[0]?.['lease'], logged.lines[0]?.['durationSeconds']], [lease.name, 40]);
     await pass(9.999);
     assert.equal(reads, 1);
     await pass(0.001);

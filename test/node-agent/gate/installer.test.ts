@@ -85,7 +85,7 @@ describe('the gate’s installer', () => {
     writeFileSync(conf('07-large.conf'), Buffer.alloc(2 * 1024 * 1024, 0x20));
     run();
     for (const name of ['05-pipe.conf', '06-zero.conf', '07-large.conf']) {
-      await eventually(() => logged.lines.some(({ problem }) => problem === `${name} cannot be read`), name);
+      await eventually(() => logged.lines.some(({ reason }) => reason === `${name} cannot be read`), name);
       rmSync(conf(name));
     }
     write('10-ovn.conf', OVN);

@@ -229,6 +229,6 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     const before = lines.length;
     await read();
     assert.equal(lines.length, before);
-    assert.ok(lines.some(({ problem }) => /a kubeconfig, not a KubeletConfiguration/.test(String(problem))));
+    assert.ok(lines.some(({ reason }) => /a kubeconfig, not a KubeletConfiguration/.test(String(reason))));
   });
 });

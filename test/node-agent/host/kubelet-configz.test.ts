@@ -150,7 +150,7 @@ describe('the configuration of a running kubelet', () => {
     kubelet = 'second';
     allowed = false;
     assert.equal(await policy(), 'none', 'what the first one said is nothing to go by');
-    assert.ok(lines.some(({ why }) => /answered 403/.test(String(why))));
+    assert.ok(lines.some(({ reason }) => /answered 403/.test(String(reason))));
     await policy();
     assert.equal(calls, 2);
     allowed = true;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
@@ -43,7 +43,7 @@ describe('changes to the threads by other processes', () => {
     stop = new AbortController();
     const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
     const parts = { affinity: counted, assignments: view, checkInterval: 0.1, events, metrics };
-    running = createOvsAffinity(ovsParts(directory, parts)).run(stop.signal);
+    running = new OvsAffinity(ovsParts(directory, parts)).run(stop.signal);
     await sleep(0.2);
   });
   afterEach(async () => {

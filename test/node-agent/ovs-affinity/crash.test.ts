@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createMasksFile } from '../../../node-agent/ovs-affinity/saved-masks.ts';
 import { bootId, procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
@@ -108,7 +108,7 @@ describe('an agent that is killed', () => {
       masksFile: createMasksFile(join(directory, 'plain/masks.json'), bootId()),
       assignments: settableView({ free: cpus(first()) }),
     });
-    const ovs = createOvsAffinity(parts);
+    const ovs = new OvsAffinity(parts);
     const running = ovs.run(stop.signal);
     assert.match(ovs.status().problems.join(), /cannot save the threads’ original masks/);
     assert.deepEqual([...new Set(masks())], [first()]);

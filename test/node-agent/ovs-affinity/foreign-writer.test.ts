@@ -8,7 +8,7 @@ import { isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
 import { ovsStatus } from '../../../model/agent-status.ts';
 import { createAffinity } from '../../../native/affinity.ts';
-import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
@@ -75,7 +75,7 @@ describe('a second writer of the masks of a real Open vSwitch', function () {
     stop = new AbortController();
     const now = () => performance.now() + later * 1000;
     const parts = { assignments: view, affinity: counted, events, metrics, now, checkInterval: 0.5 };
-    ovs = createOvsAffinity(ovsParts(directory, parts));
+    ovs = new OvsAffinity(ovsParts(directory, parts));
     ovs.subscribe(() => changes++);
     running = ovs.run(stop.signal);
   });

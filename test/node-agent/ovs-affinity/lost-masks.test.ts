@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSyn
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
-import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createMasksFile } from '../../../node-agent/ovs-affinity/saved-masks.ts';
 import { bootId } from '../../../node-agent/processes/proc.ts';
@@ -41,7 +41,7 @@ describe('lost masks file of a real Open vSwitch', function () {
     stop = new AbortController();
     const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
     const assignments = settableView({ free: cpus(first()), owned: cpus(rest()) });
-    ovs = createOvsAffinity(ovsParts(directory, { assignments, log: logged.log, events, metrics }));
+    ovs = new OvsAffinity(ovsParts(directory, { assignments, log: logged.log, events, metrics }));
     running = ovs.run(stop.signal);
   };
   const end = async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { underSignals } from '../../../runtime/time.ts';
@@ -57,8 +57,10 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
     });
     const containers = createCgroupTree(root).containers;
     const now = () => performance.now() + later * 1000;
-    ovs = createOvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
-    running = Promise.all([assignments, ovs].map((duty) => underSignals([stop.signal], undefined, duty.run)));
+    ovs = new OvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
+    running = Promise.all(
+      [assignments, ovs].map((duty) => underSignals([stop.signal], undefined, (signal) => duty.run(signal))),
+    );
   };
   /** Makes a pod own every CPU except the first. */
   const own = () => {

@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
-import {
-  createOvsAffinity,
-  type OvsAffinity,
-  type OvsAffinityDeps,
-} from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity, type OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
@@ -40,7 +36,7 @@ const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `$
 const free = (list: string | undefined, owned = '') => view.free(list, owned);
 
 function start(growthDelay = 0): void {
-  ovs = createOvsAffinity(
+  ovs = new OvsAffinity(
     ovsParts(directory, { affinity: counted, growthDelay, assignments: view, log: logged.log, ...parts }),
   );
   running = ovs.run(stop.signal);

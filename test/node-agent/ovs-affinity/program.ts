@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
@@ -35,7 +35,7 @@ const timed: typeof affinity = {
 };
 const { recorder } = recordingEvents();
 const events = createAffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
-const ovs = createOvsAffinity(
+const ovs = new OvsAffinity(
   ovsParts(directory, {
     assignments,
     events,

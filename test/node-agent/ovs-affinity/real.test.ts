@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
@@ -44,7 +44,7 @@ describe('a real Open vSwitch under --monitor', function () {
     writeFileSync(join(directory, 'etc/enable'), '1');
     stop = new AbortController();
     view = settableView({ free: machine() });
-    ovs = createOvsAffinity(ovsParts(directory, { assignments: view, checkInterval: 0.5 }));
+    ovs = new OvsAffinity(ovsParts(directory, { assignments: view, checkInterval: 0.5 }));
     running = ovs.run(stop.signal);
   });
   afterEach(async () => {
@@ -138,8 +138,8 @@ describe('a real Open vSwitch under --monitor', function () {
       .toString();
     assert.deepEqual([...new Set(ordinary.map(({ allowed }) => allowed))], [without]);
     assert.deepEqual(
-      polling().map(({ allowed, wanted, note }) => ({ allowed, wanted, note })),
-      [{ allowed: String(polled), wanted: null, note: 'pmd' }],
+      polling().map(({ allowed, desired, note }) => ({ allowed, desired, note })),
+      [{ allowed: String(polled), desired: null, note: 'pmd' }],
     );
     await ovs.vacate(CpuSet.of([polled]));
     view.free(without, String(polled));

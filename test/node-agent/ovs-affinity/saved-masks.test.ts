@@ -40,7 +40,6 @@ function stage(before: readonly SavedProcess[] | Error = []) {
   const alive = new Map([DAEMON, MONITOR, DATABASE, DATABASE_MONITOR].map(({ pid, start }) => [pid, start]));
   const memory = createSavedMasks({
     file: {
-      path: '/state/masks.json',
       load() {
         file.loads++;
         if (before instanceof Error) throw before;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { underSignals } from '../../../runtime/time.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
@@ -81,7 +81,7 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
     const parts = { affinity: counted, assignments, events, log, checkInterval: 0.1 };
     running = Promise.all([
       underSignals([stop.signal], undefined, assignments.run),
-      underSignals([stop.signal], undefined, createOvsAffinity(ovsParts(directory, parts)).run),
+      underSignals([stop.signal], undefined, (run) => new OvsAffinity(ovsParts(directory, parts)).run(run)),
     ]);
     await eventually(() => assignments.view().free !== undefined, 'everything is known');
   });

@@ -7,7 +7,7 @@ import { agentAt } from '../../../cli/agent/ask.ts';
 import { fetchOvsStatus, isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
 import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
-import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { createProbeServer } from '../../../runtime/probes.ts';
@@ -18,7 +18,7 @@ import { first, machine, ovsParts, rest, settableView } from './stage.ts';
 const EXAMPLE: OvsStatus = {
   enabled: true,
   enablerFile: '/etc/openvswitch/enable_dynamic_cpu_affinity',
-  wanted: '0-3',
+  desired: '0-3',
   why: ['4-7: owned by containers', '8: poll mode drivers'],
   problems: [],
   sources: [
@@ -31,13 +31,13 @@ const EXAMPLE: OvsStatus = {
       role: 'daemon',
       pid: 100,
       threads: [
-        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', wanted: '0-3', note: null },
-        { tid: 101, name: 'handler1', allowed: '0-3', wanted: '0-3', note: null },
-        { tid: 102, name: 'handler2', allowed: '0-3', wanted: '0-3', note: null },
-        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', wanted: null, note: 'pmd' },
-        { tid: 104, name: 'revalidator3', allowed: '0-1', wanted: '0-3', note: 'clipped' },
-        { tid: 105, name: 'urcu4', allowed: '0-7', wanted: '0-3', note: null },
-        { tid: 106, name: 'late', allowed: '5', wanted: '0-3', note: 'EPERM' },
+        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 101, name: 'handler1', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 102, name: 'handler2', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', desired: null, note: 'pmd' },
+        { tid: 104, name: 'revalidator3', allowed: '0-1', desired: '0-3', note: 'clipped' },
+        { tid: 105, name: 'urcu4', allowed: '0-7', desired: '0-3', note: null },
+        { tid: 106, name: 'late', allowed: '5', desired: '0-3', note: 'EPERM' },
       ],
     },
     { name: 'ovs-vswitchd', role: 'monitor', pid: 99, threads: [] },
@@ -73,12 +73,12 @@ describe('plumbline ovs status', () => {
     assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed }), true);
     assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
     assert.equal(isSwitchInOrder(EXAMPLE), false);
-    const off = placed.map((one) => ({ ...one, threads: one.threads.map((thread) => ({ ...thread, wanted: null })) }));
-    assert.equal(isSwitchInOrder({ ...EXAMPLE, enabled: false, wanted: null, processes: off }), true);
+    const off = placed.map((one) => ({ ...one, threads: one.threads.map((thread) => ({ ...thread, desired: null })) }));
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, enabled: false, desired: null, processes: off }), true);
   });
 
   it('reports that it is off, and that there is no daemon', () => {
-    const text = statusLines({ ...EXAMPLE, enabled: false, wanted: null, why: [], processes: [] }).join('\n');
+    const text = statusLines({ ...EXAMPLE, enabled: false, desired: null, why: [], processes: [] }).join('\n');
     assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
     assert.match(text, /no Open vSwitch daemon found/);
   });
@@ -95,7 +95,7 @@ describe('plumbline ovs status', () => {
       const daemon = await startStandIn('ovs-vswitchd', 1, join(directory, 'run/ovs-vswitchd.pid'));
       const stop = new AbortController();
       const assignments = settableView({ free: machine() });
-      const ovs = createOvsAffinity(ovsParts(directory, { assignments }));
+      const ovs = new OvsAffinity(ovsParts(directory, { assignments }));
       const running = ovs.run(stop.signal);
       assignments.free(first(), rest());
       const server = createProbeServer({
@@ -109,11 +109,11 @@ describe('plumbline ovs status', () => {
       await server.start();
       try {
         const status = await fetchOvsStatus(agentAt(`http://127.0.0.1:${server.port}/`));
-        assert.equal(status.wanted, first());
+        assert.equal(status.desired, first());
         assert.deepEqual(status.why, [`${rest()}: owned by containers`]);
         assert.match(status.problems.join(), /ovsdb-server is not managed/);
         assert.ok(
-          status.processes[0]!.threads.every(({ allowed, wanted }) => allowed === first() && wanted === first()),
+          status.processes[0]!.threads.every(({ allowed, desired }) => allowed === first() && desired === first()),
         );
         assert.deepEqual(ovsStatus.parse(JSON.parse(JSON.stringify(ovs.status()))), ovs.status());
       } finally {

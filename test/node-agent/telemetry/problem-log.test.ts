@@ -14,7 +14,7 @@ describe('the log of a recurring problem', () => {
     problems.recovered();
     problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
-      lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
+      lines.map(({ level, msg, reason, was }) => [level, msg, reason ?? was]),
       [
         [40, 'publishing the node topology failed; retrying', 'away'],
         [40, 'publishing the node topology failed; retrying', 'busy'],
@@ -29,7 +29,7 @@ describe('the log of a recurring problem', () => {
     const problems = new ProblemLog(log);
     problems.failed('x'.repeat(500), 'DPU is not ready');
     problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
-    const texts = lines.map(({ problem }) => String(problem));
+    const texts = lines.map(({ reason }) => String(reason));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);
   });

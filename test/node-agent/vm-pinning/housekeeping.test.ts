@@ -191,9 +191,9 @@ describe('the CPUs of the emulator', () => {
     await eventually(() => scene.eventsOf('HousekeepingIncomplete').length > 0, 'the Event is written');
     assert.match(scene.events[0]?.message ?? '', /1 threads cannot move to their CPUs, such as \d+ to 5,21/);
     const [status] = vms.status().vms;
-    const odd = status?.threads.filter(({ wanted, allowed }) => wanted !== null && wanted !== allowed);
+    const odd = status?.threads.filter(({ desired, allowed }) => desired !== null && desired !== allowed);
     assert.deepEqual(
-      odd?.map(({ name, wanted, allowed }) => [name, wanted, allowed]),
+      odd?.map(({ name, desired, allowed }) => [name, desired, allowed]),
       [['vnc_worker', '5,21', '5']],
     );
   });

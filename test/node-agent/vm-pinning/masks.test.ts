@@ -399,7 +399,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => others.map(vm.allowed).join() === '2-3,2-3,2-3,2-3', 'the whole VM');
     assert.deepEqual(vcpusOf(vm, 2), ['2-3', '2-3']);
     const [status] = vms.status().vms;
-    assert.ok(status?.threads.every(({ wanted, allowed }) => wanted === '2-3' && allowed === '2-3'));
+    assert.ok(status?.threads.every(({ desired, allowed }) => desired === '2-3' && allowed === '2-3'));
     assert.match(scene.eventsOf('CPUMaskApplied')[0]?.message ?? '', /CPU mask 2-3: the whole VM on 2-3$/);
     vm.put('vnc_worker', '0-7');
     await eventually(() => vm.allowed('vnc_worker') === '2-3', 'the pin is restored');

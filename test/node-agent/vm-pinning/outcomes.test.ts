@@ -183,10 +183,10 @@ describe('the data of `plumbline vm status`', () => {
       housekeeping: '5-6',
       problems: ['p'],
       threads: [
-        { tid: 100, name: 'CPU 0/KVM', role: 'vCPU 0', allowed: '0', wanted: '1' },
-        { tid: 101, name: 'CPU 1/KVM', role: 'vCPU 1', allowed: '1', wanted: null },
-        { tid: 103, name: 'qemu', role: 'emulator', allowed: '3', wanted: '5' },
-        { tid: 104, name: 'worker', role: 'emulator', allowed: '4', wanted: null },
+        { tid: 100, name: 'CPU 0/KVM', role: 'vCPU 0', allowed: '0', desired: '1' },
+        { tid: 101, name: 'CPU 1/KVM', role: 'vCPU 1', allowed: '1', desired: null },
+        { tid: 103, name: 'qemu', role: 'emulator', allowed: '3', desired: '5' },
+        { tid: 104, name: 'worker', role: 'emulator', allowed: '4', desired: null },
       ],
     });
     const { mask, state, message, housekeeping, problems } = status.vms[1] ?? {};

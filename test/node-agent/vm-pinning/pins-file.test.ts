@@ -102,13 +102,13 @@ describe('the record of pinned VMs', () => {
   });
 
   it('works without its file, with a log line', () => {
-    mkdirSync(`${path}.tmp`, { recursive: true });
+    mkdirSync(`${path}.${process.pid}.tmp`, { recursive: true });
     const record = open();
     record.remember(guest('a', 7));
     assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
     assert.deepEqual(messages(), [`40 ${UNSAVED}`]);
     assert.equal(logged.lines[0]?.['file'], path);
-    assert.match(String(logged.lines[0]?.['problem']), /EISDIR/);
+    assert.match(String(logged.lines[0]?.['reason']), /EISDIR/);
   });
 
   const unusable: [string, () => void, RegExp][] = [
@@ -124,7 +124,7 @@ describe('the record of pinned VMs', () => {
       assert.deepEqual(messages(), [`40 ${UNREAD}`]);
       const [line] = logged.lines;
       assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
-      assert.match(String(line?.['problem']), error);
+      assert.match(String(line?.['reason']), error);
       assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
     });
   }
@@ -138,6 +138,6 @@ describe('the record of pinned VMs', () => {
     truncateSync(path, 1024 * 1024 + 1);
     assert.equal(open().has('a'), false);
     assert.deepEqual(messages(), [`40 ${UNREAD}`]);
-    assert.match(String(logged.lines[0]?.['problem']), /larger than 1048576 bytes/);
+    assert.match(String(logged.lines[0]?.['reason']), /larger than 1048576 bytes/);
   });
 });

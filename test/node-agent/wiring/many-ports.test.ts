@@ -155,7 +155,7 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
     await addTunnels(0, 40_000);
     const { lines, locates, isWorking } = await startAgent();
     const refusal = /Open vSwitch has (?:too many ports|more than).*networks are not located$/;
-    await eventually(() => lines.some(({ problem }) => refusal.test(String(problem))), 'refused');
+    await eventually(() => lines.some(({ reason }) => refusal.test(String(reason))), 'refused');
     // A few more attempts.
     await new Promise((resolve) => setTimeout(resolve, 3000));
     await isWorking();

@@ -41,11 +41,11 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
     const directory = temp();
     writeTree(directory, { enable: '1', 'ovs.slice/cpuset.cpus.exclusive': `${machine().first}\n` });
     const { parts, host } = partsIn(directory, settableView({ free: machine() }));
-    const ovs = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+    const { ovs, run } = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
     const stop = new AbortController();
-    const done = ovs.run(stop.signal);
+    const done = run(stop.signal);
     try {
-      await eventually(() => ovs.status().wanted === rest(), `not ${machine().first}`);
+      await eventually(() => ovs.status().desired === rest(), `not ${machine().first}`);
       assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
     } finally {
       stop.abort();
@@ -65,9 +65,9 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
       };
       Object.assign(parts, { log: logged.log });
       Object.assign(host, { kubeletConfig });
-      const ovs = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+      const { ovs, run } = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
       const stop = new AbortController();
-      const done = ovs.run(stop.signal);
+      const done = run(stop.signal);
       try {
         await eventually(() => read === 1 && ovs.status() !== undefined, 'it runs');
         await new Promise((resolve) => setImmediate(resolve));

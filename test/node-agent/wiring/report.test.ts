@@ -19,7 +19,7 @@ describe('the agent’s report duty', () => {
       });
       const { log } = recordingLogger();
       const client = { get: () => Promise.reject(new Error('away')) };
-      const parts = { client, config: { nodeName: 'n' }, failures: source('failures'), log, metrics: testMetrics() };
+      const parts = { client, nodeName: 'n', failures: source('failures'), log, metrics: testMetrics() };
       const host = {
         assignments: source('assignments'),
         networks: source('networks'),
@@ -57,7 +57,7 @@ describe('the agent’s report duty', () => {
     const { log } = recordingLogger();
     const still = { subscribe: () => () => {} };
     const failures = { ...still, current: new Set(['networks', 'assignments']) };
-    const parts = { client: api.client, config: { nodeName: 'n' }, failures, log, metrics: testMetrics() };
+    const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
     const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
       facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },

@@ -81,7 +81,7 @@ describe('two agents on one node', function () {
       const second = await start(port);
       await eventually(() => second.line('waiting for the other agent to end') !== undefined, 'it waits');
       const problem = `another agent runs on this node: process ${first.child.pid} has locked ${directory}/state-dir/agent.lock`;
-      assert.equal(second.line('waiting for the other agent to end')?.['problem'], problem);
+      assert.equal(second.line('waiting for the other agent to end')?.['reason'], problem);
       if (!samePort) assert.equal(await ready(second.port), `${problem}\n`);
       assert.equal(inode(), before, 'the first one’s socket is untouched');
       const begun = performance.now();

@@ -153,7 +153,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
         running.length = 0;
         await daemon.stop();
       };
-      return { waits: () => String(lines.findLast(({ why }) => why !== undefined)?.['why'] ?? ''), stop };
+      return { waits: () => String(lines.findLast(({ reason }) => reason !== undefined)?.['reason'] ?? ''), stop };
     },
     async verdict() {
       return {

@@ -88,14 +88,14 @@ describe('an agent and a real API server', function () {
     assert.equal(store.differs(first), false, 'nothing new');
     assert.equal(store.differs(status({ assignments: [] })), true);
     await store.write(status({ assignments: [] }), signal);
-    const found = (await agent.get(`${TOPOLOGIES}/${OWN}`)) as {
+    const topology = (await agent.get(`${TOPOLOGIES}/${OWN}`)) as {
       status: unknown;
       metadata: { ownerReferences: { kind: string; name: string }[]; managedFields: { manager: string }[] };
     };
-    assert.deepEqual(found.status, status({ assignments: [] }));
-    const [owner] = found.metadata.ownerReferences;
+    assert.deepEqual(topology.status, status({ assignments: [] }));
+    const [owner] = topology.metadata.ownerReferences;
     assert.deepEqual([owner?.kind, owner?.name], ['Node', OWN]);
-    const { managedFields } = found.metadata;
+    const { managedFields } = topology.metadata;
     assert.deepEqual(
       [...new Set(managedFields.map(({ manager }) => manager))],
       ['plumbline-node-agent', 'plumbline-test'],
@@ -177,9 +177,9 @@ describe('an agent and a real API server', function () {
     await plane.client.patch(`${pods}/own/status`, 'application/merge-patch+json', { status: { containerStatuses } });
     await eventually(() => watched.items.get('default/own')?.containerId === 'abc', 'the container');
     assert.deepEqual([...watched.items.keys()], ['default/own']);
-    const found = watched.items.get('default/own');
-    assert.deepEqual([found?.vmi, found?.podName, found?.problem], [{ name: 'vm', uid: 'vmi' }, 'own', undefined]);
-    assert.equal(formatMask(found!.maskRequest!.mask), '1:3');
+    const item = watched.items.get('default/own');
+    assert.deepEqual([item?.vmi, item?.podName, item?.problem], [{ name: 'vm', uid: 'vmi' }, 'own', undefined]);
+    assert.equal(formatMask(item!.maskRequest!.mask), '1:3');
     const annotations = { 'plumbline.dev/cpu-mask': '0' };
     await plane.client.patch(`${pods}/own`, 'application/merge-patch+json', { metadata: { annotations } });
     await eventually(

@@ -216,9 +216,9 @@ describe('the DPU’s Lease on a real API server', function () {
       try {
         const { code, stdout } = await doctor('--watch', '8', '-o', 'json');
         const { dpus } = JSON.parse(stdout) as { dpus: { writers: string[]; problems: string[] }[] };
-        const [found] = dpus;
-        assert.deepEqual(found?.writers, ['ovnkube', 'plumbline-test']);
-        assert.match(found?.problems.join() ?? '', /2 writers.*--dpu-lease observe/);
+        const [dpu] = dpus;
+        assert.deepEqual(dpu?.writers, ['ovnkube', 'plumbline-test']);
+        assert.match(dpu?.problems.join() ?? '', /2 writers.*--dpu-lease observe/);
         assert.equal(code, 1);
       } finally {
         clearInterval(other);

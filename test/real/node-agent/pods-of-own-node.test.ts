@@ -44,7 +44,7 @@ describe('the shipped authorization configuration, on a real API server', functi
   const denied = async (act: () => Promise<unknown>, what: string) => {
     const error = await act().then(
       () => assert.fail(`${what}: allowed`),
-      (found: unknown) => found as Error,
+      (reason: unknown) => reason as Error,
     );
     // Denied because the authorizer could not be asked, which the API server calls a fault of its own.
     assert.ok(error instanceof KubeError && error.status === 500, `${what}: ${error.message}`);

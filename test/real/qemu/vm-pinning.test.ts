@@ -116,7 +116,7 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
     assert.deepEqual([listsOf(qemu.emulator()), listsOf(qemu.ioThreads())], ['0-1', '0-1']);
     const threads = vms.status().vms[0]?.threads.filter(({ role }) => role.startsWith('vCPU'));
     assert.deepEqual(
-      threads?.map(({ role, wanted, allowed }) => [role, wanted, allowed]),
+      threads?.map(({ role, desired, allowed }) => [role, desired, allowed]),
       [
         ['vCPU 0', '1', '1'],
         ['vCPU 1', '0', '0'],

@@ -7,7 +7,7 @@ import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/
 import { Retries, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { Quarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import { createStartWriter, StartingVms } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import { Takeover } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const instance = (name: string, more: Partial<MaskedInstance> = {}): MaskedInstance => ({
@@ -239,25 +239,26 @@ describe('pods that may wait after a takeover', () => {
     const clock = { now: 100, active: true };
     const waiting: string[] = [];
     const pods = [viewOf('a'), viewOf('deleting', { deleting: true }), viewOf('ended', { terminal: true })];
-    const takeover = new Takeover({
-      recheck: { mayWait: ({ uid }) => void waiting.push(uid) },
-      cluster: { pods: new Map(pods.map((pod) => [pod.uid, pod])) },
+    const recheck = new Recheck({
+      wouldFit: () => false,
+      touch: async () => true,
       active: () => clock.active,
       now: () => clock.now,
     });
-    return { takeover, waiting, clock };
+    recheck.mayWait = ({ uid }) => void waiting.push(uid);
+    return { recheck, pods, waiting, clock };
   };
 
   it('exclude deleted and ended pods, and pods whose condition arrives after ten seconds', () => {
-    const { takeover, waiting, clock } = setUp();
-    takeover.begin();
+    const { recheck, pods, waiting, clock } = setUp();
+    recheck.takeOver(pods);
     clock.now += 9.9;
-    takeover.waiting(viewOf('late'));
+    recheck.unschedulable(viewOf('late'));
     clock.active = false;
-    takeover.waiting(viewOf('standby'));
+    recheck.unschedulable(viewOf('standby'));
     clock.active = true;
     clock.now += 0.1;
-    takeover.waiting(viewOf('too-late'));
+    recheck.unschedulable(viewOf('too-late'));
     assert.deepEqual(waiting, ['a', 'late']);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { Takeover } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';
@@ -52,29 +52,30 @@ describe('a takeover', () => {
     const waiting: string[] = [];
     const clock = { now: 100 };
     const pods = [launcher('before'), undefined, viewOf(podOf('4'), {})];
-    const takeover = new Takeover({
-      recheck: { mayWait: ({ uid }) => void waiting.push(uid) },
-      cluster: { pods: new Map(pods.map((pod, index) => [`${index}`, pod])) },
+    const recheck = new Recheck({
+      wouldFit: () => false,
+      touch: async () => true,
       active: () => true,
       now: () => clock.now,
     });
-    return { takeover, waiting, clock };
+    recheck.mayWait = ({ uid }) => void waiting.push(uid);
+    return { recheck, pods, waiting, clock };
   };
 
   it('rechecks pods that the previous replica may have refused, also if their conditions arrive late', () => {
-    const { takeover, waiting, clock } = setUp();
-    takeover.begin();
+    const { recheck, pods, waiting, clock } = setUp();
+    recheck.takeOver(pods);
     clock.now += 5;
-    takeover.waiting(launcher('late')!);
+    recheck.unschedulable(launcher('late')!);
     assert.deepEqual(waiting, ['before', 'late']);
   });
 
   it('later ignores conditions: the scheduler’s calls show which pods this replica refused', () => {
-    const { takeover, waiting, clock } = setUp();
-    takeover.waiting(launcher('not-active-yet')!);
-    takeover.begin();
+    const { recheck, pods, waiting, clock } = setUp();
+    recheck.unschedulable(launcher('not-active-yet')!);
+    recheck.takeOver(pods);
     clock.now += 60;
-    takeover.waiting(launcher('refused-by-taints')!);
+    recheck.unschedulable(launcher('refused-by-taints')!);
     assert.deepEqual(waiting, ['before']);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { DecisionLog } from '../../../scheduler-plugin/filter/decision-log.ts';
+import { DecisionLog } from '../../../scheduler-plugin/filter/decisions.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 type Texts = Parameters<DecisionLog['waits']>[2]['texts'];

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { Decisions, Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
+import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 

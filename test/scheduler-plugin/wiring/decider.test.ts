@@ -8,7 +8,7 @@ import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
-import { Decisions } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { createDecider } from '../../../scheduler-plugin/wiring/decider.ts';

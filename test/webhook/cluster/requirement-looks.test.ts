@@ -59,7 +59,7 @@ describe('the checks of whether the API server calls the webhook', () => {
     assert.equal(looks(), 2);
     for (let i = 3; i <= 6; i++) {
       assert.deepEqual(
-        lines.map(({ why }) => why),
+        lines.map(({ reason }) => reason),
         i === 6 ? ['not yet'] : [],
         `before check ${i}`,
       );
@@ -77,7 +77,7 @@ describe('the checks of whether the API server calls the webhook', () => {
     for (let i = 0; i < 4; i++) await pass(2);
     assert.equal(seen.at(-1), false);
     assert.deepEqual(
-      lines.map(({ level, why }) => [level, typeof why]),
+      lines.map(({ level, reason }) => [level, typeof reason]),
       [
         [40, 'string'],
         [30, 'undefined'],

@@ -35,7 +35,7 @@ describe('the mutation of pods', () => {
       await mutate(requestFor(unreadable, { dryRun }));
     }
     assert.deepEqual(
-      lines.map(({ msg, vmi, from, to, code }) => [msg, vmi, code ?? `${from} to ${to}`]),
+      lines.map(({ msg, vmi, cpusBefore, cpusAfter, code }) => [msg, vmi, code ?? `${cpusBefore} to ${cpusAfter}`]),
       [
         ['launcher padded to whole cores', 'telco-east/dpdk-fwd-01', '9 to 10'],
         ['launcher refused', 'telco-east/dpdk-fwd-01', 400],

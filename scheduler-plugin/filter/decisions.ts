@@ -1,0 +1,81 @@
+import { BoundedMap } from '../../model/bounded-map.ts';
+import type { PodView } from '../cluster/pod-view.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { FilterOutcome } from './filter.ts';
+import type { Refusals } from './refusals.ts';
+
+const MAX_DECISIONS = 1000;
+/** Maximum characters of namespace/name and of a uid, as in the API server. */
+const MAX_NAME_CHARACTERS = 317;
+const MAX_UID_CHARACTERS = 64;
+/**
+ * Nodes in a decision: the default number of nodes in an answer for a pod with CPUs of its own. A pod without any may
+ * be placed on any of the cluster's nodes, and a thousand such lists would take more memory than everything else.
+ */
+const MAX_NODES = 16;
+
+/** The last decisions, oldest first. */
+export class Decisions {
+  readonly #wallClock: () => number;
+  readonly #decisions: ReturnType<typeof decisionOn>[] = [];
+
+  /** @param wallClock milliseconds since 1970 */
+  constructor(wallClock: () => number) {
+    this.#wallClock = wallClock;
+  }
+
+  add(pod: string, uid: string, outcome: FilterOutcome): void {
+    this.#decisions.push(decisionOn(new Date(this.#wallClock()), pod, uid, outcome));
+    if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
+  }
+
+  /** The decisions on one pod, by namespace/name; or all. */
+  list(pod?: string) {
+    return this.#decisions.filter((decision) => pod === undefined || decision.pod === pod);
+  }
+}
+
+function decisionOn(time: Date, pod: string, uid: string, { offered, answers, refusals }: FilterOutcome) {
+  return {
+    time: time.toISOString(),
+    pod: pod.slice(0, MAX_NAME_CHARACTERS),
+    uid: uid.slice(0, MAX_UID_CHARACTERS),
+    offered,
+    passed: answers.length,
+    answered: answers
+      .slice(0, MAX_NODES)
+      .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
+    /** Number of nodes by text. */
+    refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
+  };
+}
+
+/** More pods do not wait at a time. */
+const MAX_WAITING_PODS = 5000;
+
+/** Logs which pods wait and why, and where pods are placed. */
+export class DecisionLog {
+  readonly #log: ExtenderLogger;
+  /** The kinds of refusals that were logged last, by the uid of the pod. */
+  readonly #waiting = new BoundedMap<string, string>(MAX_WAITING_PODS);
+
+  constructor(log: ExtenderLogger) {
+    this.#log = log;
+  }
+
+  /** Called for each attempt of the scheduler. Texts contain amounts that change, so only another kind is a change. */
+  waits(pod: string, uid: string, { texts }: Pick<Refusals, 'texts'>): void {
+    const kinds = [...new Set(texts.map(({ kind }) => kind))].sort().join();
+    if (this.#waiting.get(uid) === kinds) return;
+    this.#waiting.set(uid, kinds);
+    const nodes = Object.fromEntries(texts.map(({ text, nodes: count }) => [text, count]));
+    this.#log.info({ pod, nodes }, 'no node accepts the pod');
+  }
+
+  /** The scheduler has bound the pod. Pods without CPUs of their own are not worth a line, unless they had to wait. */
+  placed({ uid, namespace, name, node, needs }: PodView): void {
+    const hasWaited = this.#waiting.delete(uid);
+    if (needs.exclusive || needs.mask !== undefined || hasWaited)
+      this.#log.info({ pod: `${namespace}/${name}`, node }, 'pod placed');
+  }
+}
