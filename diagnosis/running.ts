@@ -78,7 +78,7 @@ function aligned(
         },
       ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
-  const where = `on ${at}, ${cpuListText(cpus)} of NUMA node ${cells.join(',')}`;
+  const where = `on ${at}, ${cpuListText(cpus)} of NUMA ${cells.length === 1 ? 'node' : 'nodes'} ${cells.join(',')}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (causes.length > 1) return causes;
   const near = needs.networks.length === 0 ? '' : ', near its networks';

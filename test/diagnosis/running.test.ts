@@ -46,7 +46,7 @@ describe('a running pod', () => {
       whole('whole cores, near its networks'),
     ]);
     assert.deepEqual(on({ assigned: ['2-3', '8-9'] }), [
-      whole('on n1, CPUs 2-3,8-9 of NUMA node 0,1'),
+      whole('on n1, CPUs 2-3,8-9 of NUMA nodes 0,1'),
       whole('whole cores'),
     ]);
   });
