@@ -16,6 +16,8 @@ export type VmQuery = ListQuery<VmSort, VmFilter>;
 
 export const BADNESS: readonly StateVerdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
+const keyOf = (pod: string, node: string) => `${pod}@${node}`;
+
 /** All running VMs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
   const entries = new Map([...running].map((entry) => [keyOf(entry[0], entry[1]), entry]));
@@ -36,8 +38,6 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
   for (const entry of entries.values()) vms.push(vmItem(entry[0], entry[1], [], entry, silent.get(entry[1])));
   return vms;
 }
-
-const keyOf = (pod: string, node: string) => `${pod}@${node}`;
 
 /**
  * The mask and the text of its problem are '' if it has none. The key is unique: a VM that migrates is on two nodes.

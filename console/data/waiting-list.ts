@@ -9,10 +9,12 @@ export type WaitingQuery = ListQuery<WaitingSort, WaitingFilter>;
 /** Whether it does not continue by itself. */
 const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
 const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
-/** Without a time: it has been on its node for less time than the others wait. */
-const byAge = (a: PodItem, b: PodItem) => (b.since ?? '~').localeCompare(a.since ?? '~') || byName(b, a);
+
 const byName = (a: PodItem, b: PodItem) =>
   collator.compare(a.namespace, b.namespace) || collator.compare(a.vm ?? a.name, b.vm ?? b.name);
+
+/** Without a time: it has been on its node for less time than the others wait. */
+const byAge = (a: PodItem, b: PodItem) => (b.since ?? '~').localeCompare(a.since ?? '~') || byName(b, a);
 
 /** Ascending: the least urgent, the shortest wait. */
 export const WAITING_SORTS = {

@@ -35,6 +35,14 @@ function DataAge() {
   return <Ago time={new Date(oldSince.value ?? 0).toISOString()} />;
 }
 
+const UNKNOWN: Readonly<Record<string, string>> = {
+  leases: 'the page cannot show silent agents and a missing scheduler',
+  virtualmachineinstances: 'the page shows paused guests as running, and no VM whose launcher was denied',
+  virtualmachines: 'the page cannot show VMs without an instance',
+  deployments: 'the page cannot show that the webhook or the scheduler is not ready',
+  resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
+};
+
 /** Limits of the data on the page; nothing if there are none. */
 export function Banner() {
   const about = status.value;
@@ -86,14 +94,6 @@ export function Banner() {
   }
   return null;
 }
-
-const UNKNOWN: Readonly<Record<string, string>> = {
-  leases: 'the page cannot show silent agents and a missing scheduler',
-  virtualmachineinstances: 'the page shows paused guests as running, and no VM whose launcher was denied',
-  virtualmachines: 'the page cannot show VMs without an instance',
-  deployments: 'the page cannot show that the webhook or the scheduler is not ready',
-  resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
-};
 
 /** Milliseconds without a change before the summary is announced. */
 const SETTLED_MILLISECONDS = 2000;

@@ -11,6 +11,9 @@ import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { Remedies } from './remedies.tsx';
 
+/** A dead DPU has a separate section with the VMs that depend on it. */
+const isSaidHere = (problem: NodeProblem) => problem !== 'dpu-dead';
+
 export function NodeDetail({ name }: { readonly name: string }) {
   changes.value;
   const node = store.nodes.get(name);
@@ -46,9 +49,6 @@ export function NodeDetail({ name }: { readonly name: string }) {
     </Detail>
   );
 }
-
-/** A dead DPU has a separate section with the VMs that depend on it. */
-const isSaidHere = (problem: NodeProblem) => problem !== 'dpu-dead';
 
 /** Slots where ordinary threads may run, for a node whose agent restricts them. */
 function switchedOf(shape: Shape, answer: ServerAnswer<SwitchPicture>): ReadonlySet<number> | undefined {

@@ -136,6 +136,16 @@ function numaText(cells: string): string {
   return `NUMA ${/^\d+$/.test(cells) ? 'node' : 'nodes'} ${cells}`;
 }
 
+const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts no VMs here, so no agent reports.' };
+
+/** A node without problems, by the state of its DPU. */
+const HEALTHY: Readonly<Record<DpuState, { text: string; look: string; title?: string }>> = {
+  '': { text: 'Healthy', look: 'is-good' },
+  alive: { text: 'Healthy, DPU ready', look: 'is-good' },
+  dead: { text: 'DPU not ready', look: 'is-bad' },
+  unknown: { text: 'DPU unknown', look: 'is-waiting', title: DPU_TEXT.unknown },
+};
+
 function State({ node: { shape, problems, dpu, silentSince } }: { readonly node: NodeItem }) {
   if (problems.length === 0) {
     const { text, look, title } = shape === undefined ? NO_AGENT : HEALTHY[dpu];
@@ -158,13 +168,3 @@ function State({ node: { shape, problems, dpu, silentSince } }: { readonly node:
     </>
   );
 }
-
-const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts no VMs here, so no agent reports.' };
-
-/** A node without problems, by the state of its DPU. */
-const HEALTHY: Readonly<Record<DpuState, { text: string; look: string; title?: string }>> = {
-  '': { text: 'Healthy', look: 'is-good' },
-  alive: { text: 'Healthy, DPU ready', look: 'is-good' },
-  dead: { text: 'DPU not ready', look: 'is-bad' },
-  unknown: { text: 'DPU unknown', look: 'is-waiting', title: DPU_TEXT.unknown },
-};

@@ -7,6 +7,8 @@ import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
 import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
 import { Ago, OldAge } from './ago.tsx';
 
+const number = (value: number) => value.toLocaleString('en');
+
 /** The cluster in a few numbers, each with a link to the items that it counts. */
 export function Summary() {
   const { nodes, withProblems, problemCounts, cores, freeCores, starting, dpus, dpusReady } = totals.value;
@@ -54,8 +56,6 @@ export function Summary() {
     </ul>
   );
 }
-
-const number = (value: number) => value.toLocaleString('en');
 
 interface TileProps {
   readonly label: string;

@@ -14,6 +14,12 @@ import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
 
+const insteadUse = (command: string) => ({
+  why:
+    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
+    `\`kubectl plumbline ${command}\`, which use your own permissions`,
+});
+
 /**
  * The console cannot query the extender. A port-forward would require permission for every port of every pod in its
  * namespace, which a read-only page must not have.
@@ -21,12 +27,6 @@ const CONNECTIONS = Object.keys(KINDS).length + 3;
 const ask: AskExtender = async () => insteadUse('explain');
 const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
 const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);
-
-const insteadUse = (command: string) => ({
-  why:
-    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
-    `\`kubectl plumbline ${command}\`, which use your own permissions`,
-});
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
 export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLogger): Promise<Daemon> {

@@ -10,6 +10,12 @@ const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
 export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
+/** The node that a pod is on, or is nominated to. */
+const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
+
+const byAge = (a: ShownPod, b: ShownPod): number =>
+  Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
+
 /** The content of the page. The cluster's watches report changes to it, and `update` writes the records. */
 export class Feed {
   readonly #viewers = new Set<(keys: Iterable<string>) => void>();
@@ -134,9 +140,3 @@ export class Feed {
     }
   }
 }
-
-/** The node that a pod is on, or is nominated to. */
-const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
-
-const byAge = (a: ShownPod, b: ShownPod): number =>
-  Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);

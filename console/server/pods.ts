@@ -23,14 +23,15 @@ export type WatchedPod = z.infer<typeof watchedPod>;
 /** A pod that the page shows: it has exclusive CPUs or a CPU mask, or the scheduler found no node for it. */
 export type ShownPod = NonNullable<ReturnType<typeof shownPod>>;
 
+/** Characters of the scheduler's message, which contains reasons and no nodes. */
+const MAX_MESSAGE_CHARACTERS = 1024;
+
 /** The state in the record of a pod. The remedies are the texts of `plumbline explain`. */
 export function shownState({ verdict, reason, text, remedies }: VmState) {
   return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyText) };
 }
 
 const ENDED = new Set(['Succeeded', 'Failed']);
-/** Characters of the scheduler's message, which contains reasons and no nodes. */
-const MAX_MESSAGE_CHARACTERS = 1024;
 
 /** Undefined for a pod that the page does not show: nearly all pods of a cluster, which are not stored. */
 export function shownPod(pod: WatchedPod) {

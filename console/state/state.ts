@@ -35,6 +35,12 @@ export const oldSince = computed((): number | undefined => {
 
 export const changes = signal(0);
 
+/** All running VMs, and those that match the list's query. */
+export const vms = computed(() => {
+  changes.value;
+  return vmsOf(store.nodes.values(), store.running.values());
+});
+
 /** All nodes by name. Each counts the VMs that the list of VMs has for it, which includes those with a CPU mask. */
 export const allNodes = computed(() => {
   changes.value;
@@ -51,12 +57,6 @@ export const order = computed(() => findNodes(allNodes.value, nodeQuery.value));
 export const totals = computed(() => {
   changes.value;
   return totalsOf(store.nodes.values());
-});
-
-/** All running VMs, and those that match the list's query. */
-export const vms = computed(() => {
-  changes.value;
-  return vmsOf(store.nodes.values(), store.running.values());
 });
 export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
