@@ -42,7 +42,7 @@ const RETRY_SECONDS = 10;
 const MAX_OBJECTS = 1000;
 const MAX_EVENTS = 1000;
 /** New Events of each object at once, and seconds for each further one; as in client-go's spam filter. */
-const BURST = 25;
+const BURST_EVENTS = 25;
 const SECONDS_PER_EVENT = 300;
 /** Writes in flight; further ones wait. */
 const MAX_WRITES = 64;
@@ -110,7 +110,7 @@ export class ApiEventRecorder implements EventRecorder {
 
   record(target: EventTarget, event: EventText): void {
     const objectKey = [target.kind, target.namespace, target.name, target.uid].join('\0');
-    const object = this.#objects.get(objectKey) ?? { last: '', tokens: BURST, at: this.#options.now() };
+    const object = this.#objects.get(objectKey) ?? { last: '', tokens: BURST_EVENTS, at: this.#options.now() };
     moveToEnd(this.#objects, objectKey, object);
     const reasonKey = `${objectKey}\0${event.reason}`;
     const key = `${reasonKey}\0${event.message}`;
@@ -153,7 +153,7 @@ export class ApiEventRecorder implements EventRecorder {
 
   #takeToken(object: ObjectEvents): boolean {
     const now = this.#options.now();
-    const tokens = Math.min(BURST, object.tokens + (now - object.at) / SECONDS_PER_EVENT);
+    const tokens = Math.min(BURST_EVENTS, object.tokens + (now - object.at) / SECONDS_PER_EVENT);
     object.tokens = tokens < 1 ? tokens : tokens - 1;
     object.at = now;
     return tokens >= 1;

@@ -8,8 +8,8 @@ const MAX_PAGE_BYTES = 16 * 1024 * 1024;
  * Factor by which the page size shrinks when a page is too large, and the number of pages after which it may grow
  * again: doubled each time, or every fourth page of a list of large objects would be read in vain.
  */
-const SHRINK = 4;
-const GROW_AFTER = 4;
+const SHRINK_FACTOR = 4;
+const GROW_AFTER_PAGES = 4;
 
 const listPage = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
@@ -40,7 +40,7 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
   /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
   let pages = 0;
-  let growAfter = GROW_AFTER;
+  let growAfter = GROW_AFTER_PAGES;
   let token: string | undefined;
   for (;;) {
     try {
@@ -56,7 +56,7 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
     } catch (error) {
       if (limit === 1 || !(error instanceof KubeError) || error.reason !== 'TooLarge') throw error;
       most = Math.ceil(limit / 2);
-      limit = Math.ceil(limit / SHRINK);
+      limit = Math.ceil(limit / SHRINK_FACTOR);
       if (pages > 0) growAfter *= 2;
       pages = 0;
     }

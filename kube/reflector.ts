@@ -54,7 +54,7 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
   readonly page?: number;
 }
 
-const PAGE = 500;
+const PAGE_OBJECTS = 500;
 /** Largest watch event in bytes. */
 const EVENT_BYTES = 16 * 1024 * 1024;
 /** Seconds between attempts to list an optional kind that is not installed. */
@@ -91,7 +91,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T> & (T extends z.output<S> ? 'project must not return the whole object' : unknown),
 ): Reflector<T> {
-  const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
+  const { client, path, query = {}, onChange, optional = false, page = PAGE_OBJECTS, log, now } = options;
   const decoder = new ObjectDecoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();

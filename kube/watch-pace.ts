@@ -17,7 +17,7 @@ const PROOF_SECONDS = 10;
 /** A watch that ends within so many seconds without an event ended at once. */
 const SHORT_WATCH_SECONDS = 1;
 /** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
-const FREE_ENDS = 2;
+const MAX_FREE_ENDS = 2;
 
 /** Seconds between two log lines about one outage, and after a line until one about a new outage. */
 const OUTAGE_LOG_SECONDS = 600;
@@ -44,7 +44,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
       backoff.reset();
       return;
     }
-    if (++fruitless <= FREE_ENDS) return;
+    if (++fruitless <= MAX_FREE_ENDS) return;
     const wait = backoff.next();
     log.warn({ path, wait: Math.round(wait) }, 'watches end at once; keeping the cache and retrying');
     await sleep(wait, signal).catch(() => undefined);

@@ -6,7 +6,7 @@ import { ParseError, quote } from './errors.ts';
  */
 export const MAX_CPUS = 65_536;
 
-const WORD = 32;
+const WORD_BITS = 32;
 
 /**
  * Parses a CPU list such as `0-3,8` into words of 32 CPUs each, lowest ids first. The cost is linear in the length of
@@ -18,7 +18,7 @@ const WORD = 32;
  */
 export function parseRanges(list: string, whole: string, limit: number): Uint32Array {
   const { bounds, highest } = scanRanges(list, whole, limit);
-  const words = new Uint32Array((highest + WORD) >>> 5);
+  const words = new Uint32Array((highest + WORD_BITS) >>> 5);
   for (let i = 0; i < bounds.length; i += 2) setRange(words, bounds[i]!, bounds[i + 1]!);
   return words;
 }

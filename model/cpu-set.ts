@@ -4,7 +4,7 @@ import { ParseError } from './errors.ts';
 /** Characters of the longest list: every second CPU of all CPUs, with some reserve. */
 export const MAX_LIST_CHARACTERS = 524_288;
 
-const WORD = 32;
+const WORD_BITS = 32;
 const FULL = 0xffffffff;
 /** Ranges in a message. */
 const BRIEF_RANGES = 12;
@@ -39,7 +39,7 @@ export class CpuSet implements Iterable<number> {
       }
       if (id > highest) highest = id;
     }
-    const words = new Uint32Array((highest + WORD) >>> 5);
+    const words = new Uint32Array((highest + WORD_BITS) >>> 5);
     for (const id of list) words[id >>> 5]! |= 1 << (id & 31);
     return new CpuSet(words);
   }
@@ -119,7 +119,7 @@ export class CpuSet implements Iterable<number> {
 
   /** Number of ids up to the highest, in steps of 32: the memory of the set, in bits. */
   get span(): number {
-    return this.#words.length * WORD;
+    return this.#words.length * WORD_BITS;
   }
 
   get isEmpty(): boolean {
@@ -181,7 +181,7 @@ export class CpuSet implements Iterable<number> {
   *[Symbol.iterator](): IterableIterator<number> {
     for (let i = 0; i < this.#words.length; i++) {
       for (let word = this.#words[i]!; word !== 0; word &= word - 1) {
-        yield i * WORD + (31 - Math.clz32(word & -word));
+        yield i * WORD_BITS + (31 - Math.clz32(word & -word));
       }
     }
   }
@@ -213,7 +213,7 @@ export class CpuSet implements Iterable<number> {
   #format(most: number): string {
     const parts: string[] = [];
     const words = this.#words;
-    const end = words.length * WORD;
+    const end = words.length * WORD_BITS;
     let at = nextBit(words, 0, end, 0);
     while (at < end && parts.length < most) {
       const after = nextBit(words, at, end, FULL);
@@ -252,7 +252,7 @@ function nextBit(words: Uint32Array, from: number, end: number, same: 0 | typeof
     if (++at === words.length) return end;
     differs = (words[at]! ^ same) >>> 0;
   }
-  return at * WORD + (31 - Math.clz32(differs & -differs));
+  return at * WORD_BITS + (31 - Math.clz32(differs & -differs));
 }
 
 function popCount(word: number): number {

@@ -21,11 +21,13 @@ export class ParseError extends PlumblineError {
   }
 }
 
-const SHOWN = 80;
+const MAX_QUOTED_CHARACTERS = 80;
 
 /** The text for a message: quoted, control characters escaped, cut after 80 characters. */
 export function quote(text: string): string {
-  return text.length > SHOWN ? `${JSON.stringify(text.slice(0, SHOWN))}…` : JSON.stringify(text);
+  return text.length > MAX_QUOTED_CHARACTERS
+    ? `${JSON.stringify(text.slice(0, MAX_QUOTED_CHARACTERS))}…`
+    : JSON.stringify(text);
 }
 
 /**

@@ -119,7 +119,7 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
 }
 
 /** Milliseconds between two log lines about clients whose connections were closed. */
-const LOG_INTERVAL = 10_000;
+const LOG_INTERVAL_MILLISECONDS = 10_000;
 
 /**
  * Closes connections of clients whose certificate has none of the names, before they send a request. The server refuses
@@ -137,7 +137,7 @@ export function admitClients(
   const close = (socket: TLSSocket) => {
     const client = quote(String(socket.getPeerCertificate().subject?.CN ?? ''));
     socket.destroy();
-    if (performance.now() - logged < LOG_INTERVAL) return;
+    if (performance.now() - logged < LOG_INTERVAL_MILLISECONDS) return;
     logged = performance.now();
     log.warn({ client, allowed: [...names] }, 'connection closed: no allowed name in the client certificate');
   };

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
 /** Bytes of the first buffer, which doubles as it fills. */
-const SMALLEST = 64 * 1024;
+const FIRST_BUFFER_BYTES = 64 * 1024;
 const STANDARD_INPUT = 0;
 /** Bytes of the largest file with certificates or a token. */
 export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
@@ -27,7 +27,7 @@ class InputTooLarge extends Error {
 export function readInput(path: string, most: number): Buffer {
   const source = path === '-' ? STANDARD_INPUT : openSync(path, 'r');
   try {
-    let buffer = Buffer.allocUnsafe(SMALLEST);
+    let buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
     for (let size = 0; ; ) {
       const count = readSync(source, buffer, size, buffer.length - size, null);
       if (count === 0) return buffer.subarray(0, size);

@@ -7,7 +7,7 @@ import { until } from './until.ts';
 
 const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
 const SYSTEM_RUNDIR = '/var/run/openvswitch';
-const THREADS = 6;
+const THREAD_COUNT = 6;
 
 /** The two daemons whose threads must not run on the VMs' CPUs. */
 export interface SwitchProcesses {
@@ -53,9 +53,13 @@ export async function openVswitch(
   const program = join(dist, 'ovs-stand-in.cjs');
   const networks = Object.entries(physnets).flatMap(([name, cells]) => ['--physnet', `${name}=${cells[0] ?? 0}`]);
   const children = DAEMON_NAMES.map((name) =>
-    spawn(process.execPath, [program, '--name', name, '--rundir', rundir, '--threads', String(THREADS), ...networks], {
-      stdio: 'ignore',
-    }),
+    spawn(
+      process.execPath,
+      [program, '--name', name, '--rundir', rundir, '--threads', String(THREAD_COUNT), ...networks],
+      {
+        stdio: 'ignore',
+      },
+    ),
   );
   const pids = await until('the stand-ins for Open vSwitch', 10, () => runningPids(rundir));
   const stop = async () => {

@@ -9,8 +9,8 @@ import type { SwitchProcesses } from './open-vswitch.ts';
 import type { Printer } from './printer.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
-const DPU_RENEW_INTERVAL = 1;
-export const DPU_LEASE_DURATION = 3;
+const DPU_RENEW_INTERVAL_SECONDS = 1;
+export const DPU_LEASE_SECONDS = 3;
 
 export interface InstallOptions {
   readonly cluster: DemoCluster;
@@ -124,8 +124,8 @@ export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOption
 }
 
 function dpuTiming(): string[] {
-  const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL)];
-  return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
+  const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL_SECONDS)];
+  return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_SECONDS)];
 }
 
 export interface DemoContext {

@@ -1,5 +1,5 @@
 import type { KubePod } from '../../sandbox/objects.ts';
-import { type DemoContext, DPU_LEASE_DURATION } from './plumbline.ts';
+import { type DemoContext, DPU_LEASE_SECONDS } from './plumbline.ts';
 import { expect, until } from './until.ts';
 import { createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
 
@@ -11,11 +11,11 @@ export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const { dpuSide } = installed();
   await until('the extender to see the DPU alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
   printer.lines([
-    `killing the DPU’s process (pid ${dpuSide.process?.pid ?? 0}); its lease counts for ${DPU_LEASE_DURATION} s`,
+    `killing the DPU’s process (pid ${dpuSide.process?.pid ?? 0}); its lease counts for ${DPU_LEASE_SECONDS} s`,
   ]);
   const died = performance.now();
   await dpuSide.kill();
-  await until('the extender to see the DPU dead', DPU_LEASE_DURATION + 7, () =>
+  await until('the extender to see the DPU dead', DPU_LEASE_SECONDS + 7, () =>
     extenderSays(installed().schedulerPlugin.log(), false),
   );
   const seconds = Math.round((performance.now() - died) / 100) / 10;

@@ -13,7 +13,7 @@ import { drawCpuMap } from '../support/cpu-map.ts';
 import type { Line } from '../support/terminal.ts';
 import type { DemoCluster } from './cluster.ts';
 import { DEMO_NODES } from './nodes.ts';
-import { type DemoContext, DPU_LEASE_DURATION, OVS_NODE } from './plumbline.ts';
+import { type DemoContext, DPU_LEASE_SECONDS, OVS_NODE } from './plumbline.ts';
 import { dpuDies, dpuReturns } from './step-dpu.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
@@ -66,7 +66,7 @@ export async function installPlumbline({ cluster, printer, ovs, install }: DemoC
   printer.lines([
     processes.map(({ name, pid }) => `${name} (pid ${pid})`).join(', '),
     `Open vSwitch of node numa1: ${ovs.kind}, pids ${ovs.pids.join(' and ')}`,
-    `DPU of node dpu: its lease counts for ${DPU_LEASE_DURATION} s`,
+    `DPU of node dpu: its lease counts for ${DPU_LEASE_SECONDS} s`,
   ]);
   return { processes, openVswitch: ovs.kind };
 }

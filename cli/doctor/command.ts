@@ -7,14 +7,14 @@ import { AREAS, type Area } from './checks/finding.ts';
 import type { DoctorFlags } from './run.ts';
 
 /** Two and a half of the usual renewal intervals, so that it includes at least two renewals of every DPU. */
-const WATCH = 25;
+const USUAL_WATCH_SECONDS = 25;
 
 const EXAMPLES = `
 Areas: ${AREAS.join(', ')}.
 
 Examples:
   plumbline doctor preflight           # before an installation: what is missing, and what you may not create
-  plumbline doctor                     # everything else; takes ${WATCH} s where there are DPUs
+  plumbline doctor                     # everything else; takes ${USUAL_WATCH_SECONDS} s where there are DPUs
   plumbline doctor webhook extender    # only these
   plumbline doctor dpu --watch 60      # the Leases of DPUs, and who writes them
   plumbline doctor -o wide             # every object of each finding by name
@@ -35,7 +35,7 @@ export function createCommand(): Command {
       '--watch <seconds>',
       'how long to watch the Leases of DPUs',
       wholeNumber(0, 3600, '0 to 3600 whole seconds'),
-      WATCH,
+      USUAL_WATCH_SECONDS,
     )
     .addHelpText('after', EXAMPLES)
     .action(async (areas: readonly Area[], flags: DoctorFlags) => (await import('./run.ts')).run(areas, flags));

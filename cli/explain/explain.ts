@@ -23,8 +23,8 @@ import { type ExtenderChoice, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 
 /** Limits for Events: older ones and repetitions say nothing about the current state. */
-const EVENTS = 4;
-const RECENT = 3600;
+const MAX_EVENTS = 4;
+const RECENT_SECONDS = 3600;
 
 export type Explanation = Awaited<ReturnType<typeof explain>>;
 export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
@@ -112,7 +112,7 @@ function recentEvents({ events }: Subject, now: number) {
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
     const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
-    if (isKnown || ago > RECENT || (type !== 'Warning' && explained.length > 1)) continue;
+    if (isKnown || ago > RECENT_SECONDS || (type !== 'Warning' && explained.length > 1)) continue;
     seen.add(`${reason} ${message}`);
     const component = source?.component || reportingComponent || 'unknown';
     explained.push({
@@ -124,7 +124,7 @@ function recentEvents({ events }: Subject, now: number) {
       /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
       verified: isVerified(event),
     });
-    if (explained.length === EVENTS) break;
+    if (explained.length === MAX_EVENTS) break;
   }
   return explained;
 }

@@ -59,7 +59,7 @@ function seconds(text: string): number {
 }
 
 /** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */
-const CONNECTIONS = 12;
+const MAX_CONNECTIONS = 12;
 
 /** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
@@ -71,7 +71,7 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   const access = accessOf(config);
   // Reports invalid credentials before the first request.
   await access.requestOptions();
-  const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, CONNECTIONS), flags);
+  const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, MAX_CONNECTIONS), flags);
   const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
   try {
     return await use({ client, config, namespace, requestTimeout: flags.requestTimeout });

@@ -20,7 +20,7 @@ export interface CpuMapOptions {
 
 const FREE = '·';
 /** Cores in one line; a NUMA node with more continues on the next. */
-const CORES_A_LINE = 12;
+const CORES_PER_LINE = 12;
 
 /**
  * Draws a host: a block for each NUMA node with its cores side by side, and for each core its threads by number and
@@ -31,7 +31,7 @@ export function drawCpuMap(options: CpuMapOptions): Line[] {
   const ownerOf = (cpu: number) => owners.find(({ cpus }) => cpus.has(cpu));
   const digits = String(host.cpus.at(-1)?.id ?? 0).length;
   const coreWidth = Math.max(...host.cores.map((core) => core.size)) * (digits + 1) + 3;
-  const coresALine = Math.max(1, Math.min(CORES_A_LINE, Math.floor(width / coreWidth)));
+  const coresALine = Math.max(1, Math.min(CORES_PER_LINE, Math.floor(width / coreWidth)));
 
   const lines = host.cells.flatMap(({ id, cpus }): Line[] => {
     const cores = host.cores.filter((core) => core.intersects(cpus));

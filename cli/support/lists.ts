@@ -10,7 +10,7 @@ import { NAMESPACE } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
 /** Objects in a page: large clusters need pages, so that no response takes long. */
-const PAGE = 500;
+const PAGE_OBJECTS = 500;
 
 /**
  * All objects of a collection, page by page. Objects that do not match the schema are ignored: a single malformed
@@ -25,7 +25,7 @@ export async function readAll<Item>(
 ): Promise<Item[]> {
   const objects: Item[] = [];
   try {
-    for await (const { items } of pagesOf({ client, path, query, page: PAGE })) {
+    for await (const { items } of pagesOf({ client, path, query, page: PAGE_OBJECTS })) {
       for (const item of items ?? []) {
         const parsed = schema.safeParse(item);
         if (parsed.success) objects.push(parsed.data);

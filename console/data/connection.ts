@@ -12,8 +12,8 @@ export interface PageConnectionOptions {
 }
 
 /** Milliseconds without any event after which the connection counts as dead: three heartbeats. */
-const SILENCE = 16_000;
-const RETRY = 2000;
+const SILENCE_MILLISECONDS = 16_000;
+const RETRY_MILLISECONDS = 2000;
 
 /**
  * Keeps a connection to the console's server, and gets all records again after an interruption. A connection without any
@@ -52,15 +52,16 @@ export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionO
       onState('broken', lastMessage);
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.
       source?.close();
-      again = setTimeout(open, RETRY);
+      again = setTimeout(open, RETRY_MILLISECONDS);
     });
   };
   const look = () => {
-    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, lastMessage) < SILENCE) return;
+    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, lastMessage) < SILENCE_MILLISECONDS)
+      return;
     onState('broken', lastMessage);
     open();
   };
-  setInterval(look, SILENCE / 4);
+  setInterval(look, SILENCE_MILLISECONDS / 4);
   document.addEventListener('visibilitychange', look);
   open();
 }

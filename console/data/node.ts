@@ -78,7 +78,7 @@ export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
 };
 
 /** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */
-export const COLOURS = 6;
+export const COLOUR_COUNT = 6;
 
 /**
  * The number of each owner's colour and letter. A pod keeps its own while others come and go, and its containers share
@@ -94,7 +94,7 @@ export function marksOf(
   const used = new Set(marks.values());
   // By name, because the order of a report has no meaning.
   for (const pod of pods.filter((one) => !marks.has(one)).sort()) {
-    const mark = freeMark(hashOf(pod) % COLOURS, used);
+    const mark = freeMark(hashOf(pod) % COLOUR_COUNT, used);
     used.add(mark);
     marks.set(pod, mark);
   }
@@ -105,12 +105,12 @@ export function marksOf(
  * The preferred number if it is free, else another of the first colours, else the preferred colour with a later letter.
  */
 function freeMark(preferred: number, used: ReadonlySet<number>): number {
-  for (let step = 0; step < COLOURS; step++) {
-    const near = (preferred + step) % COLOURS;
+  for (let step = 0; step < COLOUR_COUNT; step++) {
+    const near = (preferred + step) % COLOUR_COUNT;
     if (!used.has(near)) return near;
   }
-  let mark = preferred + COLOURS;
-  while (used.has(mark)) mark += COLOURS;
+  let mark = preferred + COLOUR_COUNT;
+  while (used.has(mark)) mark += COLOUR_COUNT;
   return mark;
 }
 

@@ -1,4 +1,4 @@
-import { COLOURS, cpuSlots, type NodeItem, Paint } from '../data/node.ts';
+import { COLOUR_COUNT, cpuSlots, type NodeItem, Paint } from '../data/node.ts';
 import type { Shape, ShapeCell } from '../data/shape.ts';
 
 export interface CpuMapProps {
@@ -100,7 +100,7 @@ const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
 
 /** The style sheet's class of a thread's painting. */
 export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
-  return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOURS}`}`;
+  return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOUR_COUNT}`}`;
 }
 
 /** The letter of an owner, in addition to its colour. */

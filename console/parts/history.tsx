@@ -2,12 +2,12 @@ import type { HistoryAnswer as Found, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
 
-const REFRESH = 30_000;
-const FIRST = 12;
+const REFRESH_MILLISECONDS = 30_000;
+const FIRST_ROWS = 12;
 
 /** Events and conditions of a node or VM, the newest first. */
 export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly name: string }) {
-  const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH);
+  const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
   return (
     <section class="history" aria-labelledby="history" aria-busy={answer === undefined}>
       <h3 id="history">History</h3>
@@ -19,17 +19,17 @@ export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly nam
 }
 
 function Entries({ history: { entries, notes } }: { readonly history: Found }) {
-  const more = entries.length - FIRST;
+  const more = entries.length - FIRST_ROWS;
   return (
     <>
       {entries.length === 0 && (
         <p class="about">No Events or conditions. By default, the API server keeps Events for an hour.</p>
       )}
-      <List entries={entries.slice(0, FIRST)} />
+      <List entries={entries.slice(0, FIRST_ROWS)} />
       {more > 0 && (
         <details>
           <summary>{more} older</summary>
-          <List entries={entries.slice(FIRST)} />
+          <List entries={entries.slice(FIRST_ROWS)} />
         </details>
       )}
       {notes.map((note) => (

@@ -8,7 +8,7 @@ import { Ago, DataAge, timeText } from './ago.tsx';
 import { CpuMap, markOf, ownersOf, paintName } from './cpu-map.tsx';
 import { Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
-import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
+import { OpenVswitch, SWITCH_REFRESH_MILLISECONDS } from './open-vswitch.tsx';
 import { Remedies } from './remedies.tsx';
 
 /** A dead DPU has a separate section with the VMs that depend on it. */
@@ -20,7 +20,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
   // On the host of a DPU, Open vSwitch runs on the DPU; a node without a report has no agent to ask.
   const hasSwitch = node?.shape !== undefined && node.dpu === '';
   const switchUrl = hasSwitch ? `/switch?node=${encodeURIComponent(name)}` : undefined;
-  const moved = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH);
+  const moved = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH_MILLISECONDS);
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (

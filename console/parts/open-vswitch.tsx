@@ -1,7 +1,7 @@
 import type { SwitchPicture } from '../data/wire.ts';
 import type { ServerAnswer } from '../state/ask.ts';
 
-export const SWITCH_REFRESH = 10_000;
+export const SWITCH_REFRESH_MILLISECONDS = 10_000;
 
 /** The CPUs of Open vSwitch's threads, as the node's agent reads them from the kernel. */
 export function OpenVswitch({ answer }: { readonly answer: ServerAnswer<SwitchPicture> }) {

@@ -116,7 +116,7 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
   );
 }
 
-const SHOWN = 40;
+const MAX_NODE_ROWS = 40;
 
 function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExplanation; readonly index: number }) {
   const [text, setText] = useState('');
@@ -124,7 +124,7 @@ function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExpl
   const matching = own.filter(([node]) => node.includes(text.trim()));
   return (
     <>
-      {own.length > SHOWN && (
+      {own.length > MAX_NODE_ROWS && (
         <label class="search">
           <span class="unseen">Search these nodes</span>
           <input
@@ -136,15 +136,17 @@ function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExpl
         </label>
       )}
       <ul class="group-nodes">
-        {matching.slice(0, SHOWN).map(([node, , detail]) => (
+        {matching.slice(0, MAX_NODE_ROWS).map(([node, , detail]) => (
           <li key={node}>
             <a href={hashOf({ list: 'nodes', chosen: node })}>{node}</a>
             {detail !== '' && <span class="about">{detail}</span>}
           </li>
         ))}
       </ul>
-      {matching.length > SHOWN && (
-        <p class="about">and {(matching.length - SHOWN).toLocaleString('en')} more; search to narrow the list</p>
+      {matching.length > MAX_NODE_ROWS && (
+        <p class="about">
+          and {(matching.length - MAX_NODE_ROWS).toLocaleString('en')} more; search to narrow the list
+        </p>
       )}
     </>
   );

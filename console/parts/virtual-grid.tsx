@@ -27,7 +27,7 @@ const ROW_HEIGHT_PIXELS = 58;
 const CARD_HEIGHT_PIXELS = 104;
 
 /** Number of rows to render above and below the visible ones, so that scrolling finds them ready. */
-const SPARE = 4;
+const SPARE_ROWS = 4;
 
 /**
  * A list of any length that only renders its visible rows. The list is one stop of the Tab key; arrows, Page Up and
@@ -91,8 +91,8 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
     act();
   };
 
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE);
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE_ROWS);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE_ROWS);
   const indexes = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
   // Screen readers need the active row, wherever the list was scrolled to.
   if (active >= 0 && (active < first || active >= last)) indexes.push(active);

@@ -25,7 +25,7 @@ interface ConsoleOptions {
 }
 
 /** Connection limit: a browser opens at most six, and 16 pages are served. */
-const CONNECTIONS = 64;
+const MAX_CONNECTIONS = 64;
 const INTERVAL_SECONDS = 0.1;
 
 /**
@@ -48,7 +48,7 @@ export function createConsole(options: ConsoleOptions) {
   };
 
   return {
-    server: createHttpServer({ handler: routes.handler, ...address, connections: CONNECTIONS, streams: true, log }),
+    server: createHttpServer({ handler: routes.handler, ...address, connections: MAX_CONNECTIONS, streams: true, log }),
     /** Follows the cluster until the signal; never rejects. */
     async run(signal: AbortSignal) {
       await Promise.all([cluster.run(signal), updateFeed(signal)]);

@@ -12,7 +12,7 @@ export type Histories = ReturnType<typeof createHistories>;
 /** Number of entries, and number of Events that are read for an object or namespace. */
 const MAX_ENTRIES = 100;
 const MAX_EVENTS = 2000;
-const PAGE = 500;
+const PAGE_EVENTS = 500;
 const MAX_TEXT_CHARACTERS = 1024;
 
 const optional = z.string().nullish();
@@ -49,7 +49,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
   ): Promise<T[]> => {
     const objects: T[] = [];
     try {
-      for await (const { items } of pagesOf({ client, path, query: { fieldSelector }, page: PAGE })) {
+      for await (const { items } of pagesOf({ client, path, query: { fieldSelector }, page: PAGE_EVENTS })) {
         objects.push(...(items ?? []).map((item) => schema.safeParse(item).data).filter((data) => data !== undefined));
         if (objects.length < MAX_EVENTS) continue;
         notes.push(`only the first ${objects.length} ${what} are read; there are more`);

@@ -15,10 +15,10 @@ export interface StreamOptions {
   readonly patience?: number;
 }
 
-const BEAT = 5000;
-const PATIENCE = 60_000;
+const BEAT_MILLISECONDS = 5000;
+const PATIENCE_MILLISECONDS = 60_000;
 /** Approximate number of characters of one event. */
-const EVENT = 32_768;
+const EVENT_CHARACTERS = 32_768;
 
 /**
  * Server-sent events for one page: `hello` with the version of the wire format, then records; `ready` marks the end of
@@ -29,7 +29,7 @@ const EVENT = 32_768;
  * that reads nothing is disconnected.
  */
 export function streamEvents(options: StreamOptions): { close(): void } {
-  const { feed, response, gzip, beat = BEAT, patience = PATIENCE } = options;
+  const { feed, response, gzip, beat = BEAT_MILLISECONDS, patience = PATIENCE_MILLISECONDS } = options;
   const compressor = gzip ? createGzip({ level: 4 }) : undefined;
   const out: Writable = compressor ?? response;
   compressor?.pipe(response);
@@ -56,7 +56,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
       const json = feed.records.get(key) ?? endRecord(key);
       parts.push(json);
       length += json.length;
-      if (length >= EVENT) break;
+      if (length >= EVENT_CHARACTERS) break;
     }
     return `[${parts.join(',')}]`;
   };

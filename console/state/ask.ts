@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 
 export type ServerAnswer<T> = { readonly data: T } | { readonly failed: string } | undefined;
 
-const TRIES = 5;
+const MAX_TRIES = 5;
 
 /** Sends a query to the console's server; retries if the server is busy with a query of another page. */
 async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAnswer<T>> {
@@ -10,7 +10,7 @@ async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAns
     for (let tries = 1; ; tries++) {
       const response = await fetch(url, { signal });
       if (response.ok) return { data: (await response.json()) as T };
-      if (response.status !== 503 || tries === TRIES) return { failed: await response.text() };
+      if (response.status !== 503 || tries === MAX_TRIES) return { failed: await response.text() };
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
   } catch (error) {

@@ -38,7 +38,7 @@ const MAX_ENTRIES = 4096;
  */
 const MAX_SPAN_CPUS = 1_048_576;
 /** Characters of a mask in a message. */
-const BRIEF = 80;
+const BRIEF_CHARACTERS = 80;
 
 /**
  * Parses a mask. Empty text is a mask without entries.
@@ -94,14 +94,14 @@ function shortened({ entries }: CpuMask): string {
   const texts: string[] = [];
   let length = 0;
   for (const entry of entries) {
-    if (length > BRIEF) break;
+    if (length > BRIEF_CHARACTERS) break;
     const text = entry === 'all' ? entry : entry.brief;
     length += text.length + 1;
     texts.push(text);
   }
   const text = texts.join(':');
-  if (texts.length === entries.length && text.length <= BRIEF) return text;
-  return `${text.slice(0, BRIEF)}… (${entries.length} entries)`;
+  if (texts.length === entries.length && text.length <= BRIEF_CHARACTERS) return text;
+  return `${text.slice(0, BRIEF_CHARACTERS)}… (${entries.length} entries)`;
 }
 
 /** Whether the mask restricts no vCPU. */

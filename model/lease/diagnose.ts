@@ -39,9 +39,9 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
   duration: `has no duration of ${MIN_LEASE_SECONDS} to ${MAX_LEASE_SECONDS} s`,
 };
 /** Difference of two clocks, in seconds, that is worth a note. */
-const NOTABLE_SKEW = 60;
+const NOTABLE_SKEW_SECONDS = 60;
 /** Number of pods or writers that are named; the rest is counted. */
-const NAMED = 5;
+const MAX_NAMED_PODS = 5;
 const MAX_WRITER_CHARACTERS = 80;
 
 /**
@@ -73,7 +73,7 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
   const released = isReleased(last.lease.spec);
   if (writers.length > 1) {
     problems.push(
-      `lease ${name} has ${writers.length} writers, ${few(writers, NAMED, MAX_WRITER_CHARACTERS).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
+      `lease ${name} has ${writers.length} writers, ${few(writers, MAX_NAMED_PODS, MAX_WRITER_CHARACTERS).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
         'start Plumbline with --dpu-lease observe, or turn OVN-Kubernetes’ lease off (--dpu-node-lease-renew-interval=0)',
     );
   }
@@ -95,11 +95,11 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
 
 function ofPods(waiting: DpuSighting['waiting']): string[] {
   if (waiting.length === 0) return [];
-  const named = waiting.slice(0, NAMED).map(({ pod, network, state, reason }) => {
+  const named = waiting.slice(0, MAX_NAMED_PODS).map(({ pod, network, state, reason }) => {
     const answer = state === 'absent' ? 'no answer' : reason;
     return `${pod} (${network}: ${answer})`;
   });
-  const rest = waiting.length > NAMED ? ` and ${waiting.length - NAMED} more` : '';
+  const rest = waiting.length > MAX_NAMED_PODS ? ` and ${waiting.length - MAX_NAMED_PODS} more` : '';
   return [`the DPU has not connected ${named.join(', ')}${rest}; check ovnkube on the DPU`];
 }
 
@@ -107,7 +107,7 @@ function skew(last: LeaseLook | undefined): string[] {
   const renewed = last?.renewTime === undefined ? undefined : parseMicroTime(last.renewTime);
   if (last === undefined || renewed === undefined) return [];
   const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
-  if (ahead < NOTABLE_SKEW) return [];
+  if (ahead < NOTABLE_SKEW_SECONDS) return [];
   return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
 }
 

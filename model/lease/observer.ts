@@ -125,7 +125,7 @@ export function isReady(state: LeaseState, whenUnknown: 'ready' | 'not-ready'): 
  */
 
 /** First and longest back-off of the kubelet, in seconds. */
-const FIRST_BACKOFF = 10;
+const FIRST_BACKOFF_SECONDS = 10;
 const MAX_BACKOFF_SECONDS = 300;
 
 /**
@@ -136,7 +136,7 @@ const MAX_BACKOFF_SECONDS = 300;
 export function renewalsBeyondRestarts(duration: number): number {
   // The start, the restart at once, and the restarts whose back-off is shorter than the duration.
   let restarts = 2;
-  for (let wait = FIRST_BACKOFF; wait < Math.min(duration, MAX_BACKOFF_SECONDS); wait *= 2) restarts++;
+  for (let wait = FIRST_BACKOFF_SECONDS; wait < Math.min(duration, MAX_BACKOFF_SECONDS); wait *= 2) restarts++;
   return restarts + 1;
 }
 

@@ -115,7 +115,7 @@ export interface ReachFinding {
 }
 
 /** Number of networks in a finding, and characters of each name. */
-const NAMED = 8;
+const MAX_NAMED_NETWORKS = 8;
 const MAX_NAME_CHARACTERS = 200;
 
 /**
@@ -146,7 +146,7 @@ export function reachFinding(
     if (reason === undefined) return undefined;
     reasons.push(reason);
   }
-  const names = few(required.map(textOf), NAMED, MAX_NAME_CHARACTERS).join(', ');
+  const names = few(required.map(textOf), MAX_NAMED_NETWORKS, MAX_NAME_CHARACTERS).join(', ');
   const isTooLarge = reasons.length > 0 && reasons.every(({ reason }) => reason === 'larger-than-cells');
   return { message: messageOf(nearest(reasons), names), isTooLarge };
 }

@@ -19,7 +19,7 @@ export type ResolvedNetwork = NetworkClass & {
 };
 
 /** Number of names in one finding, number of unknown names with a separate finding, and characters of a name in it. */
-const NAMED = 8;
+const MAX_NAMED_INTERFACES = 8;
 const MAX_NAME_CHARACTERS = 100;
 
 /** The value of `network` for the cluster's pod network. */
@@ -98,17 +98,17 @@ function unknownAffinities(preferences: AffinityByInterface, interfaces: readonl
   );
   const names = few(
     interfaces.map(({ name }) => name),
-    NAMED,
+    MAX_NAMED_INTERFACES,
     MAX_NAME_CHARACTERS,
   );
   const unknown = [...preferences.keys()].filter((name) => !interfaceNames.has(name));
-  const warnings = unknown.slice(0, NAMED).map((name): Finding => {
+  const warnings = unknown.slice(0, MAX_NAMED_INTERFACES).map((name): Finding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
     return networkWarning('unknown-interface', message);
   });
-  if (unknown.length <= NAMED) return warnings;
-  const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
+  if (unknown.length <= MAX_NAMED_INTERFACES) return warnings;
+  const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - MAX_NAMED_INTERFACES} more that are no interface or network of this VM`;
   return [...warnings, networkWarning('unknown-interface', message)];
 }
 

@@ -239,7 +239,7 @@ export function lostPlaces(
 const MAX_PREDICTED_PODS = 8;
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
-const FEW_CELLS = 4;
+const MAX_CELLS_OF_MANY_PREDICTIONS = 4;
 
 function refusedInOrder(
   node: PlacementHost,
@@ -248,7 +248,8 @@ function refusedInOrder(
   pods: readonly PlacementNeeds[],
 ): ReadonlySet<string> {
   const refused = new Set<string>();
-  const most = node.host.cells.length > FEW_CELLS ? MAX_PREDICTED_PODS_OF_MANY_CELLS : MAX_PREDICTED_PODS;
+  const most =
+    node.host.cells.length > MAX_CELLS_OF_MANY_PREDICTIONS ? MAX_PREDICTED_PODS_OF_MANY_CELLS : MAX_PREDICTED_PODS;
   let state = start;
   for (const pod of pods.slice(0, most)) {
     if (start.assignments.has(pod.request.uid) || unpredictableFor(pod, node) !== undefined) continue;

@@ -67,8 +67,8 @@ export const DPU_REFUSAL = 'DPU not ready';
  */
 export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 
-export const LOWEST = 0;
-const HIGHEST = 10;
+export const LOWEST_SCORE = 0;
+const HIGHEST_SCORE = 10;
 /** Verdicts are cached for each node: warnings in one, and characters of each. */
 const MAX_WARNINGS = 8;
 const MAX_WARNING_CHARACTERS = 300;
@@ -87,7 +87,7 @@ export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped r
 /** The verdict of a node that passes without a prediction. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,
-  score: LOWEST,
+  score: LOWEST_SCORE,
   cpus: undefined,
   cells: [],
   warnings: [],
@@ -123,7 +123,7 @@ export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: re
   const warnings = approximation === undefined ? placement.warnings : [approximation, ...placement.warnings];
   return {
     fits: true,
-    score: 1 + Math.round(placement.score * (HIGHEST - 1)),
+    score: 1 + Math.round(placement.score * (HIGHEST_SCORE - 1)),
     cpus: exclusiveCpus(placement.containers),
     cells: placement.cells,
     warnings: few(warnings, MAX_WARNINGS, MAX_WARNING_CHARACTERS),

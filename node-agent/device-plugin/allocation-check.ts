@@ -6,7 +6,7 @@ import { physnetOfResource } from '../../model/names.ts';
 import type { ListedContainer } from '../assignments/view.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */
-const NAMED = 8;
+const MAX_NAMED_NETWORKS = 8;
 const MAX_CORE_CHARACTERS = 64;
 
 /** The CPUs of a container with a network's device, and the rules they must satisfy. */
@@ -56,7 +56,7 @@ export function checkAllocation({
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
-  const cores = few(split.map(String), NAMED, MAX_CORE_CHARACTERS).join(' and ');
+  const cores = few(split.map(String), MAX_NAMED_NETWORKS, MAX_CORE_CHARACTERS).join(' and ');
   const assigned = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
   return {
     reason: 'SplitCores',

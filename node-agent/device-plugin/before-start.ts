@@ -43,11 +43,11 @@ export type FromPluginThread =
 /**
  * Deadline in seconds for the kubelet to return the owner of the devices, number of attempts, and seconds between them.
  */
-const ASK_DEADLINE = 2;
-const ASK_TRIES = 3;
+const ASK_DEADLINE_SECONDS = 2;
+const MAX_ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
 /** Maximum number of devices in a log line, and of characters for each id. */
-const NAMED = 8;
+const MAX_NAMED_DEVICES = 8;
 const MAX_ID_CHARACTERS = 80;
 
 export interface BeforeStartDeps {
@@ -78,11 +78,11 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
   ): Promise<DeviceHolder | undefined> => {
     for (let tries = 1; ; tries++) {
       try {
-        return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE }), resource, ids);
+        return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE_SECONDS }), resource, ids);
       } catch (err) {
-        if (tries === ASK_TRIES || signal.aborted) {
+        if (tries === MAX_ASK_TRIES || signal.aborted) {
           log.warn(
-            { err, resource, ids: few(ids, NAMED, MAX_ID_CHARACTERS) },
+            { err, resource, ids: few(ids, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS) },
             'allocation check skipped: owner unknown',
           );
           return undefined;
@@ -129,7 +129,10 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       const passed = answer === undefined ? 'unanswered' : 'passed';
       post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
       if (refusal === undefined) return;
-      log.warn({ resource, ids: few(deviceIds, NAMED, MAX_ID_CHARACTERS), refusal }, 'container start refused');
+      log.warn(
+        { resource, ids: few(deviceIds, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS), refusal },
+        'container start refused',
+      );
       throw new Error(refusal);
     },
   };

@@ -8,7 +8,7 @@ import { type Uplink, UplinkSearch } from './uplinks.ts';
 export type NetworkName = string | undefined;
 
 /** Maximum number of devices in a doubt. */
-const NAMED = 8;
+const MAX_NAMED_DEVICES = 8;
 const MAX_NAME_CHARACTERS = 63;
 
 export interface DiscoveredNetworks {
@@ -55,12 +55,12 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): Discov
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
     const virtual = uplinks.filter(({ place }) => place.kind !== 'hardware').map(({ name }) => name);
     if (virtual.length > 0) {
-      const names = few(virtual, NAMED, MAX_NAME_CHARACTERS).join(', ');
+      const names = few(virtual, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ');
       doubts.push({ network, text: `${what}: no NIC is behind ${names}, so the network map must state its NUMA node` });
     }
     const unknown = uplinks.flatMap(({ place }) => place.unknown);
     if (unknown.length > 0) {
-      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, MAX_NAME_CHARACTERS).join(', ')}`;
+      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ')}`;
       doubts.push({ network, text });
     }
     const cells = unionOf(uplinks.map(({ place }) => place.cells));

@@ -21,7 +21,7 @@ export const OVSDB_SOCKET = 'db.sock';
  */
 const DEBOUNCE_SECONDS = 0.05;
 /** The pause after a read, as a multiple of its duration: a busy switch must not keep the agent busy. */
-const REST = 10;
+const REST_FACTOR = 10;
 /**
  * Seconds between searches for changes without notifications: drivers, addresses, and members of bonds outside the
  * switch. A search makes dozens of system calls for each uplink.
@@ -108,7 +108,7 @@ export function createNetworks(deps: NetworksDeps) {
         reconcile(host);
         carriers.follow(discovered);
       });
-      const reconciles = new Throttle(work, DEBOUNCE_SECONDS, REST);
+      const reconciles = new Throttle(work, DEBOUNCE_SECONDS, REST_FACTOR);
       carriers.subscribe(reconciles.now);
       mapSource.follow({ onMap: guard.wrap(reconciles.soon), onLabels: reconciles.now }, signal);
       if (ovsRundir !== undefined) {

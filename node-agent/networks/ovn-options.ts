@@ -9,7 +9,7 @@ const MAX_ADDRESSES = 16;
 const MAX_LIST_CHARACTERS = 32 * 1024;
 const MAX_NAME_CHARACTERS = 63;
 /** Maximum number of names or faulty pairs in a problem. */
-const NAMED = 4;
+const MAX_NAMED_PAIRS = 4;
 
 type ExternalIds = ReadonlyMap<string, string>;
 
@@ -52,7 +52,7 @@ function chassisOf(externalIds: ExternalIds, problems: string[]): readonly strin
   // Two instances share a switch only with an integration bridge for each.
   const unlikely = chassis.filter((name) => name !== systemId && !externalIds.has(`ovn-bridge-${name}`));
   if (systemId !== undefined && unlikely.length > 0) {
-    const names = few(unlikely, NAMED, MAX_NAME_CHARACTERS).join(', ');
+    const names = few(unlikely, MAX_NAMED_PAIRS, MAX_NAME_CHARACTERS).join(', ');
     const why = 'which is neither the system-id nor has an ovn-bridge-<chassis>; its networks count';
     problems.push(`external_ids configure chassis ${names}, ${why}`);
   }
@@ -80,7 +80,7 @@ function mergeMappings(texts: readonly string[], problems: string[]): ReadonlyMa
   }
   for (const [physnet, bridges] of mappings) {
     if (bridges.length === 1) continue;
-    const [name, ...names] = few([physnet, ...bridges], NAMED, MAX_NAME_CHARACTERS);
+    const [name, ...names] = few([physnet, ...bridges], MAX_NAMED_PAIRS, MAX_NAME_CHARACTERS);
     problems.push(`OVN instances map physnet ${name} to different bridges, which all count: ${names.join(', ')}`);
   }
   if (mappings.size > MAX_PHYSNETS) {
@@ -98,6 +98,6 @@ function parseMappings(text: string, problems: string[]): ReadonlyMap<string, st
     problems.push(`ovn-bridge-mappings has ${text.length} characters; only ${whole.length} are read`);
   }
   const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
-  problems.push(...few(faults, NAMED, MAX_NAME_CHARACTERS * 4));
+  problems.push(...few(faults, MAX_NAMED_PAIRS, MAX_NAME_CHARACTERS * 4));
   return new Map(mappings.map(({ physnet, bridge }) => [physnet, bridge]));
 }

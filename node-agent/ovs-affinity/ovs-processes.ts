@@ -29,7 +29,7 @@ const VACATE_DEADLINE_SECONDS = 2;
 const VACATE_POLL_SECONDS = 0.02;
 
 /** Maximum number of threads in a message. */
-const NAMED = 8;
+const MAX_NAMED_THREADS = 8;
 
 /** Threads stayed on CPUs for longer than a container's start may be delayed. */
 export class VacateError extends PlumblineError {
@@ -204,5 +204,5 @@ function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet
   const tids = processAffinity.threadsOn(cpus);
   return tids.length === 0
     ? []
-    : [`${processAffinity.process.name} threads ${few(tids.map(String), NAMED, 16).join(' ')}`];
+    : [`${processAffinity.process.name} threads ${few(tids.map(String), MAX_NAMED_THREADS, 16).join(' ')}`];
 }

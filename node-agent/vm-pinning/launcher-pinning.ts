@@ -141,10 +141,10 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
 
 /**
  * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
- * Its next check follows after REST times that duration, so that it delays only itself and not the other launchers.
+ * Its next check follows after REST_FACTOR times that duration, so that it delays only itself and not the other launchers.
  */
 const MAX_CHEAP_MILLISECONDS = 20;
-const REST = 50;
+const REST_FACTOR = 50;
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MAX_STARTING_MILLISECONDS = 60_000;
 
@@ -194,7 +194,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
     const ended = performance.now();
     const cost = ended - begun;
     const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
-    checked.set(uid, { launcher, view, until: cost > MAX_CHEAP_MILLISECONDS ? ended + REST * cost : 0, since });
+    checked.set(uid, { launcher, view, until: cost > MAX_CHEAP_MILLISECONDS ? ended + REST_FACTOR * cost : 0, since });
     return view;
   };
 

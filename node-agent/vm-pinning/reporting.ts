@@ -14,7 +14,7 @@ const STATES = ['pinned', 'unpinned', 'refused'] as const;
 /** Maximum characters of a message, which is stored, compared at each check, logged and sent. */
 const MAX_CHARACTERS = 1024;
 /** Maximum overlaps in one Event. */
-const NAMED = 8;
+const MAX_NAMED_VMS = 8;
 
 const REASONS = {
   pinned: 'CPUMaskApplied',
@@ -91,8 +91,11 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
     overlaps(pairs: readonly Overlap<LauncherView>[]): void {
       metrics.vmMaskOverlaps.set(pairs.length);
       const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
-      const texts = pairs.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
-      const text = texts.join('; ') + (pairs.length > NAMED ? `; and ${pairs.length - NAMED} more` : '');
+      const texts = pairs
+        .slice(0, MAX_NAMED_VMS)
+        .map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
+      const text =
+        texts.join('; ') + (pairs.length > MAX_NAMED_VMS ? `; and ${pairs.length - MAX_NAMED_VMS} more` : '');
       if (text === overlapsTold) return;
       overlapsTold = text;
       if (text === '') return;

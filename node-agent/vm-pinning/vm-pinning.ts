@@ -15,7 +15,7 @@ import type { Launcher } from './launchers.ts';
 import { createReporting, maskOverlaps, pinningStates, statusOf } from './reporting.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
-const PASS_REST = 3;
+const PASS_REST_FACTOR = 3;
 /** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
 const STARTING_POLL_MILLISECONDS = 100;
 
@@ -113,7 +113,7 @@ export function createVmPinning(deps: VmPinningDeps) {
       let timer: NodeJS.Timeout | undefined;
       let isFull = true;
       // A list of pods arrives as one change for each pod.
-      const passes = new Throttle(guard.wrap(work), 0, PASS_REST);
+      const passes = new Throttle(guard.wrap(work), 0, PASS_REST_FACTOR);
       function work() {
         clearTimeout(timer);
         timer = undefined;

@@ -34,7 +34,7 @@ interface RegistryDeps {
 }
 
 /** Number of retries of a change without a resourceVersion, as in the API server's GuaranteedUpdate. */
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 const keyOf = (namespace: string | undefined, name: string) =>
   namespace === undefined ? name : `${namespace}/${name}`;
@@ -67,7 +67,7 @@ export function createObjectRegistry({ store, admission, openApi, now }: Registr
     const { type, namespace, name, subresource = '' } = target;
     const collection = collectionOf(type);
     const key = keyOf(namespace, name);
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const current = get(target);
       const updated = prepareUpdate(type, subresource, current, edit(current));
       const admitted = (await admit(target, 'UPDATE', call, updated, current)) ?? updated;

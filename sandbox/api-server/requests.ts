@@ -86,13 +86,15 @@ export function warningHeader(text: string): string {
 }
 
 /** A warning longer than this is cut if all warnings together exceed the second limit, in characters. */
-const LONG_WARNING = 256;
-const MUCH_WARNING = 4096;
+const MAX_WARNING_CHARACTERS = 256;
+const MAX_WARNINGS_CHARACTERS = 4096;
 
 /** The warnings for the client: complete if they are short together, else each cut. */
 export function boundedWarnings(warnings: readonly string[]): string[] {
   const total = warnings.reduce((sum, text) => sum + text.length, 0);
-  return total <= MUCH_WARNING ? [...warnings] : warnings.map((text) => text.slice(0, LONG_WARNING));
+  return total <= MAX_WARNINGS_CHARACTERS
+    ? [...warnings]
+    : warnings.map((text) => text.slice(0, MAX_WARNING_CHARACTERS));
 }
 
 export interface HandlerDeps {

@@ -16,8 +16,8 @@ import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } 
 export type Turns = ReturnType<typeof createTurns>;
 
 /** First and longest delay before a retry in seconds. Source: client-go, default_rate_limiters.go. */
-const FIRST_RETRY = 0.005;
-const LAST_RETRY = 1000;
+const FIRST_RETRY_SECONDS = 0.005;
+const MAX_RETRY_SECONDS = 1000;
 
 type Work = () => Promise<unknown>;
 
@@ -45,7 +45,7 @@ export function createTurns(onFault: (error: unknown) => void) {
         const times = failures.get(key) ?? 0;
         if (outcome !== 'refused') return void failures.delete(key);
         failures.set(key, times + 1);
-        takeLater(key, Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY), work);
+        takeLater(key, Math.min(FIRST_RETRY_SECONDS * 2 ** times, MAX_RETRY_SECONDS), work);
       })
       .finally(() => {
         busy.delete(key);

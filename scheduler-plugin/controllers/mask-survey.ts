@@ -27,7 +27,7 @@ export interface MaskSurveyOptions {
 
 /** Seconds between two counts, and the minimum pause as a multiple of the last count's duration. */
 const COUNT_INTERVAL_SECONDS = 5;
-const PAUSE_PER_COUNT = 20;
+const PAUSE_FACTOR = 20;
 const NODES_AT_ONCE = 64;
 
 /** Counts the VMs that `plumbline verify` lists, by the same rules. */
@@ -84,7 +84,7 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
         onCounted(active() ? await count() : NO_MASKS);
         // Tenants choose the number of masks. However many there are, counting takes a small share of the time.
         const took = (performance.now() - begun) / 1000;
-        await sleep(Math.max(COUNT_INTERVAL_SECONDS, took * PAUSE_PER_COUNT), signal).catch(() => undefined);
+        await sleep(Math.max(COUNT_INTERVAL_SECONDS, took * PAUSE_FACTOR), signal).catch(() => undefined);
       }
     },
   };

@@ -1,6 +1,6 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { LOWEST_SCORE, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import {
   answerLimit,
   type Place,
@@ -130,7 +130,7 @@ export class Extender {
     const reservation = this.state.reservations.of(needs.request.uid);
     const scoreOn = (name: string): number => {
       const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, this.state.fleet.get(name));
-      return 'score' in scored ? scored.score : LOWEST;
+      return 'score' in scored ? scored.score : LOWEST_SCORE;
     };
     const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
     return verdicts.withinTime(names.length, score).result;

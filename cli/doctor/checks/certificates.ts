@@ -5,11 +5,11 @@ import type { DoctorFacts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
-const DAY = 86_400;
+const SECONDS_PER_DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */
-const SOON = 7 * DAY;
+const SOON = 7 * SECONDS_PER_DAY;
 /** The CA is renewed years before it expires, and callers have copies of it. */
-const CA_SOON = 90 * DAY;
+const CA_SOON = 90 * SECONDS_PER_DAY;
 
 const decoded = (base64 = '') => certificatesOf(Buffer.from(base64, 'base64').toString('latin1'));
 
@@ -72,7 +72,7 @@ function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509C
     notes.error(`${what} is not valid yet (${cert.validFrom})`, rejected, 'correct the clocks of the nodes');
   } else if (cert.checkHost(host) === undefined) {
     notes.error(`${what} is not for ${host}`, rejected, RENEW, CERTIFICATE);
-  } else notes.seen(`${WEBHOOK}: valid for ${Math.floor(left / DAY)} more days`);
+  } else notes.seen(`${WEBHOOK}: valid for ${Math.floor(left / SECONDS_PER_DAY)} more days`);
   checkAuthority(notes, secret, now);
   return cert;
 }
@@ -85,7 +85,7 @@ function checkAuthority(notes: Notebook, { data }: TlsSecret, now: number): void
   if (left <= 0) notes.error(`${what} has expired`, `callers reject the certificate of ${WEBHOOK}`, RENEW_CA);
   else if (left < CA_SOON) {
     const why = 'callers will then reject every certificate that it issued';
-    notes.warning(`${what} expires in ${Math.floor(left / DAY)} days`, why, RENEW_CA);
+    notes.warning(`${what} expires in ${Math.floor(left / SECONDS_PER_DAY)} days`, why, RENEW_CA);
   }
 }
 
