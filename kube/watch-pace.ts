@@ -46,7 +46,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
     }
     if (++fruitless <= MAX_FREE_ENDS) return;
     const wait = backoff.next();
-    log.warn({ path, wait: Math.round(wait) }, 'watches end at once; keeping the cache and retrying');
+    log.warn({ path, waitSeconds: Math.round(wait) }, 'watches end at once; keeping the cache and retrying');
     await sleep(wait, signal).catch(() => undefined);
   };
 

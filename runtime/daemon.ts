@@ -45,7 +45,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   const signal = await stopSignal;
   log.info({ signal }, 'stopping');
   setTimeout(() => {
-    log.error({ deadline }, 'shutdown deadline exceeded; exiting');
+    log.error({ deadlineSeconds: deadline }, 'shutdown deadline exceeded; exiting');
     process.exit(1);
   }, deadline * 1000).unref();
   try {

@@ -106,7 +106,10 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
   };
 
   const judgeAlone = (resource: string, holder: DeviceHolder | undefined): string | undefined => {
-    log.error({ resource, answerWithin }, 'agent timed out; starting the container before OVS left its CPUs');
+    log.error(
+      { resource, deadlineSeconds: answerWithin },
+      'agent timed out; starting the container before OVS left its CPUs',
+    );
     if (holder === undefined) return undefined;
     const cells = CpuSet.of(resources.get(resource)?.cells ?? []);
     const allocation = { host, resource, cells, cpus: holder.cpus, wholeCores, spansCells: true };

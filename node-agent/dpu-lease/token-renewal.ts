@@ -65,7 +65,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const { issued, expires } = readTokenClaims(token);
     saveFile(tokenFile, `${token}\n`, { flush: true });
     obtained = { token, lifetime: expires - issued, at };
-    log.info({ account, lifetime: obtained.lifetime }, 'DPU token renewed');
+    log.info({ account, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
   };
 
   /**

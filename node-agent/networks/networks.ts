@@ -114,6 +114,7 @@ export function createNetworks(deps: NetworksDeps) {
       if (ovsRundir !== undefined) {
         const onTables = guard.wrap((now: Tables) => {
           tables = now;
+          if (switchProblem !== undefined) log.info({ was: switchProblem }, 'recovered');
           switchProblem = undefined;
           reconciles.soon();
         });

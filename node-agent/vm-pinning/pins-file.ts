@@ -71,7 +71,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
 function load(path: string, bootId: string, log: AgentLogger): readonly PinnedGuest[] {
   const unread = (error: unknown, keptAs?: string) => {
     log.warn(
-      { problem: errorText(error), file: path, keptAs },
+      { reason: errorText(error), file: path, keptAs },
       'reading which VMs were pinned failed; removed masks may stay in force',
     );
     return [];

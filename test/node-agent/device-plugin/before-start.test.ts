@@ -164,7 +164,7 @@ describe('before a container with Plumbline devices starts', () => {
     assert.deepEqual([resource, ids, refusal], [TUNNEL, ['tunnel-0'], 'not there']);
     await start(barrier(async () => pods, 'silence', 'warn'));
     assert.deepEqual(messages(), [TIMED_OUT]);
-    assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['answerWithin']], [TUNNEL, 0.05]);
+    assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['deadlineSeconds']], [TUNNEL, 0.05]);
     await start(barrier(async () => pods, [undefined]));
     assert.deepEqual(messages(), []);
   });
