@@ -84,7 +84,7 @@ describe('affinity of real threads', () => {
     const line = logged.lines.findLast(({ msg }) => msg === 'moved OVS threads');
     assert.equal(line?.cpus, first());
     assert.equal(line.threads, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length);
-    assert.ok(Number(line.millis) > 0, `${line.millis} ms`);
+    assert.ok(Number(line.milliseconds) > 0, `${line.milliseconds} ms`);
   });
 
   it('a thread that is created later is moved, too', async () => {
