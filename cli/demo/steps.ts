@@ -156,10 +156,10 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     return { threads: threads.length, allowed: unionOf(threads).toString(), moved: false };
   }
   expect(move !== undefined, 'the agent reports no move');
-  printer.lines([
-    `${String(move['threads'])} threads moved ${String(move['millis'])} ms after the kubelet assigned the CPUs`,
-  ]);
-  return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, millis: move['millis'] };
+  const { milliseconds } = move;
+  expect(typeof milliseconds === 'number', 'the agent reports no duration of its move');
+  printer.lines([`${String(move['threads'])} threads moved ${milliseconds} ms after the kubelet assigned the CPUs`]);
+  return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, milliseconds };
 }
 
 /** One step of the demo. `run` throws if the step fails; its result is part of the JSON document. */

@@ -49,7 +49,7 @@ describe('files in /var/lib/plumbline from an agent of another version', () => {
     const path = fileWith(LATER);
     const logged = recordingLogger();
     const pins = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
-    assert.match(String(logged.lines[0]?.['problem']), SAID);
+    assert.match(String(logged.lines[0]?.['reason']), SAID);
     assert.match(String(logged.lines[0]?.['msg']), /removed masks may stay in force/);
     pins.remember({ podUID: 'a', pid: 7, start: 3, scope: 'vm' });
     assert.deepEqual(JSON.parse(readFileSync(`${path}.corrupt`, 'utf8')), LATER);
