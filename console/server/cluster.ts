@@ -1,22 +1,22 @@
 import * as z from 'zod';
 import { hasReadyReplica, isDpuHost, NO_READY_REPLICA } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { Status } from '../data/wire.ts';
 import type { Feed } from './feed.ts';
-import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
+import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
 import { shownPod, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 import { shownInstance, waitingMachine, watchedInstance, watchedMachine } from './vms.ts';
+import { createStaleness, noting } from './watch-health.ts';
 
 export type Cluster = ReturnType<typeof createCluster>;
 
@@ -32,7 +32,7 @@ interface ClusterOptions {
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between two checks for expired Leases of agents. */
 const SWEEP_SECONDS = 1;
-const MAX_PROBLEM_CHARACTERS = 200;
+const MAX_CONDITION_CHARACTERS = 200;
 /** Memory for the pods that the page shows, and for the VMs and VMIs that have no launcher or a paused guest. */
 const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_VM_BYTES = 8 * 1024 * 1024;
@@ -214,29 +214,6 @@ function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draC
   return resourceslices;
 }
 
-type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard'>];
-
-/** Since when the data of the watches may be old. @param problems the failed request of each kind */
-function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number) {
-  /** When the API server was last heard before the current problem, RFC 3339. */
-  let since: string | undefined;
-  return {
-    problem(watches: readonly Watch[]): Status['problem'] {
-      const isComplete = watches.every(([, { synced }]) => synced);
-      const late = isComplete ? cacheProblem(Object.fromEntries(watches), now()) : undefined;
-      const why = [...problems.values()].at(0) ?? late;
-      if (why === undefined) {
-        since = undefined;
-        return undefined;
-      }
-      const oldestMessage = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
-      // Computed once, so that the record of the status does not change while the problem lasts.
-      since ??= new Date(Date.now() - (now() - oldestMessage) * 1000).toISOString();
-      return [since, why];
-    },
-  };
-}
-
 function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
   return {
@@ -248,37 +225,7 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
     dpuReady: condition?.status,
     /** Last transition of that condition, RFC 3339, and its message. */
     dpuSince: condition?.lastTransitionTime ?? undefined,
-    dpuMessage: condition?.message?.slice(0, MAX_PROBLEM_CHARACTERS),
-  };
-}
-
-/**
- * The same client, which also records the last failed request for a kind until a request succeeds: a 403 for an
- * optional kind in `forbidden`, any other failure in `problems`.
- */
-function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, forbidden: Set<OptionalKind>): KubeClient {
-  const noted = async <T>(call: Promise<T>): Promise<T> => {
-    try {
-      const answer = await call;
-      problems.delete(kind);
-      if (isOptional(kind)) forbidden.delete(kind);
-      return answer;
-    } catch (error) {
-      if (isOptional(kind) && error instanceof KubeError && [403, 404].includes(error.status)) {
-        problems.delete(kind);
-        // A kind that this cluster does not have counts as a kind without objects.
-        if (error.status === 403) forbidden.add(kind);
-        else forbidden.delete(kind);
-        throw error;
-      }
-      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
-      throw error;
-    }
-  };
-  return {
-    ...client,
-    get: (path, options) => noted(client.get(path, options)),
-    watch: (path, options) => noted(client.watch(path, options)),
+    dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
 }
 

@@ -1,0 +1,64 @@
+import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { cacheProblem, type Reflector } from '../../kube/reflector.ts';
+import type { Status } from '../data/wire.ts';
+import { isOptional, type Kind, type OptionalKind } from './kinds.ts';
+
+const MAX_PROBLEM_CHARACTERS = 200;
+
+type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard'>];
+
+/** Since when the data of the watches may be old. @param problems the failed request of each kind */
+export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number) {
+  /** When the API server was last heard before the current problem, RFC 3339. */
+  let since: string | undefined;
+  return {
+    problem(watches: readonly Watch[]): Status['problem'] {
+      const isComplete = watches.every(([, { synced }]) => synced);
+      const late = isComplete ? cacheProblem(Object.fromEntries(watches), now()) : undefined;
+      const why = [...problems.values()].at(0) ?? late;
+      if (why === undefined) {
+        since = undefined;
+        return undefined;
+      }
+      const oldestMessage = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
+      // Computed once, so that the record of the status does not change while the problem lasts.
+      since ??= new Date(Date.now() - (now() - oldestMessage) * 1000).toISOString();
+      return [since, why];
+    },
+  };
+}
+
+/**
+ * The same client, which also records the last failed request for a kind until a request succeeds: a 403 for an
+ * optional kind in `forbidden`, any other failure in `problems`.
+ */
+export function noting(
+  client: KubeClient,
+  kind: Kind,
+  problems: Map<Kind, string>,
+  forbidden: Set<OptionalKind>,
+): KubeClient {
+  const noted = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      const answer = await call;
+      problems.delete(kind);
+      if (isOptional(kind)) forbidden.delete(kind);
+      return answer;
+    } catch (error) {
+      if (isOptional(kind) && error instanceof KubeError && [403, 404].includes(error.status)) {
+        problems.delete(kind);
+        // A kind that this cluster does not have counts as a kind without objects.
+        if (error.status === 403) forbidden.add(kind);
+        else forbidden.delete(kind);
+        throw error;
+      }
+      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, MAX_PROBLEM_CHARACTERS));
+      throw error;
+    }
+  };
+  return {
+    ...client,
+    get: (path, options) => noted(client.get(path, options)),
+    watch: (path, options) => noted(client.watch(path, options)),
+  };
+}
