@@ -193,8 +193,9 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
     ...pod.status,
     phase: 'Running',
     startTime: pod.status?.startTime ?? now,
-    podIP: POD_IP,
-    podIPs: [{ ip: POD_IP }],
+    // One that is there belongs to a process that serves it.
+    podIP: pod.status?.podIP ?? POD_IP,
+    podIPs: pod.status?.podIPs ?? [{ ip: POD_IP }],
   };
   const conditions = conditionsOf(pod);
   setAll(conditions, ['PodReadyToStartContainers', 'Initialized'], { status: 'True' }, now);
