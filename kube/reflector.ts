@@ -211,7 +211,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
           if (isExpired(err)) continue;
           const wait = backoff.next();
           pace.failed(err);
-          log.debug({ path, wait }, 'waiting to list or watch again');
+          log.debug({ path, waitSeconds: wait }, 'waiting to list or watch again');
           await sleep(wait, signal).catch(() => undefined);
         }
       }

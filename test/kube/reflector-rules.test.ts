@@ -465,7 +465,7 @@ describe('the rules of a reflector', () => {
         if (most > 0) await pass(most);
         assert.equal(watches.length, before + 1);
       }
-      const waits = warnings().map(({ msg, wait }) => [msg, Number(wait) <= 2 ** (warnings().length - 1)]);
+      const waits = warnings().map(({ msg, waitSeconds }) => [msg, Number(waitSeconds) <= 2 ** (warnings().length - 1)]);
       assert.deepEqual(waits, Array(3).fill(['watches end at once; keeping the cache and retrying', true]));
       await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
       const before = watches.length;
@@ -493,7 +493,7 @@ describe('the rules of a reflector', () => {
     await settle();
     for (const seconds of [0.5, 1, 2]) await pass(seconds);
     const waits = () =>
-      lines.filter(({ msg }) => msg === 'waiting to list or watch again').map(({ wait }) => Number(wait));
+      lines.filter(({ msg }) => msg === 'waiting to list or watch again').map(({ waitSeconds }) => Number(waitSeconds));
     assert.equal(waits().length, 4);
     for (const [i, wait] of waits().entries()) {
       assert.ok(wait >= 0.25 * 2 ** i && wait <= 0.5 * 2 ** i, `wait ${i + 1} is ${wait} s`);
