@@ -109,10 +109,11 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+/** From the best to the worst. */
+export const VERDICTS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** The most important of several facts: the worst verdict; the first of equal ones. */
 export function worst<T extends { readonly reason: Reason }>(facts: readonly T[]): T | undefined {
-  const badness = ({ reason }: T) => BADNESS.indexOf(REASONS[reason].verdict);
+  const badness = ({ reason }: T) => VERDICTS.indexOf(REASONS[reason].verdict);
   return facts.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);
 }
