@@ -53,8 +53,8 @@ export const REASONS = {
   LauncherDenied: row('broken', 'without a launcher: it was denied'),
 
   // A kubelet or the extender refused its launcher.
-  UnalignedRejected: row('broken', 'rejected by the kubelet: the CPUs are not whole cores, and the VM does not opt in'),
-  UnpaddedRejected: row('broken', 'rejected by the kubelet: opts in to whole cores, but was not padded'),
+  UnalignedRejected: row('broken', 'rejected by the kubelet: no whole cores, and it does not opt in'),
+  UnpaddedRejected: row('broken', 'rejected by the kubelet: opts in, but was not padded'),
   CoresTaken: row('waiting', 'rejected by the kubelet: another pod got the cores first'),
   TopologyRejected: row('broken', 'rejected by the kubelet: no NUMA nodes have all requested resources'),
   AdmissionRejected: row('waiting', 'rejected by the kubelet: another pod got a resource first'),
