@@ -253,7 +253,10 @@ describe('the stream of the console', () => {
       ],
     );
     const [, , vm] = waiting();
-    assert.equal(vm?.text, 'the webhook does not answer (no endpoints available), so KubeVirt cannot create its launcher');
+    assert.equal(
+      vm?.text,
+      'the webhook does not answer (no endpoints available), so KubeVirt cannot create its launcher',
+    );
     assert.match(vm?.remedies?.[0] ?? '', /^repair the webhook: kubectl -n plumbline-system get pods/);
     const from = listener.events.length;
     under.see(waitingPod('two-cores', 4));
