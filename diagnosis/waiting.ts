@@ -77,6 +77,8 @@ function notTried(scheduler: string): Remedy {
   return scheduler === SCHEDULER ? bringSchedulerBack() : remedy('check-other-scheduler', text, events);
 }
 
+const every = (nodes: number, reason: string) => `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${reason}`;
+
 /** What kube-scheduler adds about claims and preemption. */
 const AFTER_REASONS = /\.?(?: no new claims to deallocate[.,]?)?(?: preemption: .*)?$/s;
 
@@ -93,8 +95,6 @@ function summaryOf(message: string): string {
   const isOwn = (reason: string) => /^\d+ node\(s\)/.test(reason);
   return `none of ${count} nodes can take it: ${[...reasons.filter((one) => !isOwn(one)), ...reasons.filter(isOwn)].join(', ')}`;
 }
-
-const every = (nodes: number, reason: string) => `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${reason}`;
 
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';

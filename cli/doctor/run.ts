@@ -107,6 +107,8 @@ async function lookAtLeases(
 
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 
+const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
+
 /**
  * The diagnosis for people: findings first, then a line for each area without a fault.
  * @param findings one for each cause, most severe first
@@ -148,8 +150,6 @@ export function doctorLines(
   if (lines.length > 0 && lines.at(-1) !== '') lines.push('');
   return [...lines, ...legendLines(reports, wide), summaryLine(reports, findings)];
 }
-
-const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
 
 /** The meaning of the signs above, unless all are those of findings and of areas without a fault. */
 function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {

@@ -11,6 +11,9 @@ import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
 
 const LABEL = `app.kubernetes.io/name=${AGENT}`;
+const namesOf = (objects: readonly { readonly metadata: { readonly name?: string | undefined } }[]) =>
+  objects.map(({ metadata }) => metadata.name ?? '');
+
 const MAX_LOGS = 3;
 
 /** The agents on these nodes, and their logs. */
@@ -39,9 +42,6 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/reference/ovs.md)',
   DutiesRunning: 'a duty of the agent does not run',
 };
-
-const namesOf = (objects: readonly { readonly metadata: { readonly name?: string | undefined } }[]) =>
-  objects.map(({ metadata }) => metadata.name ?? '');
 
 /** Whether each node that could run VMs has an agent that reports. */
 export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFacts): AreaReport {
