@@ -272,9 +272,8 @@ describe('the stream of the console', () => {
     deployment('plumbline-webhook');
     const listener = await join();
     await listener.until(isReady);
-    const words = 'plumbline-webhook: no replica is ready';
-    await listener.until(({ data }) => data.includes(words));
-    assert.deepEqual(pageOf(listener.events).status?.notReady, [words]);
+    await listener.until(({ data }) => data.includes('"notReady":["plumbline-webhook"]'));
+    assert.deepEqual(pageOf(listener.events).status?.notReady, ['plumbline-webhook']);
     deployment('plumbline-webhook', 1);
     await listener.until(({ data }) => data.includes('"notReady":[]'), listener.events.length);
   });
