@@ -108,9 +108,7 @@ function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shap
             <th scope="col">Who</th>
             <th scope="col">CPUs</th>
             <th scope="col">Cores</th>
-            <th scope="col" class="number">
-              NUMA
-            </th>
+            <th scope="col">NUMA</th>
           </tr>
         </thead>
         <tbody>

@@ -19,10 +19,11 @@ export function PodDetail({ name }: { readonly name: string }) {
   const pod = store.podNamed(name);
   const launcher = pod && podName(pod);
   const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
+  const kind = pod?.vm === undefined ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
   const text = answer !== undefined && 'data' in answer ? answer.data.text : pod?.text;
   return (
-    <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
+    <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
         <p>
           {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
@@ -41,7 +42,7 @@ export function PodDetail({ name }: { readonly name: string }) {
           <Facts facts={factsOf(pod)} />
         </>
       )}
-      {!pod?.noLauncher && <NodeByNode pod={launcher} reason={pod?.unscheduled} />}
+      {!pod?.noLauncher && <NodeByNode pod={launcher} noun={kind} reason={pod?.unscheduled} />}
       {pod?.vm !== undefined && <History of="vm" name={title} above={text} />}
     </Detail>
   );
@@ -59,6 +60,7 @@ function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
 interface NodeByNodeProps {
   /** namespace/name; undefined: it no longer waits. */
   readonly pod: string | undefined;
+  readonly noun: 'VM' | 'Pod';
   /** The scheduler's last message: a change of it repeats the request. */
   readonly reason: string | undefined;
 }
@@ -66,7 +68,7 @@ interface NodeByNodeProps {
 const REFRESH_MILLISECONDS = 30_000;
 
 /** The extender's answer for the pod on each node, requested when it is visible. */
-function NodeByNode({ pod, reason }: NodeByNodeProps) {
+function NodeByNode({ pod, noun, reason }: NodeByNodeProps) {
   const url = pod === undefined ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
   const answer = useAnswer<ExtenderExplanation>(url, REFRESH_MILLISECONDS, reason);
   if (pod === undefined && answer === undefined) return null;
@@ -75,30 +77,33 @@ function NodeByNode({ pod, reason }: NodeByNodeProps) {
       <h3 id="node-by-node">Node by node, now</h3>
       {answer === undefined && <p class="about">Asking the extender about every node …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} />}
+      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} noun={noun} />}
       {answer !== undefined && 'data' in answer && <Groups explanation={answer.data} />}
     </section>
   );
 }
 
-function LastCall({ explanation }: { readonly explanation: ExtenderExplanation }) {
+type LastCallProps = Pick<NodeByNodeProps, 'noun'> & { readonly explanation: ExtenderExplanation };
+
+function LastCall({ explanation, noun }: LastCallProps) {
   const { lastCall, reserved: promised, nodes } = explanation;
   if (lastCall === undefined) return null;
   const { time, offered, passed } = lastCall;
   return (
     <p class="about">
       At the last attempt, <Ago time={time} /> ago, kube-scheduler’s own filters left {shareText(offered, nodes.length)}
-      ; {passedText(offered, passed)}.{promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
+      ; {passedText(offered, passed)} the {noun === 'VM' ? noun : 'pod'}.
+      {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
 }
 
-/** `1 node of 4`. */
+/** `1 node of 4`, and what the extender said about them. */
 const shareText = (count: number, all: number) => `${countWords(count, 'node')} of ${all.toLocaleString('en')}`;
 
 function passedText(offered: number, passed: number): string {
-  if (offered === 1) return passed === 1 ? 'it could run it' : 'it could not run it';
-  return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run it`;
+  if (offered === 1) return passed === 1 ? 'it could run' : 'it could not run';
+  return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run`;
 }
 
 function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) {
