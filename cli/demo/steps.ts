@@ -112,13 +112,13 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
 }
 
+const assignmentsOn = (cluster: DemoCluster, node: string) =>
+  nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node)).status?.assignments ?? [];
+
 export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
   const assignment = assignmentsOn(cluster, node).find(({ podUID }) => podUID === uid);
   return assignment && CpuSet.parse(assignment.cpus);
 }
-
-const assignmentsOn = (cluster: DemoCluster, node: string) =>
-  nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node)).status?.assignments ?? [];
 
 /** @param uid of the launcher whose CPUs are drawn */
 function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {

@@ -91,16 +91,14 @@ function LastCall({ explanation, noun }: LastCallProps) {
   const { time, offered, passed } = lastCall;
   return (
     <p class="about">
-      At the last attempt, <Ago time={time} /> ago, kube-scheduler’s own filters left {shareText(offered, nodes.length)}
-      ; {passedText(offered, passed)} the {noun === 'VM' ? noun : 'pod'}.
+      At the last attempt, <Ago time={time} /> ago, kube-scheduler’s own filters left {countWords(offered, 'node')} of{' '}
+      {nodes.length.toLocaleString('en')}; {passedText(offered, passed)} the {noun === 'VM' ? noun : 'pod'}.
       {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
 }
 
-/** `1 node of 4`, and what the extender said about them. */
-const shareText = (count: number, all: number) => `${countWords(count, 'node')} of ${all.toLocaleString('en')}`;
-
+/** What the extender said about the nodes that it was asked for. */
 function passedText(offered: number, passed: number): string {
   if (offered === 1) return passed === 1 ? 'it could run' : 'it could not run';
   return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run`;
