@@ -4,20 +4,19 @@ import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
 export const AGENT_MESSAGES = {
   info: {
     'agent started': '',
-    recovered: 'the last warning ended',
     'host topology read': '',
     'kubelet configuration read': '',
     'kubelet configz unavailable; reading its configuration files': '',
-    'kubelet reachable again': '',
-    'cpu_manager_state readable again': '',
     'waiting for the labels of the Node': '',
     'network map updated': 'the node’s networks',
+    'no Open vSwitch; using the network map alone': '',
     'published node topology': '',
     'device plugin registered with the kubelet': '',
     'VM is on the CPUs of its mask': '',
     'moved emulator threads': 'to the housekeeping CPUs',
     'Starting OVS daemon CPU pinning': '',
     'OVS CPU affinity pinning disabled': '',
+    'Failed to get reservedSystemCPUs from kubelet config file': '',
     'OVS CPU dynamic pinning reservedSystemCPUs set: ': 'followed by the CPUs',
     'moved OVS threads': 'to the CPUs that no container owns',
     'OVS affinity complete': '',
@@ -39,7 +38,6 @@ export const AGENT_MESSAGES = {
     'registration lost; registering again': '',
     'reading the devices to advertise failed; keeping the last ones': '',
     'querying the kubelet failed; keeping the last answer and retrying': 'no CPU becomes free',
-    'GetAllocatableResources failed': 'reserved CPUs unknown',
     'kubelet configuration unknown': 'the node is unpredictable',
     'cpu_manager_state unusable; keeping the last known assignments': 'no CPU becomes free',
     'cpu_manager_state unusable; using the PodResources API alone': 'threads move later',
@@ -52,13 +50,12 @@ export const AGENT_MESSAGES = {
     'finding the pods of a moved network failed; retrying': '',
     'reading a pod whose network moved failed': '',
     'network map rejected': 'correct the map; the last one stays in use',
-    'network map updated with problems': 'correct the networks in `doubts`',
+    'network map updated with problems': 'correct the networks in `reasons`',
     'reading the saved network map failed': 'a faulty map leaves the node without networks',
     'saving the network map failed': 'check the state directory',
     'querying Open vSwitch failed; retrying': 'check ovsdb-server',
     'OVS affinity incomplete': 'run `plumbline ovs status`',
     'some threads did not get their CPUs back': 'restart Open vSwitch',
-    'Failed to get reservedSystemCPUs from kubelet config file': 'harmless',
     'VM is not on the CPUs that it should use': 'read the message',
     'saving which VMs are pinned failed': 'check the state directory',
     'reading which VMs were pinned failed; removed masks may stay in force': '',
@@ -93,5 +90,5 @@ export const AGENT_MESSAGES = {
   },
 } as const;
 
-export type AgentWarning = keyof (typeof AGENT_MESSAGES)['warn'];
-export type AgentLogger = MessageLogger<typeof SHARED_MESSAGES & typeof AGENT_MESSAGES>;
+export type AgentMessages = typeof SHARED_MESSAGES & typeof AGENT_MESSAGES;
+export type AgentLogger = MessageLogger<AgentMessages>;

@@ -3,7 +3,7 @@ import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
 
 export const EXTENDER_MESSAGES = {
   info: {
-    'no node accepts the pod': 'number of nodes by reason',
+    'the extender accepts none of the nodes that kube-scheduler asked about': 'nodes by kind of refusal',
     'pod placed': '',
     'pod removed': 'it could not start on its node',
     'paused VM resumed': 'its vCPUs are pinned',
@@ -30,4 +30,5 @@ export const EXTENDER_MESSAGES = {
   error: { 'extender call failed': '' },
 } as const;
 
-export type ExtenderLogger = MessageLogger<typeof SHARED_MESSAGES & typeof EXTENDER_MESSAGES>;
+export type ExtenderMessages = typeof SHARED_MESSAGES & typeof EXTENDER_MESSAGES;
+export type ExtenderLogger = MessageLogger<ExtenderMessages>;

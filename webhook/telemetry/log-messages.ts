@@ -4,7 +4,7 @@ import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
 export const WEBHOOK_MESSAGES = {
   info: {
     'launcher padded to whole cores': 'CPUs before and after',
-    'webhook active: the API server calls it': '',
+    'webhook active: the API server is set to call it': '',
     'all node reports accepted': 'after implausible ones',
   },
   warn: {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { ProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
-import { recordingLogger } from '../support.ts';
+import type { AgentLogger } from '../../node-agent/telemetry/log-messages.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import { recordingLogger } from '../support/logger.ts';
 
 describe('the log of a recurring problem', () => {
   it('has a line for its begin, for each change and for its end', () => {
     const { log, lines } = recordingLogger();
-    const problems = new ProblemLog(log);
+    const problems = new ProblemLog(log as AgentLogger);
     problems.recovered();
     problems.failed(new Error('away'), 'publishing the node topology failed; retrying');
     problems.failed('away', 'publishing the node topology failed; retrying');
@@ -26,7 +27,7 @@ describe('the log of a recurring problem', () => {
 
   it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
-    const problems = new ProblemLog(log);
+    const problems = new ProblemLog(log as AgentLogger);
     problems.failed('x'.repeat(500), 'DPU is not ready');
     problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
     const texts = lines.map(({ reason }) => String(reason));
