@@ -109,7 +109,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     await pass(10);
     assert.deepEqual(messages().slice(1), ['40 DPU lease repaired']);
     assert.equal(logged.lines[1]?.['lease'], lease.name);
-    assert.deepEqual(logged.lines[1]?.['faults'], ['no-owner', 'holder']);
+    assert.deepEqual(logged.lines[1]?.['reasons'], ['no-owner', 'holder']);
     await pass(10);
     assert.equal(api.writes.length, 2, 'created and repaired');
   });

@@ -114,7 +114,7 @@ describe('affinity of real threads', () => {
     for (let i = 0; i < 3; i++) free('64-95');
     assert.equal(counted.sets, 0);
     assert.deepEqual(masks(), [first()]);
-    const lines = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
+    const lines = logged.lines.filter(({ reasons }) => /on this machine/.test(String(reasons)));
     assert.equal(lines.length, 1);
   });
 
@@ -160,8 +160,8 @@ describe('affinity of real threads', () => {
     assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
     assert.deepEqual(allowedLists(process.pid), own);
     assert.ok(
-      logged.lines.some(({ problems }) =>
-        /ovsdb-server.*that process \(.*has not locked the file/.test(String(problems)),
+      logged.lines.some(({ reasons }) =>
+        /ovsdb-server.*that process \(.*has not locked the file/.test(String(reasons)),
       ),
     );
   });
