@@ -23,6 +23,8 @@ const REASONS = {
   unpinned: 'CPUMaskNotApplied',
 } as const;
 
+const HOUSEKEEPING = 'HousekeepingIncomplete';
+
 /** The Event for each reason why a mask is applied, but not as written. */
 const REMARKS = new Map([
   ['FellBack', 'CPUMaskFellBack'],
@@ -50,10 +52,10 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
     events.record(vmiObject(launcher.namespace, launcher.vmi), { type, reason: event, message });
     const fields = { ...namesOf(launcher), event, message };
     if (type === 'Normal') {
-      log.info({ ...fields, ...durations.end(launcher.uid) }, 'VM is on the CPUs of its mask');
+      log.info({ ...fields, ...durations.end(`${launcher.uid} mask`) }, 'VM is on the CPUs of its mask');
       return;
     }
-    durations.begin(launcher.uid);
+    durations.begin(`${launcher.uid} ${event === HOUSEKEEPING ? 'housekeeping' : 'mask'}`);
     log.warn(fields, 'VM is not on the CPUs that it should use');
   };
 
@@ -75,8 +77,12 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
       log.info({ ...namesOf(launcher), cpus: emulator }, 'moved emulator threads');
     const text = cut(problems.join('; '), MAX_CHARACTERS);
     if (!isNews(`${launcher.uid} housekeeping`, text)) return;
-    if (text !== '') record(launcher, 'Warning', 'HousekeepingIncomplete', text);
-    else log.info({ ...namesOf(launcher), event: 'HousekeepingIncomplete' }, 'recovered');
+    if (text !== '') record(launcher, 'Warning', HOUSEKEEPING, text);
+    else
+      log.info(
+        { ...namesOf(launcher), was: HOUSEKEEPING, ...durations.end(`${launcher.uid} housekeeping`) },
+        'recovered',
+      );
   };
 
   return {
@@ -116,8 +122,10 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
     },
 
     forget(uid: string): void {
-      for (const what of ['mask', 'emulator', 'housekeeping']) reported.delete(`${uid} ${what}`);
-      durations.end(uid);
+      for (const what of ['mask', 'emulator', 'housekeeping']) {
+        reported.delete(`${uid} ${what}`);
+        durations.end(`${uid} ${what}`);
+      }
     },
   };
 }

@@ -15,11 +15,13 @@ describe('the log of a recurring problem', () => {
     problems.recovered();
     problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
-      lines.map(({ level, msg, reason, was }) => [level, msg, reason ?? was]),
+      lines.map(({ level, msg, reason, warning, was, lastedSeconds }) =>
+        level === 40 ? [level, msg, reason] : [level, msg, warning, was, lastedSeconds],
+      ),
       [
         [40, 'publishing the node topology failed; retrying', 'away'],
         [40, 'publishing the node topology failed; retrying', 'busy'],
-        [30, 'recovered', 'busy'],
+        [30, 'recovered', 'publishing the node topology failed; retrying', 'busy', 0],
         [40, 'renewing the agent’s Lease failed; retrying', 'busy'],
       ],
     );

@@ -161,7 +161,7 @@ describe('before a container with Plumbline devices starts', () => {
     await assert.rejects(start(made));
     assert.deepEqual(messages(), ['40 container start refused']);
     const { pod, container, resource, devices, reason } = logged.lines[0] ?? {};
-    assert.deepEqual([pod, container], ['tenants/virt-launcher', 'compute']);
+    assert.deepEqual([pod, container], ['ns/vm', 'compute']);
     assert.deepEqual([resource, devices, reason], [TUNNEL, ['tunnel-0'], 'not there']);
     await start(barrier(async () => pods, 'silence', 'warn'));
     assert.deepEqual(messages(), [TIMED_OUT]);
