@@ -37,7 +37,8 @@ export const AGENT_MESSAGES = {
     'registering the device plugin failed; retrying': 'check the kubelet; pods with networks wait',
     'registration lost; registering again': 'nothing, if it registers again',
     'reading the devices to advertise failed; keeping the last ones': 'read `err`',
-    'querying the kubelet failed; keeping the last answer and retrying': 'check the kubelet and `--kubelet-dir`; no CPU becomes free',
+    'querying the kubelet failed; keeping the last answer and retrying':
+      'check the kubelet and `--kubelet-dir`; no CPU becomes free',
     'kubelet configuration unknown': 'do what `reason` says; until then the node is unpredictable',
     'cpu_manager_state unusable; keeping the last known assignments': 'do what `hint` says; no CPU becomes free',
     'cpu_manager_state unusable; using the PodResources API alone': 'do what `hint` said; threads move later',
