@@ -174,8 +174,10 @@ function createNetworksLog(log: AgentLogger) {
       return;
     }
     durations.begin('');
-    const message = mapFault === '' ? 'network map updated with problems' : 'network map rejected';
-    log.warn({ ...fields, reasons: texts }, message);
+    log.warn(
+      { ...fields, reasons: texts },
+      mapFault === '' ? 'network map updated with problems' : 'network map rejected',
+    );
   };
 }
 

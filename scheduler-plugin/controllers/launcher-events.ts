@@ -86,14 +86,15 @@ export function launcherEventsOf(text: string): EventText[] {
   return [...events, ...notes];
 }
 
+const AGENT_READY = { event: 'AgentReady', message: 'The agent reports again' } as const;
+
 /** Reports in an Event on the Node and in the log that its agent is silent, or reports again. */
 export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
   const silences = new Durations();
   return (node: string, isReady: boolean): void => {
     if (isReady) {
-      const [event, message] = ['AgentReady', 'The agent reports again'];
-      log.info({ node, event, message, ...silences.end(node) }, 'agent reports again');
-      events.record(nodeTarget(node), { type: 'Normal', reason: event, message });
+      log.info({ node, ...AGENT_READY, ...silences.end(node) }, 'agent reports again');
+      events.record(nodeTarget(node), { type: 'Normal', reason: AGENT_READY.event, message: AGENT_READY.message });
       return;
     }
     silences.begin(node);
