@@ -152,13 +152,6 @@ describe('pod notifications to the controllers', () => {
     assert.equal(state.reservations.assumedOn('n1').length, 1);
   });
 
-  it('an unknown pod that is deleted changes nothing', () => {
-    const { state, notified } = extenderOf();
-    notified.length = 0;
-    state.podChanged(undefined, undefined, true);
-    assert.deepEqual(notified, []);
-  });
-
   it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
@@ -175,17 +168,6 @@ describe('pod notifications to the controllers', () => {
     assert.deepEqual(starting(), ['d']);
     see(pods[3]!);
     assert.deepEqual(starting(), ['d']);
-  });
-
-  it('only pods with exclusive CPUs get a reservation', () => {
-    const { state, see } = extenderOf({
-      dpus: { n1: { ready: true, state: 'alive', age: 1 } },
-      nodes: { n1: statusOf() },
-    });
-    see(on(withUid(podOf('500m'), 'web'), 'n1'));
-    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [1, 0]);
-    see(on(withUid(podOf('4'), 'vm'), 'n1'));
-    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [2, 1]);
   });
 });
 
@@ -269,13 +251,6 @@ describe('node notifications to the controllers', () => {
     see(on(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
-  });
-
-  it('the CPUs of all reservations on a node are not free', () => {
-    const { filter, see } = extenderOf();
-    for (const uid of ['a', 'b', 'c']) see(on(withUid(podOf('4'), uid), 'n1'));
-    assert.deepEqual(filter(withUid(podOf('2'), 'fits')).NodeNames, ['n1']);
-    assert.deepEqual(filter(withUid(podOf('4'), 'does-not')).NodeNames, []);
   });
 
   it('the flags follow the Node', () => {

@@ -99,17 +99,6 @@ describe('the node writer of the extender', () => {
     assert.equal((await written({ facts: { threadsPerCore: '1' } })).length, 1);
   });
 
-  it('does not label a node without a report', async () => {
-    const { patches } = stage({ facts: { threadsPerCore: undefined } });
-    writer.requeue('n2');
-    writer.requeue('n1');
-    await turns();
-    assert.deepEqual(
-      patches.map(({ path }) => path),
-      ['/api/v1/nodes/n1'],
-    );
-  });
-
   const CASES: readonly [DpuVerdict, string, string, RegExp][] = [
     [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal 3 s ago/],
     [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal 100 s ago/],
@@ -279,13 +268,6 @@ describe('the node writer of the extender', () => {
     writer.requeue('n1');
     await turns();
     assert.deepEqual(patches, []);
-  });
-
-  it('checks all nodes when the replica becomes active', async () => {
-    const { patches } = stage({ facts: { dpuHost: true } });
-    writer.requeueAll();
-    await turns();
-    assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
   });
 
   it('reports a failed write, but not for a deleted node', async () => {

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
-import { KubeError } from '../../../kube/client.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { PausedStarts, type StartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import {
+  createStartWriter,
+  PausedStarts,
+  type StartWriter,
+} from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { silent } from '../../support/logger.ts';
 
 const KEY = 'default/vm';
@@ -307,5 +311,31 @@ describe('paused starts that wait for pinning', () => {
     world.report('pinned', { podUID: 'pod-2' });
     await settle();
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
+  });
+});
+
+describe('the record of a start', () => {
+  it('is written to the VMI with that uid, and with its version only if the VMI must be unchanged', async () => {
+    const calls: unknown[] = [];
+    const writer = createStartWriter({
+      patch: async (...call: unknown[]) => void calls.push(call),
+      replace: async (...call: unknown[]) => void calls.push(call),
+    } as unknown as KubeClient);
+    const { vmi } = new World();
+    await writer.record(vmi, { state: 'paused', since: 'T' }, 'as seen');
+    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
+    await writer.unpause(vmi);
+    const path = '/v1/namespaces/default/virtualmachineinstances/vm';
+    const annotations = (text: string) => ({ 'plumbline.dev/paused-start': text });
+    const merge = 'application/merge-patch+json';
+    assert.deepEqual(calls, [
+      [
+        `/apis/kubevirt.io${path}`,
+        merge,
+        { metadata: { uid: 'vmi-1', annotations: annotations('paused T'), resourceVersion: '1' } },
+      ],
+      [`/apis/kubevirt.io${path}`, merge, { metadata: { uid: 'vmi-1', annotations: annotations('resumed') } }],
+      [`/apis/subresources.kubevirt.io${path}/unpause`, {}],
+    ]);
   });
 });

@@ -38,11 +38,6 @@ describe('a filter call for a pod with VFs', () => {
       nodeWith(8, owned('4-7,12-15')),
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
     ],
-    [
-      'the same under restricted',
-      nodeWith(8, { ...owned('4-7,12-15'), ...policy('restricted') }),
-      /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
-    ],
     ['the same under best-effort', nodeWith(8, { ...owned('4-7,12-15'), ...policy('best-effort') }), undefined],
     [
       'too few free CPUs on NUMA node 1',
@@ -102,18 +97,6 @@ describe('filter calls for three pods with VFs in flight', () => {
       });
     }
   }
-
-  it('pass another one when a pod in flight is deleted', () => {
-    const under = extenderOf({ nodes: { n1: nodeWith(2) } });
-    const pods = ['a', 'b', 'c'].map((uid) => vfPod('2', 1, uid));
-    assert.deepEqual(
-      pods.map((pod) => under.filter(pod).NodeNames.length),
-      [1, 1, 0],
-    );
-    under.see(pods[0]!);
-    under.gone(pods[0]!);
-    assert.deepEqual(under.filter(pods[2]!).NodeNames, ['n1']);
-  });
 
   it('pass as many as have CPUs near the VFs, although the node has more free VFs and CPUs', () => {
     const under = extenderOf({ nodes: { n1: nodeWith(8) } });

@@ -124,14 +124,6 @@ describe('shared predictions', () => {
     assert.equal(stays.since().length, 1);
   });
 
-  it('refuse according to the report, which includes pods that are about to leave', () => {
-    const assignments = [owned('ended', '1-2,9-10')];
-    const verdict = (gone: string[]) =>
-      predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) }, { gone }).ask(needsOf('14'), 'n1');
-    assert.ok(!verdict(['ended']).fits);
-    assert.deepEqual(verdict(['ended']), verdict([]));
-  });
-
   it('are kept for sixteen kinds of pods; with more, the oldest is predicted again', () => {
     const { ask, since } = predictionsOf({ n1: statusOf() });
     const kinds = Array.from({ length: 17 }, (_, i) => needsOf('2', [`physnet.plumbline.dev/net${i}`]));

@@ -3,7 +3,6 @@ import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
 import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import {
-  computeCpus,
   denialOf,
   kindOf,
   localnet,
@@ -39,18 +38,6 @@ describe('refusal of pods', () => {
       change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
       code: 400,
       says: /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
-    },
-    {
-      name: 'half a surrogate pair in the name of an owner',
-      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: '\ud800' }),
-      code: 400,
-      says: /metadata\.ownerReferences\.0\.name: contains half a surrogate pair$/,
-    },
-    {
-      name: 'labels with control characters as keys',
-      change: (pod) => Object.assign(pod.metadata.labels, { '\u001b]0;\u0007': 7 }),
-      code: 400,
-      says: /metadata\.labels\.\*: expected string, received number$/,
     },
     {
       name: 'a sidecar without resources',
@@ -215,22 +202,6 @@ describe('ordinary pods that ask for whole cores', () => {
     assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
   });
 
-  const policies: { policy: AlignmentPolicy; threads: number[]; expected: string }[] = [
-    { policy: 'annotated', threads: [1], expected: '4' },
-    { policy: 'annotated', threads: [4], expected: '4' },
-    { policy: 'annotated', threads: [8, 2], expected: '8' },
-    { policy: 'auto', threads: [1], expected: '3' },
-    { policy: 'auto', threads: [], expected: '4' },
-  ];
-  for (const { policy, threads, expected } of policies) {
-    it(`become ${expected} from 3 under ${policy} on ${threads.join(' and ') || 'no reported'} threads per core`, async () => {
-      const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'));
-      const view = viewOf(threads.map((count) => kindOf(count)));
-      const after = patched(pod, await mutationOf({ view, policy })(requestFor(pod)));
-      assert.equal(after.spec.containers[0]!.resources.limits['cpu'], expected);
-    });
-  }
-
   it('are refused for a container that costs them the Guaranteed class', async () => {
     const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
     assert.match(
@@ -257,39 +228,4 @@ describe('ordinary pods that ask for whole cores', () => {
     const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
     assert.equal(after.spec.containers[0]!.resources.limits[PHYSNET], '1');
   });
-});
-
-describe('the cluster’s alignment policy', () => {
-  const cases: {
-    name: string;
-    policy: AlignmentPolicy;
-    annotated: boolean;
-    threads: number[];
-    expected: string;
-    says?: RegExp;
-  }[] = [
-    { name: 'annotated leaves other VMs', policy: 'annotated', annotated: false, threads: [2], expected: '9' },
-    { name: 'always needs no annotation', policy: 'always', annotated: false, threads: [1], expected: '10' },
-    { name: 'auto follows SMT2', policy: 'auto', annotated: false, threads: [2], expected: '10' },
-    { name: 'auto wastes nothing without SMT', policy: 'auto', annotated: true, threads: [1], expected: '9' },
-    { name: 'auto follows SMT4', policy: 'auto', annotated: false, threads: [4], expected: '12' },
-    {
-      name: 'auto uses the largest of mixed candidates and warns',
-      policy: 'auto',
-      annotated: false,
-      threads: [1, 2, 4],
-      expected: '12',
-      says: /1 and 2 and 4 threads per core; it is aligned to 4/,
-    },
-  ];
-  for (const { name, policy, annotated, threads, expected, says } of cases) {
-    it(`W12: ${name}`, async () => {
-      const pod = podVector();
-      if (!annotated) delete pod.metadata.annotations['kubevirt.io/CPUManagerPolicyBetaOptions'];
-      const view = viewOf(threads.map((count) => kindOf(count)));
-      const answer = await mutationOf({ view, policy })(requestFor(pod));
-      assert.equal(computeCpus(patched(pod, answer)).limit, expected);
-      if (says !== undefined) assert.match(answer.warnings?.join() ?? '', says);
-    });
-  }
 });

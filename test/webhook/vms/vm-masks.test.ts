@@ -59,25 +59,16 @@ const ofInstance = (vm: Vm, old: Vm, username?: string) =>
 describe('warnings of CPU masks', () => {
   const cases: { name: string; vm: Vm; old?: Vm; says: RegExp | undefined }[] = [
     { name: 'a mask that fits some node', vm: { mask: '2:22' }, says: undefined },
-    { name: 'a VM without a mask', vm: {}, says: undefined },
-    { name: 'a mask that pins nothing', vm: { mask: 'all', zone: 'none' }, says: undefined },
     { name: 'CPUs that no node has', vm: { mask: '90' }, says: /no node .* has the CPUs of 90 online .* not start/ },
-    { name: 'CPUs that no node has together', vm: { mask: '3:22' }, says: /no node .* has the CPUs of 3:22 online/ },
     { name: 'a CPU that every node reserves', vm: { mask: '0' }, says: /unreserved: it will not start/ },
     {
       name: 'CPUs that no node has, with the fix',
       vm: { mask: '90', fix: 'true' },
       says: /it will run on all CPUs of a node \(plumbline\.dev\/fix-cpu-mismatch\)/,
     },
-    {
-      name: 'CPUs of a node that the VM may not use',
-      vm: { mask: '3', zone: 'far' },
-      says: /no node that this VM may go to/,
-    },
     { name: 'nodes that pin no VMs', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
     { name: 'nodes without a report', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
     { name: 'an earlier warning', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
-    { name: 'a selector that changes', vm: { mask: '3', zone: 'far' }, old: { mask: '3' }, says: /no node/ },
     {
       name: 'a mask of a running VM',
       vm: { mask: '2', running: true },
