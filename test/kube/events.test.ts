@@ -165,21 +165,6 @@ describe('an Event recorder', () => {
       assert.deepEqual(described(), ['Padded A x1', 'Padded B x1']);
     });
 
-    it('writes a repetition whose write failed again after 10 s, not after 60 s', async () => {
-      let isAway = false;
-      const { recorder } = start(async () => {
-        if (isAway) throw new KubeError(0, 'Unreachable', 'no answer');
-      });
-      recorder.record(vm('a'), text('A'));
-      await pass(60);
-      isAway = true;
-      recorder.record(vm('a'), text('A'));
-      await pass(1);
-      isAway = false;
-      await pass(10);
-      assert.deepEqual(described(), ['Padded A x2']);
-    });
-
     it('takes a creation whose answer was lost as done', async () => {
       let calls = 0;
       const { recorder } = start(async () => {

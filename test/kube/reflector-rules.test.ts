@@ -301,16 +301,6 @@ describe('the rules of a reflector', () => {
         assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
       });
     }
-
-    it('has a normal watch again after the proof', async () => {
-      await start();
-      await passSeconds(128);
-      await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
-      watches[1]?.end();
-      await settle();
-      assert.deepEqual([lists.length, watches[2]?.query['resourceVersion']], [1, '8']);
-      assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
-    });
   });
 
   it('has a problem before its first list, and after 150 s without a list, an event or a bookmark', async () => {
@@ -415,16 +405,6 @@ describe('the rules of a reflector', () => {
       assert.deepEqual([watches.length, warnings().length], [before + 1, 3]);
     });
   }
-
-  it('does not wait after a watch that lasted', async () => {
-    await start();
-    for (let i = 1; i <= 3; i++) {
-      await pass(1);
-      watches.at(-1)?.end();
-      await settle();
-      assert.deepEqual([watches.length, warnings()], [i + 1, []]);
-    }
-  });
 
   it('keeps its objects through failures and waits twice as long after each, until a list arrives', async () => {
     listed = [thing('a')];

@@ -105,31 +105,21 @@ describe('the webhook over HTTP', () => {
     assert.equal(lines.at(-1)?.['msg'], 'review failed');
   });
 
-  const malformed: { name: string; body: string | Uint8Array; status: number; message: RegExp }[] = [
-    { name: 'malformed JSON', body: '{"apiVersion": "admission', status: 400, message: /it is not JSON/ },
-    { name: 'an empty body', body: '', status: 400, message: /the body is empty|not JSON/ },
-    {
-      name: 'the wrong apiVersion',
-      body: reviewOf({}).replace('admission.k8s.io/v1', 'admission.k8s.io/v1beta1'),
-      status: 400,
-      message: /apiVersion/,
-    },
-    {
-      name: 'no request',
-      body: '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
-      status: 400,
-      message: /request/,
-    },
-    { name: 'bytes that are not UTF-8', body: Uint8Array.of(0x7b, 0xff, 0xfe), status: 400, message: /not JSON/ },
-    {
-      name: 'text in Latin-1',
-      body: Buffer.from(reviewOf({ metadata: { name: 'größe' } }), 'latin1'),
-      status: 400,
-      message: /not JSON/,
-    },
-    { name: 'a body of 10 MiB', body: ' '.repeat(10 * 1024 * 1024), status: 413, message: /larger than/ },
+  const malformed: readonly (readonly [name: string, body: string | Uint8Array, status: number, message: RegExp])[] = [
+    ['malformed JSON', '{"apiVersion": "admission', 400, /it is not JSON/],
+    ['an empty body', '', 400, /the body is empty|not JSON/],
+    [
+      'the wrong apiVersion',
+      reviewOf({}).replace('admission.k8s.io/v1', 'admission.k8s.io/v1beta1'),
+      400,
+      /apiVersion/,
+    ],
+    ['no request', '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', 400, /request/],
+    ['bytes that are not UTF-8', Uint8Array.of(0x7b, 0xff, 0xfe), 400, /not JSON/],
+    ['text in Latin-1', Buffer.from(reviewOf({ metadata: { name: 'größe' } }), 'latin1'), 400, /not JSON/],
+    ['a body of 10 MiB', ' '.repeat(10 * 1024 * 1024), 413, /larger than/],
   ];
-  for (const { name, body, status, message } of malformed) {
+  for (const [name, body, status, message] of malformed) {
     it(`refuses ${name} in the form of an AdmissionReview`, async () => {
       decide = async () => ({ allowed: true });
       const before = [await counted('failed'), await counted('malformed')];

@@ -252,20 +252,4 @@ describe('node notifications to the controllers', () => {
     assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
   });
-
-  it('the flags follow the Node', () => {
-    const { state } = extenderOf({ nodes: { n1: statusOf() } });
-    const ZONE = 'topology.kubernetes.io/zone';
-    const flags = () => {
-      const { exists, dpuHost, labels } = state.fleet.get('n1')!;
-      return [exists, dpuHost, labels.get(ZONE)];
-    };
-    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
-    assert.deepEqual(flags(), [true, true, 'a']);
-    state.nodeChanged('n1', { dpuHost: false });
-    assert.deepEqual(flags(), [true, false, undefined]);
-    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
-    state.nodeChanged('n1', undefined);
-    assert.deepEqual(flags(), [false, false, undefined]);
-  });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { renewalsBeyondRestarts } from '../../../model/lease/observer.ts';
 import { type DpuHealthOptions, DpuMonitor } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
@@ -191,26 +190,6 @@ describe('the DPU health in the extender', () => {
     assert.equal(health.verdict('n').state, 'alive');
   });
 
-  it('the Leases of a hundred removed nodes cause no requests and leave no state', async () => {
-    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
-    const nodes = Array.from({ length: 100 }, (_, i) => `n${i}`);
-    for (const node of nodes) {
-      hosts.add(node);
-      renew(node);
-    }
-    await pass(5);
-    // The nodes are deleted; the garbage collector deletes their leases a moment later.
-    for (const node of nodes) hosts.delete(node);
-    for (const node of nodes) health.nodeChanged(node);
-    leases.clear();
-    for (const node of nodes) health.leaseChanged(node, undefined);
-    state.gets = 0;
-    await pass(300);
-    console.log(`      ${state.gets} GETs in 300 s`);
-    assert.deepEqual([state.gets, forgotten?.length], [0, 100]);
-    health.stop();
-  });
-
   it('a Lease that is deleted before its node, or never, causes no requests after the node is removed', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     for (const node of ['gone', 'stays']) {
@@ -254,41 +233,6 @@ describe('the DPU health in the extender', () => {
     await pass(32);
     assert.deepEqual(ready(), ['lives', 'new'], 'a DPU that died with the previous replica is dead after the duration');
     assert.ok(changes?.includes('dies dead false'));
-    health.stop();
-  });
-
-  it('a host side in a crash loop does not revive a dead DPU; a DPU that renews is alive after five renewals', async () => {
-    for (const [proof, bound] of [
-      [renewalsBeyondRestarts, 0],
-      [() => 2, 60],
-    ] as const) {
-      const { health, state, hosts, renew, pass } = fleetOf(proof);
-      hosts.add('a');
-      renew('a');
-      await pass(60);
-      const begun = state.now;
-      // Starts of a container that runs for 1 s, with the backoff of the kubelet.
-      const starts = [0, 1, 12, 33, 74, 155, 316];
-      let alive = 0;
-      await pass(400, () => {
-        if (starts[0] !== undefined && state.now - begun >= starts[0]) {
-          starts.shift();
-          renew('a');
-        }
-        if (health.verdict('a').ready) alive += STEP;
-      });
-      console.log(`      alive for ${alive} of 400 s with a proof of ${proof(DURATION)} renewals`);
-      assert.ok(bound === 0 ? alive === 0 : alive >= bound, `${alive}`);
-      health.stop();
-    }
-    const { health, hosts, renew, pass } = fleetOf(renewalsBeyondRestarts);
-    hosts.add('b');
-    renew('b');
-    for (let i = 0; i < 5; i++) {
-      await pass(10);
-      renew('b');
-    }
-    assert.equal(health.verdict('b').state, 'alive');
     health.stop();
   });
 });

@@ -154,16 +154,6 @@ describe('evictions', () => {
     assert.deepEqual(events?.slice(5000), ['CannotStartHere p5000', 'CannotStartHere p0']);
   });
 
-  it('record no Event under the policy hold while another replica is active', () => {
-    const { evictions, events, state } = evictionsOf({ policy: 'hold' });
-    state.active = false;
-    evictions.consider(viewOf('a'), why);
-    assert.deepEqual(events, []);
-    state.active = true;
-    evictions.consider(viewOf('a'), why);
-    assert.deepEqual(events, ['CannotStartHere a']);
-  });
-
   it('run once for a pod that changes during its eviction', async () => {
     const { evictions, calls, state, pass } = evictionsOf();
     state.during = () => evictions.consider(viewOf('a'), why);

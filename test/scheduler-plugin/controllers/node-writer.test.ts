@@ -177,27 +177,6 @@ describe('the node writer of the extender', () => {
     });
   }
 
-  it('announces silence and return each time, after they are written', async () => {
-    let failures = 1;
-    const { fleet, nodes, announced } = stage({
-      facts: { agentReady: 'True' },
-      refuse: () => (failures-- > 0 ? REFUSED : undefined),
-    });
-    const facts = nodes.get('n1') as WrittenFacts;
-    fleet.set('n1', 'agentRenewed', true);
-    for (const isSilent of [true, false, true]) {
-      fleet.set('n1', 'stale', isSilent);
-      writer.requeue('n1');
-      await turns();
-      if (announced.length === 0) {
-        mock.timers.tick(5000);
-        await turns();
-      }
-      nodes.set('n1', { ...facts, agentReady: isSilent ? 'False' : 'True' });
-    }
-    assert.deepEqual(announced, ['n1 false', 'n1 true', 'n1 false']);
-  });
-
   it('writes both conditions of a node in one patch', async () => {
     const { patches, fleet } = stage({ facts: { dpuHost: true } });
     fleet.set('n1', 'stale', true);
@@ -231,25 +210,6 @@ describe('the node writer of the extender', () => {
     await turns();
     assert.equal(patches.length, 2);
     answer();
-  });
-
-  it('writes 20 ms after a change, and 20 ms after the last write', async () => {
-    const { patches } = stage({ facts: { dpuHost: true } });
-    writer.requeueAll();
-    mock.timers.tick(19);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 0);
-    mock.timers.tick(1);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 1);
-    mock.timers.tick(19);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 1);
-    mock.timers.tick(1);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 2);
-    await turns();
-    assert.equal(patches.length, 2);
   });
 
   it('writes nothing after a stop, or about a node that is not known', async () => {

@@ -175,14 +175,6 @@ describe('paused starts that wait for pinning', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('do not include a VM without a record', async () => {
-    world.vmi = { ...world.vmi, record: undefined };
-    world.start();
-    world.report('pinned');
-    await settle();
-    assert.deepEqual([world.vmi.record, world.unpauses], [undefined, 0]);
-  });
-
   it('use only the report of the node on which the VM runs', async () => {
     world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
     world.start();
@@ -232,36 +224,6 @@ describe('paused starts that wait for pinning', () => {
       await settle();
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
-
-    it('a pause that the user set in the meantime stays', async () => {
-      const first = world.start();
-      await settle();
-      world.lags = true;
-      world.recordFailures.push(away());
-      world.report('pinned');
-      await settle();
-      world.kill(first);
-      world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-      world.start();
-      world.report('pinned');
-      await settle();
-      assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
-      assert.deepEqual(world.vmi.paused, { reason: 'PausedByUser', since: T2 });
-    });
-  });
-
-  it('are unpaused once, even if KubeVirt reports it late and writing the record fails', async function () {
-    this.timeout(300_000);
-    world.lags = true;
-    world.start();
-    await settle();
-    world.recordFailures.push(away());
-    world.report('pinned');
-    await settle();
-    world.report('pinned');
-    await settle();
-    assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
-    assert.doesNotMatch(world.events.join(), /ResumeFailed/);
   });
 
   it('are retried and reported while KubeVirt is unreachable', async function () {

@@ -137,21 +137,6 @@ describe('the choice of the node to touch next', () => {
     assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
   });
 
-  it('predicts first for the delayed node that is due first', () => {
-    const { choice, clock, next, touchNext } = choiceOf();
-    choice.waits(podId('a'), four);
-    choice.improved('n1');
-    touchNext();
-    clock.now += 1;
-    for (const node of ['n1', 'n2']) choice.improved(node);
-    assert.deepEqual([touchNext(), touchNext()], ['n1', 'n2']);
-    for (const node of ['n1', 'n2']) choice.improved(node);
-    assert.deepEqual(next(), [undefined, 1, false]);
-    clock.now += 1;
-    assert.deepEqual(next(), ['n2 for a', NEVER, false]);
-    assert.deepEqual(next(), [undefined, 1, false]);
-  });
-
   it('delays a node until the first touch for one of its pods is due', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.waits(podId('a'), four);
@@ -192,19 +177,6 @@ describe('the choice of the node to touch next', () => {
     const { choice, next } = choiceOf(() => false);
     choice.neverOffered(podId('a'), four, 'far', 3);
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
-  });
-
-  it('takes the earlier touch if a node was never offered and has improved', () => {
-    const { choice, clock, next, touchNext } = choiceOf();
-    choice.neverOffered(podId('a'), four, 'far', 0);
-    touchNext();
-    choice.neverOffered(podId('a'), four, 'far', 0);
-    assert.deepEqual(next(), [undefined, 1, false]);
-    choice.improved('far');
-    clock.now += 0.5;
-    assert.deepEqual(next(), [undefined, 0.5, false]);
-    choice.improved('n1');
-    assert.deepEqual(next(), ['n1 for a', NEVER, false]);
   });
 
   it('is empty when the nodes are forgotten or no pod waits any more', () => {

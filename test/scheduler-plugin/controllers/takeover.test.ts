@@ -22,24 +22,14 @@ describe('waiting pods in the API server', () => {
     assert.equal(viewOf(web('failed', [KVM]), unscheduled('SchedulerError')), undefined);
   });
 
-  const cases: { what: string; pod: Pod; status: object; waits: boolean }[] = [
-    { what: 'a launcher', pod: web('vm', [KVM]), status: unscheduled('Unschedulable'), waits: true },
-    {
-      what: 'a launcher with dedicated CPUs',
-      pod: podOf('4', [KVM]),
-      status: unscheduled('Unschedulable'),
-      waits: true,
-    },
-    {
-      what: 'an ordinary pod that was refused for a DPU',
-      pod: web('web'),
-      status: unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
-      waits: true,
-    },
-    { what: 'a gated launcher', pod: podOf('4', [KVM]), status: unscheduled('SchedulingGated'), waits: false },
-    { what: 'a pod that no scheduler asks about', pod: podOf('4'), status: unscheduled('Unschedulable'), waits: false },
+  const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
+    ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
+    ['a launcher with dedicated CPUs', podOf('4', [KVM]), unscheduled('Unschedulable'), true],
+    ['an ordinary pod that was refused for a DPU', web('web'), unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'), true],
+    ['a gated launcher', podOf('4', [KVM]), unscheduled('SchedulingGated'), false],
+    ['a pod that no scheduler asks about', podOf('4'), unscheduled('Unschedulable'), false],
   ];
-  for (const { what, pod, status, waits } of cases) {
+  for (const [what, pod, status, waits] of cases) {
     it(`${what} ${waits ? 'may have been refused by an extender' : 'does not count as refused by an extender'}`, () => {
       assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
     });

@@ -59,45 +59,6 @@ describe('a filter call for a pod with VFs', () => {
 });
 
 describe('filter calls for three pods with VFs in flight', () => {
-  const ORDERS = [
-    [0, 1, 2],
-    [0, 2, 1],
-    [1, 0, 2],
-    [1, 2, 0],
-    [2, 0, 1],
-    [2, 1, 0],
-  ];
-  for (const vfs of [
-    [1, 1, 1],
-    [1, 2, 1],
-    [3, 1, 2],
-  ]) {
-    for (const name of ['single-numa-node', 'restricted']) {
-      it(`pass no more than the free VFs, in every order: ${vfs.join(', ')} VFs under ${name}`, () => {
-        for (const order of ORDERS) {
-          for (let free = 0; free <= 7; free++) {
-            const under = extenderOf({ nodes: { n1: nodeWith(free, policy(name)) } });
-            let left = free;
-            for (const index of order) {
-              const count = vfs[index]!;
-              const pod = vfPod('2', count, `p${index}`);
-              const { NodeNames } = under.filter(pod);
-              const label = `${free} free, order ${order.join()}, pod ${index}`;
-              assert.equal(NodeNames.length, count <= left ? 1 : 0, label);
-              if (count <= left) left -= count;
-              else
-                assert.match(
-                  detailOf(under, pod),
-                  new RegExp(`${VF}: ${count === 1 ? '1 device' : `${count} devices`} needed, ${left} free`),
-                  label,
-                );
-            }
-          }
-        }
-      });
-    }
-  }
-
   it('pass as many as have CPUs near the VFs, although the node has more free VFs and CPUs', () => {
     const under = extenderOf({ nodes: { n1: nodeWith(8) } });
     const replies = ['a', 'b', 'c'].map((uid) => under.filter(vfPod('4', 1, uid)));

@@ -136,17 +136,4 @@ describe('shared predictions', () => {
     ask(kinds[0]!, 'n1');
     assert.equal(since().length, 1);
   });
-
-  it('are kept for 1,024 loads of a kind; with more, the oldest is predicted again', () => {
-    const { ask, since } = predictionsOf({ n1: statusOf() });
-    const askBy = (load: string) => ask(needsOf('4'), 'n1', { load });
-    for (let i = 0; i < 1024; i++) askBy(`${i}`);
-    askBy('0');
-    assert.equal(since().length, 1024);
-    askBy('1024');
-    askBy('1');
-    assert.equal(since().length, 1);
-    askBy('0');
-    assert.equal(since().length, 1);
-  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { Agent, type IncomingHttpHeaders, type RequestListener, request } from 'node:http';
+import { type RequestListener, request } from 'node:http';
 import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
-import { type createExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
+import type { createExtenderApp } from '../../../scheduler-plugin/http/app.ts';
 import { silent } from '../../support/logger.ts';
 import { appOf } from '../app-fixture.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -73,31 +73,6 @@ describe('the extender over HTTP', () => {
     assert.deepEqual(reply.NodeNames, ['n1']);
     assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are returned whole');
     assert.deepEqual(reply.FailedAndUnresolvableNodes, { n2: 'node is not known yet' });
-  });
-
-  it('names no software in its headers, and closes the connection after a body that it refused to read', async () => {
-    const agent = new Agent({ keepAlive: true });
-    const headersOf = (body: string) =>
-      new Promise<IncomingHttpHeaders>((resolve, reject) => {
-        const to = { host: '127.0.0.1', port: server.port, path: '/filter', method: 'POST', agent };
-        const call = request(to, (response) => {
-          response.resume();
-          response.on('end', () => resolve(response.headers));
-        });
-        call.on('error', reject);
-        call.end(body);
-      });
-    try {
-      const answered = await headersOf(args());
-      assert.deepEqual(
-        [answered['x-powered-by'], answered.etag, answered.connection],
-        [undefined, undefined, 'keep-alive'],
-      );
-      assert.equal((await headersOf('{"Pod":')).connection, 'keep-alive', 'a body that was read to its end');
-      assert.equal((await headersOf(' '.repeat(MAX_BODY_BYTES + 1))).connection, 'close');
-    } finally {
-      agent.destroy();
-    }
   });
 
   const malformed: { name: string; body: string; error: RegExp }[] = [

@@ -34,21 +34,21 @@ describe('the lookup of a VMI', () => {
   const other = vmiVector((vmi) => {
     vmi.metadata.uid = 'other';
   });
-  const cases: {
-    name: string;
-    cached: VirtualMachineInstance | undefined;
-    fits?: boolean;
-    answer: unknown;
-    expected: string;
-  }[] = [
-    { name: 'a miss', cached: undefined, answer: vmiVector(), expected: 'found' },
-    { name: 'another uid in the copy', cached: other, answer: vmiVector(), expected: 'found' },
-    { name: 'a copy that does not fit', cached: vmiVector(), fits: false, answer: vmiVector(), expected: 'found' },
-    { name: 'another uid at the API server', cached: undefined, answer: other, expected: 'replaced' },
-    { name: 'a 404', cached: undefined, answer: new KubeError(404, 'NotFound', 'gone'), expected: 'absent' },
-    { name: 'an invalid object', cached: undefined, answer: { spec: 7 }, expected: 'unreadable' },
+  const cases: readonly (readonly [
+    name: string,
+    cached: VirtualMachineInstance | undefined,
+    answer: unknown,
+    expected: string,
+    fits?: boolean,
+  ])[] = [
+    ['a miss', undefined, vmiVector(), 'found'],
+    ['another uid in the copy', other, vmiVector(), 'found'],
+    ['a copy that does not fit', vmiVector(), vmiVector(), 'found', false],
+    ['another uid at the API server', undefined, other, 'replaced'],
+    ['a 404', undefined, new KubeError(404, 'NotFound', 'gone'), 'absent'],
+    ['an invalid object', undefined, { spec: 7 }, 'unreadable'],
   ];
-  for (const { name, cached, fits = true, answer, expected } of cases) {
+  for (const [name, cached, answer, expected, fits = true] of cases) {
     it(`W6: sends one request after ${name}: ${expected}`, async () => {
       const { asked, lookUp } = lookup(cached, answer);
       assert.equal((await lookUp('telco-east', reference, () => fits)).kind, expected);

@@ -23,49 +23,49 @@ const sidecar = (resources: object, name = 'mesh') => ({ name, image: 'none', re
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
 describe('refusal of pods', () => {
-  const cases: { name: string; change: (pod: TestPod) => void; code: number; says: RegExp }[] = [
-    {
-      name: 'a sidecar whose request is below its limit',
-      change: (pod) =>
+  const cases: readonly (readonly [name: string, change: (pod: TestPod) => void, code: number, says: RegExp])[] = [
+    [
+      'a sidecar whose request is below its limit',
+      (pod) =>
         pod.spec.containers.push(
           sidecar({ requests: { cpu: '1m', memory: '1M' }, limits: { cpu: '2m', memory: '1M' } }) as never,
         ),
-      code: 422,
-      says: /container mesh .*its cpu request 1m differs from its limit 2m/,
-    },
-    {
-      name: 'an owner with a name of a megabyte',
-      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
-      code: 400,
-      says: /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
-    },
-    {
-      name: 'a sidecar without resources',
-      change: (pod) => pod.spec.containers.unshift(sidecar({}) as never),
-      code: 422,
-      says: /container mesh .*it has no cpu limit/,
-    },
-    {
-      name: 'pod-level resources',
-      change: (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
-      code: 422,
-      says: /pod-level resources.* Remove spec\.resources/,
-    },
-    {
-      name: 'W14: a physnet without a decision',
-      change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
-      code: 403,
-      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
-    },
-    {
-      name: 'W14: a slot in another container',
-      change: (pod) =>
+      422,
+      /container mesh .*its cpu request 1m differs from its limit 2m/,
+    ],
+    [
+      'an owner with a name of a megabyte',
+      (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
+      400,
+      /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
+    ],
+    [
+      'a sidecar without resources',
+      (pod) => pod.spec.containers.unshift(sidecar({}) as never),
+      422,
+      /container mesh .*it has no cpu limit/,
+    ],
+    [
+      'pod-level resources',
+      (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
+      422,
+      /pod-level resources.* Remove spec\.resources/,
+    ],
+    [
+      'W14: a physnet without a decision',
+      (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
+      403,
+      /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
+    ],
+    [
+      'W14: a slot in another container',
+      (pod) =>
         pod.spec.containers.push(sidecar(both({ cpu: '1m', memory: '1M', 'plumbline.dev/placed': '1' })) as never),
-      code: 403,
-      says: /container mesh asks for plumbline\.dev\/placed/,
-    },
+      403,
+      /container mesh asks for plumbline\.dev\/placed/,
+    ],
   ];
-  for (const { name, change, code, says } of cases) {
+  for (const [name, change, code, says] of cases) {
     it(`for ${name}, in mutation and in validation`, async () => {
       const pod = podVector();
       change(pod);
