@@ -152,6 +152,13 @@ describe('pod notifications to the controllers', () => {
     assert.equal(state.reservations.assumedOn('n1').length, 1);
   });
 
+  it('an unknown pod that is deleted changes nothing', () => {
+    const { state, notified } = extenderOf();
+    notified.length = 0;
+    state.podChanged(undefined, undefined, true);
+    assert.deepEqual(notified, []);
+  });
+
   it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);

@@ -210,6 +210,9 @@ describe('the DPU health in the extender', () => {
     health.nodeChanged('stays');
     await pass(60);
     assert.ok(state.gets > 0, 'it is a DPU host again');
+    hosts.clear();
+    health.leaseChanged('stays', undefined);
+    assert.deepEqual(forgotten, ['gone', 'stays'], 'a Lease that is deleted after its node');
     health.stop();
   });
 

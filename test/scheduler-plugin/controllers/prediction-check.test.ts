@@ -164,6 +164,14 @@ describe('whether the kubelet did as predicted', () => {
       results: { not_compared: 1 },
     },
     {
+      title: 'a pod that is deleted before it is reported',
+      act: (stage) => {
+        stage.place('a');
+        stage.under.gone(withUid(podOf('4'), 'a'));
+      },
+      results: { not_compared: 1 },
+    },
+    {
       title: 'a pod that the extender did not place',
       act: (stage) => {
         stage.bind('a');

@@ -25,7 +25,12 @@ describe('waiting pods in the API server', () => {
   const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
     ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
     ['a launcher with dedicated CPUs', podOf('4', [KVM]), unscheduled('Unschedulable'), true],
-    ['an ordinary pod that was refused for a DPU', web('web'), unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'), true],
+    [
+      'an ordinary pod that was refused for a DPU',
+      web('web'),
+      unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
+      true,
+    ],
     ['a gated launcher', podOf('4', [KVM]), unscheduled('SchedulingGated'), false],
     ['a pod that no scheduler asks about', podOf('4'), unscheduled('Unschedulable'), false],
   ];

@@ -75,6 +75,15 @@ describe('the reads for a decision about a pod', () => {
     });
   }
 
+  it('an ordinary pod with a malformed amount: nothing else', async () => {
+    const { options, reads } = counted({});
+    const containers = [{ name: 'dpdk', resources: { limits: { cpu: 'x' } } }];
+    const metadata = { name: 'dpdk', annotations: { [ALIGN_ANNOTATION]: 'whole-cores' } };
+    const why = 'quantity "x": expected a number with an optional suffix, as in 9, 500m or 8Gi';
+    assert.deepEqual(await gather(requestFor({ metadata, spec: { containers } }), options), { kind: 'malformed', why });
+    assert.deepEqual(reads, { schedulerAway: 1 });
+  });
+
   it('an ordinary pod: each watched copy once, and the API server only for a missing definition', async () => {
     const known = localnet('east');
     const { options, reads } = counted({
