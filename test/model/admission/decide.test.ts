@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { decide } from '../../../model/admission/decide.ts';
-import type { Decision, PodFacts } from '../../../model/admission/facts.ts';
+import { decide, forbiddenUse, reservedRequest } from '../../../model/admission/decide.ts';
+import type { Decision, LauncherFacts, PodChange, PodFacts } from '../../../model/admission/facts.ts';
 import {
   ALIGN_ANNOTATION,
   CPU_MASK_ANNOTATION,
@@ -10,6 +10,7 @@ import {
   PLACEMENT_ANNOTATION,
 } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
+import type { PodShape } from '../../../model/shapes.ts';
 import { ALIGNED, ANNOTATED, brief, CPU, cluster, container, found, kind, launcher, ordinary } from './facts.ts';
 
 const EAST = { [NETWORKS_ANNOTATION]: 'east' };
@@ -18,6 +19,13 @@ const PLACED = 'plumbline.dev/placed';
 const compute = (more?: Record<string, string>) => container('compute', '9', '9', more);
 const scheduler = (away?: string) => ({ schedulerName: 'plumbline-scheduler', away });
 const networks = (more: object) => cluster([kind(2)], { networks: { ...cluster().networks, ...more } });
+const GONE = launcher({ annotations: {} }, { owner: { kind: 'absent' } });
+
+/** A launcher with a mask, of a VM with two vCPUs. */
+function masked(mask: string, cpu: string, limit: string, more: Partial<LauncherFacts> = {}): PodFacts {
+  const pod = { annotations: { [CPU_MASK_ANNOTATION]: mask }, containers: [container('compute', cpu, limit)] };
+  return launcher(pod, { owner: found(cluster(), { cores: 2 }), ...more });
+}
 
 /** The decision for a pod in one line: its outcome, and the CPUs and devices of each container. */
 function outcomeOf(decision: Decision): string {
@@ -28,6 +36,13 @@ function outcomeOf(decision: Decision): string {
     [`[${index}]`, cpus ?? 'as it is', ...resources].join(' '),
   );
   return [...parts, ...(nodes ? ['held to nodes'] : []), ...(set ? [`on ${set}`] : [])].join(', ') || 'nothing';
+}
+
+/** The changes of a pod that is admitted changed. */
+function changesFor(facts: PodFacts): PodChange {
+  const decision = decide(facts);
+  assert.ok(decision.outcome === 'changed', JSON.stringify(decision));
+  return decision.changes;
 }
 
 const SMT2 = '[0] 10';
@@ -188,6 +203,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning scheduler-not-ready'],
   ],
   ['a VMI that does not exist', launcher({}, { owner: { kind: 'absent' } }), 'unchanged', ['warning vmi-gone']],
+  ['a VMI that does not exist, of a launcher that asks for nothing', GONE, 'unchanged', []],
   [
     'a VMI that was created again',
     launcher({}, { owner: { kind: 'replaced', uid: 'u2' } }),
@@ -229,7 +245,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
   ],
   [
     'pod-level resources',
-    launcher({}, { pod: { ...launcher().pod, spec: { ...launcher().pod.spec, resources: { limits: { cpu: '9' } } } } }),
+    launcher({ resources: { limits: { cpu: '9' } } }),
     'refused 422',
     ['error pod-level-resources'],
   ],
@@ -263,6 +279,17 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     'refused 422',
     ['error cpu-mask'],
   ],
+  ['a mask on shared CPUs', masked('1:2', '200m', '1'), '[0] as it is', []],
+  ['a mask for more vCPUs', masked('1:2:3', '200m', '1'), 'refused 422', ['error cpu-mask']],
+  ['a mask after a hotplug', masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), '[0] as it is', []],
+  [
+    'a mask for more vCPUs, while KubeVirt provisions the VM',
+    masked('1:2:3', '200m', '1', { purpose: 'provisioning' }),
+    'refused 422',
+    ['error cpu-mask'],
+  ],
+  ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422', ['error cpu-mask']],
+  ['a mask for more vCPUs on CPUs of its own', masked('1:2:3', '2', '2'), 'refused 422', ['error cpu-mask']],
   [
     'several findings, errors first and the scheduler last',
     launcher(
@@ -285,11 +312,6 @@ describe('the decision about a pod', () => {
     });
   }
 
-  it('the cases cover every severity', () => {
-    const severities = SEVERITIES.flatMap(([, facts]) => decide(facts).findings.map(({ severity }) => severity));
-    assert.deepEqual([...new Set(severities)].sort(), ['error', 'information', 'warning']);
-  });
-
   it('depends on the facts only and does not change them', () => {
     for (const [, facts] of SEVERITIES) {
       const before = JSON.stringify(facts);
@@ -298,10 +320,19 @@ describe('the decision about a pod', () => {
     }
   });
 
+  it('lists every change of a padded launcher', () => {
+    const text = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
+    assert.deepEqual(changesFor(launcher()), {
+      containers: [{ list: 'containers', index: 0, cpus: 10, resources: [] }],
+      annotations: { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: undefined },
+      nodes: undefined,
+      scheduler: undefined,
+    });
+  });
+
   it('writes the annotations of a launcher and removes others', () => {
-    const decision = decide(launcher({ annotations: { ...ANNOTATED, ...EAST } }));
-    assert.ok(decision.outcome === 'changed');
-    const { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: placement } = decision.changes.annotations;
+    const { annotations } = changesFor(launcher({ annotations: { ...ANNOTATED, ...EAST } }));
+    const { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: placement } = annotations;
     assert.deepEqual(JSON.parse(text ?? ''), {
       cpus: { compute: 10 },
       padding: 1,
@@ -310,10 +341,30 @@ describe('the decision about a pod', () => {
       resources: [PHYSNET],
     });
     assert.deepEqual(JSON.parse(placement ?? ''), { interfaces: { [PHYSNET]: 'net1' } });
-    const left = decide(launcher({}, { owner: { kind: 'not-asked' } }));
-    assert.ok(left.outcome === 'changed');
-    const seen = '{"padding":0}';
-    assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: seen, [PLACEMENT_ANNOTATION]: undefined });
+    const seen = { [DECISION_ANNOTATION]: '{"padding":0}', [PLACEMENT_ANNOTATION]: undefined };
+    assert.deepEqual(changesFor(launcher({}, { owner: { kind: 'not-asked' } })).annotations, seen);
+    const shared = launcher({ annotations: {}, containers: [container('compute', '500m')] });
+    const owner = found(cluster(), { ...CPU, dedicatedCpuPlacement: false });
+    assert.deepEqual(changesFor({ ...shared, owner }).annotations, seen);
+  });
+
+  it('writes none for an ordinary pod without CPUs of its own', () => {
+    const none = { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined };
+    assert.deepEqual(changesFor(ordinary({ containers: [container('a', '500m')] })).annotations, none);
+  });
+
+  it('excludes nodes only if Plumbline aligns the pod’s CPUs', () => {
+    const kinds = cluster([{ ...kind(2), fullPcpusOnly: false }], { nodeKinds: [kind(4)] });
+    const nodes = [
+      { key: 'plumbline.dev/threads-per-core', operator: 'NotIn', values: ['4'] },
+      { key: 'plumbline.dev/full-pcpus-only', operator: 'NotIn', values: ['true'] },
+    ];
+    const owner = found(kinds);
+    assert.deepEqual(changesFor(launcher({}, { owner })).nodes, nodes);
+    const settings = { ...launcher().settings, gate: false };
+    assert.equal(changesFor(launcher({}, { owner, settings })).nodes, undefined);
+    assert.equal(changesFor(ordinary({}, { cluster: kinds })).nodes, undefined);
+    assert.deepEqual(changesFor(ordinary({ containers: [container('a', '6')] }, { cluster: kinds })).nodes, nodes);
   });
 
   for (const [title, kinds, placement] of [
@@ -322,9 +373,8 @@ describe('the decision about a pod', () => {
     ['nodes without SMT only', [kind(1)], undefined],
   ] as const) {
     it(`records the guest’s threads for a choice: ${title}`, () => {
-      const decision = decide(launcher({}, { owner: found(cluster([...kinds], { nodeKinds: [...kinds] })) }));
-      assert.ok(decision.outcome === 'changed');
-      assert.equal(decision.changes.annotations[PLACEMENT_ANNOTATION], placement);
+      const { annotations } = changesFor(launcher({}, { owner: found(cluster(kinds)) }));
+      assert.equal(annotations[PLACEMENT_ANNOTATION], placement);
     });
   }
 
@@ -351,14 +401,62 @@ describe('the decision about a pod', () => {
 
   it('gives the devices of an ordinary pod to its first lasting container, not to an init container', () => {
     const pod = { annotations: { ...ALIGNED, ...EAST }, initContainers: [container('setup', '2')] };
-    const decision = decide(ordinary({ ...pod, containers: [container('log', '100m'), container('a', '2')] }));
-    assert.ok(decision.outcome === 'changed');
+    const facts = ordinary({ ...pod, containers: [container('log', '100m'), container('a', '2')] });
     assert.deepEqual(
-      decision.changes.containers.map(({ list, index, resources }) => [list, index, resources]),
+      changesFor(facts).containers.map(({ list, index, resources }) => [list, index, resources]),
       [
         ['initContainers', 0, []],
         ['containers', 1, [PLACED, PHYSNET]],
       ],
     );
+  });
+  it('is no refusal after a bug of the program', () =>
+    assert.throws(() => decide({ kind: 'ordinary' } as PodFacts), TypeError));
+});
+
+describe('Plumbline’s own resources on a pod', () => {
+  const YOURS = ', which only Plumbline may set; remove it';
+  const refusal = (resource: string, amount = '1') => `container c asks for ${resource}: ${amount}${YOURS}`;
+  const requesting = (limits: Record<string, string>, list: 'containers' | 'initContainers' = 'containers') => {
+    const containers = [{ name: 'a' }, { name: 'c', resources: { limits } }];
+    return { metadata: {}, spec: { containers: [], [list]: containers } } satisfies PodShape;
+  };
+  const bearer = { list: 'containers', index: 1 } as const;
+
+  for (const resource of ['plumbline.dev/tunnel', PLACED, PHYSNET]) {
+    it(`${resource} is refused if Plumbline did not set it`, () => {
+      const pod = requesting({ cpu: '1', 'nvidia.com/gpu': '1', [resource]: '1', 'plumbline.dev/placed': '1' });
+      assert.equal(reservedRequest(pod), refusal(resource));
+      assert.equal(forbiddenUse(pod), refusal(resource));
+    });
+  }
+
+  for (const [what, pod, place, mayHave, expected] of [
+    ['once, in its container', requesting({ [PHYSNET]: '1' }), bearer, [PHYSNET], undefined],
+    ['other resources', requesting({ cpu: '1', 'nvidia.com/gpu': '1' }), undefined, [], undefined],
+    ['twice', requesting({ [PHYSNET]: '2' }), bearer, [PHYSNET], refusal(PHYSNET, '2')],
+    ['in another container', requesting({ [PHYSNET]: '1' }), { ...bearer, index: 0 }, [PHYSNET], refusal(PHYSNET)],
+    ['in an init container', requesting({ [PHYSNET]: '1' }, 'initContainers'), bearer, [PHYSNET], refusal(PHYSNET)],
+    ['of another network', requesting({ [PHYSNET]: '1' }), bearer, ['other'], refusal(PHYSNET)],
+    [
+      'as a request without a limit',
+      { metadata: {}, spec: { containers: [{ name: 'c', resources: { requests: { [PHYSNET]: '1' } } }] } },
+      undefined,
+      [],
+      refusal(PHYSNET),
+    ],
+  ] as const) {
+    it(`${what}: ${expected === undefined ? 'allowed' : 'refused'}`, () =>
+      assert.equal(reservedRequest(pod, place, mayHave), expected));
+  }
+
+  it('annotations are refused on a pod without a decision', () => {
+    const use = (annotations?: Record<string, string>) =>
+      forbiddenUse({ metadata: annotations ? { annotations } : {}, spec: { containers: [] } });
+    assert.equal(use(), undefined);
+    assert.equal(use({ other: '' }), undefined);
+    for (const name of [DECISION_ANNOTATION, PLACEMENT_ANNOTATION]) {
+      assert.equal(use({ [name]: '' }), `the pod has the annotation ${name}${YOURS}`);
+    }
   });
 });
