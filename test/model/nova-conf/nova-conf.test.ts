@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { CpuSet } from '../../model/cpu-set.ts';
-import { ParseError } from '../../model/errors.ts';
-import { networkMapFor } from '../../model/networks/network-map.ts';
-import { parseOsloConfig, readNovaConf, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
-import type { HostCase } from '../vectors/nova-vswitch-config.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { ParseError } from '../../../model/errors.ts';
+import { parseOsloConfig, readNovaConf, reservedCpusFor } from '../../../model/nova-conf/nova-conf.ts';
 
 const parse = (...texts: string[]) =>
   parseOsloConfig(texts.map((text, index) => ({ name: index === 0 ? 'nova.conf' : `${index}.conf`, text })));
@@ -12,7 +9,7 @@ const read = (...texts: string[]) => readNovaConf(parse(...texts));
 const plain = (config: ReturnType<typeof parse>) =>
   Object.fromEntries([...config].map(([section, options]) => [section, Object.fromEntries(options)]));
 
-describe('model/nova-conf: files in the format of oslo.config', () => {
+describe('files in the format of oslo.config', () => {
   const cases: readonly { readonly name: string; readonly text: string; readonly expected: object }[] = [
     {
       name: 'both signs are allowed; the first one counts',
@@ -71,7 +68,7 @@ numa_nodes = 2, 3,2
 numa_nodes = 1
 `;
 
-describe('model/nova-conf: locations of networks', () => {
+describe('nova.conf: locations of networks', () => {
   it('physnets and the tunnel, with duplicates once', () => {
     assert.deepEqual(read(NEUTRON), {
       networks: { physnets: { foo: { numaNodes: [0] }, bar: { numaNodes: [2, 3] } }, tunnel: { numaNodes: [1] } },
@@ -111,7 +108,7 @@ describe('model/nova-conf: locations of networks', () => {
   });
 });
 
-describe('model/nova-conf: CPUs', () => {
+describe('nova.conf: CPUs', () => {
   it('the kubelet reserves the CPUs that pinned guests did not have', () => {
     const { cpus } = read('[compute]\ncpu_dedicated_set = 2-15,^8\ncpu_shared_set = 1');
     assert.equal(`${cpus.dedicated} ${cpus.shared}`, '2-7,9-15 1');
@@ -132,34 +129,6 @@ describe('model/nova-conf: CPUs', () => {
   for (const set of ['2-', 'a', '5,^5', '0-999999999', '^3']) {
     it(`refuses cpu_dedicated_set = ${set}`, () => {
       assert.throws(() => read(`[compute]\ncpu_dedicated_set = ${set}`), ParseError);
-    });
-  }
-});
-
-describe('model/nova-conf: Nova’s own cases, as files', () => {
-  const { hostConfig } = JSON.parse(
-    readFileSync(new URL('../vectors/nova-vswitch-config-cases.json', import.meta.url), 'utf8'),
-  ) as { hostConfig: HostCase[] };
-
-  for (const { name, hostNodes, config, expected } of hostConfig) {
-    it(name, () => {
-      const text = [
-        `[neutron]\nphysnets = ${config.physnets.join(',')}`,
-        ...Object.entries(config.groups).map(([net, ids]) => `[neutron_physnet_${net}]\nnuma_nodes = ${ids.join(',')}`),
-        `[neutron_tunnel]\nnuma_nodes = ${config.tunnel.join(',')}`,
-      ].join('\n');
-      const cells = () => {
-        const { networks, warnings } = read(text);
-        const found = networkMapFor([networks], {}, CpuSet.of([...hostNodes]));
-        if (warnings.some((warning) => /Nova does not start/.test(warning))) throw new Error('Nova does not start');
-        return hostNodes.map((id) => ({
-          id,
-          physnets: [...(found?.physnets ?? [])].flatMap(([net, nodes]) => (nodes.has(id) ? [net] : [])).sort(),
-          tunneled: found?.tunnel?.has(id) ?? false,
-        }));
-      };
-      if (expected.error === undefined) assert.deepEqual(cells(), expected.cells);
-      else assert.throws(cells);
     });
   }
 });

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { dpuConnections } from '../../model/cni/connection-status.ts';
-import { type DpuSighting, diagnoseDpu, type LeaseLook } from '../../model/lease/diagnose.ts';
-import { leaseForm, RELEASED_HOLDER } from '../../model/lease/repair.ts';
+import {
+  type DpuSighting,
+  diagnoseDpu,
+  type LeaseLook,
+  renewalWriter,
+  renewalWriters,
+} from '../../../model/lease/diagnose.ts';
+import { leaseForm, RELEASED_HOLDER } from '../../../model/lease/repair.ts';
 
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
 const { ownerReferences, ...spec } = leaseForm(NODE);
@@ -104,55 +109,24 @@ describe('the doctor’s view of a DPU Lease', () => {
 
   it('needs no renewal of a Lease that its host has released', () => {
     const lease = { metadata: { ownerReferences }, spec: { ...spec, holderIdentity: RELEASED_HOLDER } };
-    const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: undefined, lease }) }));
-    assert.deepEqual([found.problems, found.notes], [[], ['its host has turned the health check off']]);
+    const { problems: released, notes } = diagnoseDpu(
+      'ovn-dpu-n1',
+      sighting({ looks: looksOf(['a'], { renewTime: undefined, lease }) }),
+    );
+    assert.deepEqual([released, notes], [[], ['its host has turned the health check off']]);
   });
 
   it('notes a clock that is ahead, without a problem', () => {
-    const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: '2026-01-01T00:10:25Z' }) }));
-    assert.match(found.notes.join(), /at least 600 s ahead/);
+    const ahead = looksOf(['a'], { renewTime: '2026-01-01T00:10:25Z' });
+    assert.match(diagnoseDpu('ovn-dpu-n1', sighting({ looks: ahead })).notes.join(), /at least 600 s ahead/);
   });
-});
-
-describe('D11: connection-status of OVN-Kubernetes pods', () => {
-  const details =
-    '{"default":{"pfId":"0","vfId":"3","sandboxId":"x"},"ns/blue":{"pfId":"0","vfId":"4","sandboxId":"x"}}';
-  const of = (status?: string, asked = details) =>
-    dpuConnections({
-      'k8s.ovn.org/dpu.connection-details': asked,
-      ...(status !== undefined && { 'k8s.ovn.org/dpu.connection-status': status }),
-    }).map(({ network, state, reason }) => `${network} ${state} ${reason}`.trim());
-
-  it('is Ready, not ready with its reason, or absent', () => {
-    assert.deepEqual(of(), ['default absent', 'ns/blue absent']);
-    assert.deepEqual(of('{"default":{"Status":"Ready"}}'), ['default Ready', 'ns/blue absent']);
-    assert.deepEqual(of('{"default":{"Status":"Ready"},"ns/blue":{"Status":"Error","Reason":"no representor"}}'), [
-      'default Ready',
-      'ns/blue not ready no representor',
-    ]);
-  });
-
-  it('limits the names from large annotations of a tenant', () => {
-    const long = 'x'.repeat(20_000);
-    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`n${i}`, {}]));
-    assert.equal(of('{}', JSON.stringify(many)).length, 64);
-    assert.deepEqual(of('{}', JSON.stringify({ [long]: {}, b: long.repeat(4) })), []);
-    const [named] = of(JSON.stringify({ [long]: { Status: long, Reason: long } }), JSON.stringify({ [long]: {} }));
-    assert.ok((named?.length ?? 0) < 300, `${named?.length} characters`);
-  });
-
-  it('is read in the form of older releases', () => {
-    const asked = '{"pfId":"0","vfId":"3","sandboxId":"x"}';
-    assert.deepEqual(of('{"Status":"Ready"}', asked), ['default Ready']);
-    assert.deepEqual(of('{"Status":"NotReady"}', asked), ['default not ready NotReady']);
-    assert.deepEqual(of('{"Foo":"Bar"}', asked), ['default absent']);
-  });
-
-  it('has no names in anything but a JSON object', () => {
-    for (const wrong of ['', '{', '[]', 'null', '"x"']) {
-      assert.deepEqual(of('{}', wrong), [], wrong);
-      assert.deepEqual(of(wrong, '{"default":{}}'), ['default absent'], wrong);
-    }
-    assert.deepEqual(dpuConnections({}), []);
+  it('names the writer of a renewal', () => {
+    const fields = (manager: string, fieldsV1: unknown) => ({ manager, fieldsV1 });
+    const sample = (...managedFields: object[]) => ({ renewTime: undefined, managedFields });
+    const odd = [null, undefined, 7, { 'f:spec': null }, { 'f:spec': 7 }, { 'f:spec': {} }, { 'f:renewTime': {} }];
+    const first = sample(...odd.map((value) => fields('odd', value)), fields('b', field), fields('c', field));
+    assert.equal(renewalWriter(first), 'b');
+    assert.equal(renewalWriter(sample()), undefined);
+    assert.deepEqual(renewalWriters([first, sample(), sample(fields('a', field)), first]), ['a', 'b']);
   });
 });
