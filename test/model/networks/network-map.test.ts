@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../model/cpu-set.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import {
   NetworkMapError,
   networkMapFor,
   overlayNetworkMap,
   parseNetworkMap,
-} from '../../model/networks/network-map.ts';
-import type { NodeNetworks } from '../../model/networks/reach.ts';
+} from '../../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../../model/networks/reach.ts';
 
 const host = CpuSet.parse('0-3');
 
@@ -80,17 +80,21 @@ describe('the network map', () => {
       ]),
       tunnel: CpuSet.of([1]),
     };
-    const map = networkMapFor(
-      parseNetworkMap({ physnets: { b: { numaNodes: [0] }, c: { numaNodes: [2] } }, tunnel: { numaNodes: [1] } }),
-      {},
-      host,
-    );
-    const { networks, drift } = overlayNetworkMap(discovered, map);
-    assert.deepEqual(show(networks), { a: '0', b: '0', c: '2', '(tunnel)': '1' });
+    const overlay = (map: object) => {
+      const { networks, drift } = overlayNetworkMap(discovered, networkMapFor(parseNetworkMap(map), {}, host));
+      return [
+        show(networks),
+        drift.map(({ physnet, mapped, discovered: cells }) => `${physnet}: ${mapped} over ${cells}`),
+      ];
+    };
     assert.deepEqual(
-      drift.map(({ physnet, mapped, discovered: found }) => `${physnet}: ${mapped} over ${found}`),
-      ['b: 0 over 1', 'c: 2 over undefined'],
+      overlay({ physnets: { b: { numaNodes: [0] }, c: { numaNodes: [2] } }, tunnel: { numaNodes: [1] } }),
+      [{ a: '0', b: '0', c: '2', '(tunnel)': '1' }, ['b: 0 over 1', 'c: 2 over undefined']],
     );
+    assert.deepEqual(overlay({ tunnel: { numaNodes: [0] } }), [
+      { a: '0', b: '1', '(tunnel)': '0' },
+      ['undefined: 0 over 1'],
+    ]);
     assert.equal(overlayNetworkMap(discovered, undefined).networks, discovered);
   });
 });

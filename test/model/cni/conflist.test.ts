@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { ConflistError, choosePrimary, GATE_FILES, gateConflist, planConflist } from '../../model/cni/conflist.ts';
-import { decideAdd, decideStatus, dependsOnDpu, hasDpuDevice, parseCniArgs, podOf } from '../../model/cni/decide.ts';
+import {
+  CNI_VERSIONS,
+  ConflistError,
+  choosePrimary,
+  GATE_FILES,
+  gateConflist,
+  MAX_CONF_BYTES,
+  planConflist,
+} from '../../../model/cni/conflist.ts';
 
 const ENTRY = { type: 'plumbline-gate' };
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay', ipam: {}, dns: {} };
@@ -44,20 +51,54 @@ describe('the gate’s configuration, generated from the primary', () => {
     for (const before of [OVN, MULTUS, BRIDGE]) assert.deepEqual(gated(gated(before).conf), gated(before));
   });
 
-  const wrongs: [string, string, RegExp][] = [
+  it('leaves a list of one plugin a list if it has settings of its own', () => {
+    const list = { cniVersion: '1.0.0', name: 'n', disableCheck: true, plugins: [{ type: 't' }] };
+    const { name, conf } = gated(list);
+    assert.match(name, /\.conflist$/);
+    assert.deepEqual(conf, { ...list, plugins: [{ ...ENTRY, delegate: { type: 't' } }] });
+  });
+
+  it('drops a gate without a plugin of its own', () => {
+    const plugins = [{ ...ENTRY, delegate: 'x' }, ENTRY, { type: 't' }, { type: 'u' }];
+    const { conf } = gated({ ...BRIDGE, plugins });
+    assert.deepEqual(conf['plugins'], [{ ...ENTRY, delegate: { type: 't' } }, { type: 'u' }]);
+  });
+
+  it('is made for each version that the gate supports, from a text of up to the greatest length', () => {
+    for (const cniVersion of CNI_VERSIONS) assert.equal(gated({ ...OVN, cniVersion }).conf['cniVersion'], cniVersion);
+    const text = JSON.stringify(OVN);
+    assert.deepEqual(gateConflist('10-primary', text.padEnd(MAX_CONF_BYTES)), gateConflist('10-primary', text));
+  });
+
+  const NO_OBJECT = 'not a JSON object';
+  const SUPPORTED = ': the gate supports 0.3.0 to 1.1.0';
+  const NO_TYPE = 'a plugin in it has no type';
+  const wrongs: [string, string | object, string | RegExp][] = [
     ['invalid JSON', '{"cniVersion":', /10-primary: not JSON/],
-    ['an array', '[]', /not a JSON object/],
-    ['an unsupported version', JSON.stringify({ ...OVN, cniVersion: '0.2.0' }), /"0\.2\.0": the gate supports 0\.3\.0/],
-    ['a missing version', JSON.stringify({ ...OVN, cniVersion: undefined }), /cniVersion undefined/],
-    ['a missing name', JSON.stringify({ ...OVN, name: '' }), /no name/],
-    ['a missing list of plugins', JSON.stringify({ ...BRIDGE, plugins: [] }), /no plugins/],
-    ['a list with only a gate', JSON.stringify({ ...BRIDGE, plugins: [ENTRY] }), /no plugins/],
-    ['a plugin without a type', JSON.stringify({ ...BRIDGE, plugins: [{}] }), /no type/],
-    ['an invalid plugin', JSON.stringify({ ...BRIDGE, plugins: ['bridge'] }), /no type/],
+    ['too long a text', JSON.stringify(OVN).padEnd(MAX_CONF_BYTES + 1), 'longer than 1048576 characters'],
+    ['an array', '[]', NO_OBJECT],
+    ['null', 'null', NO_OBJECT],
+    ['a text', '"x"', NO_OBJECT],
+    ['an unsupported version', { ...OVN, cniVersion: '0.2.0' }, `cniVersion "0.2.0"${SUPPORTED}`],
+    ['a version that is no text', { ...OVN, cniVersion: { a: 1 } }, `cniVersion no text${SUPPORTED}`],
+    ['a version that is a number', { ...OVN, cniVersion: 1 }, `cniVersion 1${SUPPORTED}`],
+    ['a missing version', { ...OVN, cniVersion: undefined }, `cniVersion undefined${SUPPORTED}`],
+    ['a missing name', { ...OVN, name: '' }, 'it has no name'],
+    ['a name that is no text', { ...OVN, name: 3 }, 'it has no name'],
+    ['a missing list of plugins', { ...BRIDGE, plugins: [] }, /no plugins/],
+    ['a list with only a gate', { ...BRIDGE, plugins: [ENTRY] }, /no plugins/],
+    ['a plugin without a type', { ...BRIDGE, plugins: [{}] }, NO_TYPE],
+    ['a plugin whose type is no text', { ...BRIDGE, plugins: [{ type: 3 }] }, NO_TYPE],
+    ['a plugin that is no object', { ...BRIDGE, plugins: ['bridge'] }, NO_TYPE],
+    ['a plugin that is null', { ...BRIDGE, plugins: [null] }, NO_TYPE],
   ];
-  for (const [name, text, message] of wrongs) {
-    it(`refuses ${name}`, () => {
-      assert.throws(() => gateConflist('10-primary', text), { name: ConflistError.name, message });
+  for (const [what, conf, message] of wrongs) {
+    it(`refuses ${what}`, () => {
+      const text = typeof conf === 'string' ? conf : JSON.stringify(conf);
+      assert.throws(() => gateConflist('10-primary', text), {
+        name: ConflistError.name,
+        message: typeof message === 'string' ? `10-primary: ${message}` : message,
+      });
     });
   }
 });
@@ -74,14 +115,8 @@ describe('the gate’s configuration after a change', () => {
 
   it('sorts before every primary of multus and others', () => {
     for (const name of Object.values(GATE_FILES))
-      for (const other of [
-        '00-multus.conf',
-        '00-multus.conflist',
-        '01-kube-ovn.conflist',
-        '05-cilium.conflist',
-        'a.conf',
-      ])
-        assert.ok(name < other, `${name} ${other}`);
+      for (const other of ['00-multus.conf', '00-multus.conflist', '01-kube-ovn.conflist'])
+        assert.ok(name < other, other);
   });
 
   it('is generated from the first file that a runtime reads', () => {
@@ -170,72 +205,5 @@ describe('the gate’s configuration after a change', () => {
         },
       ),
     );
-  });
-});
-
-describe('the decision of the gate', () => {
-  const dead = { ready: false, reason: 'its lease ran out' };
-  const question = {
-    dpu: dead,
-    scope: 'all',
-    namespace: 'default',
-    exempt: ['kube-system'],
-    hasDevice: undefined,
-  } as const;
-
-  it('refuses with code 11 and the reason for ADD if the DPU is dead, and with 50 for STATUS if enabled', () => {
-    assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
-    assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
-    assert.equal(decideStatus(dead, false), undefined);
-    assert.equal(decideStatus(undefined, true), undefined);
-    assert.equal(decideStatus({ ready: true, reason: '' }, true), undefined);
-  });
-
-  const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
-    ['a live DPU', { dpu: { ready: true, reason: '' } }],
-    ['a node without a DPU', { dpu: undefined }],
-    ['a system pod', { namespace: 'kube-system' }],
-    ['namespaces by prefix', { exempt: ['def*'] }],
-    ['every namespace', { exempt: ['*'] }],
-    ['a namespace that is one of several exempt ones', { exempt: ['kube-system', 'default'] }],
-    ['with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
-  ];
-  for (const [what, more] of passes)
-    it(`passes ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
-
-  const holds: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
-    ['a pod without a namespace', { namespace: undefined }],
-    ['with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
-    ['with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
-    ['a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
-    ['a namespace that only ends like an exempt prefix', { exempt: ['ult*'] }],
-    ['a namespace that an exempt one only starts like', { exempt: ['default-2', 'default-*'] }],
-    ['a node whose namespaces are not exempt', { exempt: [] }],
-  ];
-  for (const [what, more] of holds)
-    it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
-
-  it('does not depend on a DPU that the node lacks, and on a live one as on a dead one', () => {
-    assert.equal(dependsOnDpu({ ...question, dpu: undefined }), false);
-    assert.equal(dependsOnDpu({ ...question, dpu: { ready: true, reason: '' } }), true);
-    assert.equal(dependsOnDpu({ ...question, namespace: 'kube-system' }), false);
-  });
-
-  it('D9: does not count Plumbline’s markers and KubeVirt’s devices as devices of a DPU', () => {
-    const cases: [resources: string[], expected: boolean][] = [
-      [[], false],
-      [['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], false],
-      [['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun'], false],
-      [['plumbline.dev/tunnel', 'openshift.io/dpu'], true],
-    ];
-    for (const [resources, expected] of cases) assert.equal(hasDpuDevice(resources), expected, resources.join());
-  });
-
-  it('reads pairs of CNI_ARGS, uses the first of duplicates and ignores the rest', () => {
-    const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=b;K8S_POD_NAMESPACE=a;K8S_POD_UID='));
-    assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
-    const named = podOf(parseCniArgs('K8S_POD_NAME=n;K8S_POD_UID=u=1;=K8S_POD_NAMESPACE'));
-    assert.deepEqual(named, { namespace: undefined, name: 'n', uid: 'u=1' });
-    assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });
   });
 });
