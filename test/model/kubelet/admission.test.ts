@@ -30,7 +30,7 @@ function outcome(admission: Admission): string {
 }
 
 /** Two NUMA nodes of four CPUs, cores of two threads, 0-1 reserved. The results are those of a real kubelet 1.36. */
-describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
+describe('admission on two NUMA nodes of four CPUs', () => {
   const host = simpleHost(2, 4);
   const cases: readonly [string, Partial<KubeletConfig>, readonly ContainerShape[], string][] = [
     ['2 CPUs with physnet1 go to node 1', topology('best-effort'), [container('c', 2, { [PHYSNET1]: '1' })], 'c=4-5'],
@@ -40,12 +40,6 @@ describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
       topology('restricted'),
       [container('c', 4, { 'example.com/bond': '1' })],
       'c=4-7',
-    ],
-    [
-      'an odd count is refused',
-      topology('best-effort'),
-      [container('c', 3)],
-      'SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     ],
     [
       'more whole cores than exist are refused',
@@ -118,7 +112,7 @@ describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
   });
 });
 
-describe('model/kubelet: init containers', () => {
+describe('init containers', () => {
   const init = container('init', 4);
   const app = container('app', 4);
 
@@ -160,7 +154,7 @@ describe('model/kubelet: init containers', () => {
   });
 });
 
-describe('model/kubelet: the state of a kubelet', () => {
+describe('the state of a kubelet', () => {
   it('includes running pods: a restart checks them again and refuses one larger than the free CPUs', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const request = podRequestOf(pod('a', [container('c', 4)]));
@@ -178,12 +172,6 @@ describe('model/kubelet: the state of a kubelet', () => {
     assert.equal(`${state.defaultSet}`, '0-7');
   });
 
-  it('does not change when an unknown pod is removed', () => {
-    const kubelet = predictable(simpleHost(1, 8));
-    const state = kubelet.initialState();
-    assert.equal(`${kubelet.remove(state, 'unknown').defaultSet}`, '0-7');
-  });
-
   it('has a shared pool without reserved CPUs under strict-cpu-reservation', () => {
     const options = { 'strict-cpu-reservation': 'true' };
     const kubelet = predictable(simpleHost(1, 8), { cpuManager: { policy: 'static', options } });
@@ -191,7 +179,7 @@ describe('model/kubelet: the state of a kubelet', () => {
   });
 });
 
-describe('model/kubelet: predicts known defects', () => {
+describe('predicts known defects', () => {
   const plain = { cpuManager: { policy: 'static' } };
 
   it('a socket with the average number of free CPUs is assigned whole, even with a reserved CPU, if sockets differ in size', () => {
@@ -229,7 +217,7 @@ describe('model/kubelet: predicts known defects', () => {
   });
 });
 
-describe('model/kubelet: pod scope', () => {
+describe('pod scope', () => {
   const two = [container('a', 2), container('b', 4)];
 
   it('uses one hint for all containers: six CPUs need both nodes', () => {
