@@ -48,7 +48,7 @@ function verdictText(wanted: PlacementNeeds, report: Partial<HostReport>, assume
 const FIRST_ON_1 = '16-19,48-51';
 const FIRST_ON_0 = '1-4,33-36';
 
-describe('model/placement: devices of a report', () => {
+describe('devices of a report', () => {
   const busy1 = [owned('16-31,48-63')];
   const half1 = [owned('16-27,48-59')];
   const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
@@ -156,7 +156,7 @@ describe('model/placement: devices of a report', () => {
   });
 });
 
-describe('model/placement: devices of pods in flight', () => {
+describe('devices of pods in flight', () => {
   const two = [withVf('p'), withVf('q')];
   const on1 = { devices: vfs(vfOn('1', 8)), assignments: [owned('28-31,60-63')] };
   const three = `in-flight: the 3 pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`;
@@ -219,7 +219,7 @@ describe('model/placement: devices of pods in flight', () => {
   }
 });
 
-describe('model/placement: memory and feature gates of a report', () => {
+describe('memory and feature gates of a report', () => {
   const cell = (id: number, freeGib: number, blocks = 0, group = `${id}`) => ({
     id,
     memory: 64 * GIB,
@@ -285,7 +285,7 @@ describe('model/placement: memory and feature gates of a report', () => {
   }
 });
 
-describe('model/placement: an init container', () => {
+describe('an init container', () => {
   const report: Partial<HostReport> = {
     reserved: '1,3',
     cpuManager: { policy: 'static', options: {} },

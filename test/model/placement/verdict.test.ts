@@ -15,7 +15,7 @@ function said(verdict: NodeVerdict | undefined) {
   return { kind, detail, ...(missing !== undefined && { missing }) };
 }
 
-describe('model/placement: the verdict of a node', () => {
+describe('the verdict of a node', () => {
   it('has a score from 1 to 10, the CPUs, their NUMA nodes and the warnings', () => {
     const verdict = judgeHost(needs('a', 4, [physnet('west'), physnet('vague')]), node(), [], 'refuse');
     assert.ok(verdict.fits);
@@ -135,7 +135,7 @@ describe('model/placement: the verdict of a node', () => {
   });
 });
 
-describe('model/placement: a predicted refusal by the kubelet', () => {
+describe('a predicted refusal by the kubelet', () => {
   const single = { topologyManager: { policy: 'single-numa-node' } };
   const refused = (verdict: NodeVerdict) => {
     assert.ok(!verdict.fits);

@@ -35,7 +35,7 @@ const NODES = ['n0', 'n1'];
 
 /** Counts promises and admissions over all runs, to show that the property was really tested. */
 function check(changes: ConstructorParameters<typeof World>[1], numRuns: number) {
-  const seen = { promised: 0, admissions: 0, refused: 0, evicted: 0 };
+  const counts = { promised: 0, admissions: 0, refused: 0, evicted: 0 };
   fc.assert(
     fc.property(fc.array(step, { minLength: 60, maxLength: 240 }), (sequence) => {
       const world = new World(NODES, changes);
@@ -46,17 +46,17 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
       world.settle();
       for (const [id, ends] of world.ends) assert.equal(ends.length, 1, `claim ${id} ended ${ends.join(' and ')}`);
       assert.equal(world.reservations.size, 0, 'nothing is held once every report has come in');
-      seen.promised += world.promised;
-      seen.admissions += world.admissions;
-      seen.refused += world.refused;
-      seen.evicted += world.evicted;
+      counts.promised += world.promised;
+      counts.admissions += world.admissions;
+      counts.refused += world.refused;
+      counts.evicted += world.evicted;
     }),
     { numRuns },
   );
-  return seen;
+  return counts;
 }
 
-describe('model/reservations: reservations fit in every order in which kubelets admit pods', function () {
+describe('reservations fit in every order in which kubelets admit pods', function () {
   this.timeout(300_000);
   const options = { 'full-pcpus-only': 'true' };
   const cases = [
@@ -71,9 +71,9 @@ describe('model/reservations: reservations fit in every order in which kubelets 
   ];
   for (const { name, changes } of cases) {
     it(name, () => {
-      const seen = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
-      const { promised, admissions } = seen;
-      console.log(`      ${JSON.stringify(seen)}`);
+      const counts = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
+      const { promised, admissions } = counts;
+      console.log(`      ${JSON.stringify(counts)}`);
       assert.ok(promised > RUNS / 2 && admissions > RUNS / 2, `${promised} promised, ${admissions} admitted`);
     });
   }

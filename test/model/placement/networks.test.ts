@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { judgeHost } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, place, REPORT } from './fixture.ts';
 
 const STATIC = ['cannot-split', 'may-not-span', 'larger-than-cells'];
@@ -18,7 +17,7 @@ const versions = fc.constantFrom('v1.35.0', 'v1.36.2');
 /** Cores with an owner. */
 const loads = fc.subarray(REPORT.cores.slice(1));
 
-describe('model/placement: whether a node can ever place a pod near its networks', () => {
+describe('whether a node can ever place a pod near its networks', () => {
   it('the answer is the same on an empty and on a full node, and an admitted pod is near all its networks', () => {
     let [spanned, refused] = [0, 0];
     fc.assert(
@@ -63,32 +62,4 @@ describe('model/placement: whether a node can ever place a pod near its networks
     );
     assert.ok(spanned > 3 && refused > 100, `${spanned} spanned, ${refused} refused`);
   });
-
-  const texts: [string, ReturnType<typeof judgeHost>, string, RegExp][] = [
-    [
-      'two networks apart',
-      judgeHost(needs('a', 2, [physnet('east'), physnet('west')]), node(), [], 'refuse'),
-      'the kubelet cannot split it over the NUMA nodes of its networks',
-      /^the kubelet cannot split the CPUs: interface if-east \(physnet east\) is on NUMA node 0, interface if-west \(physnet west\) is on NUMA node 1, and they have no common NUMA node$/,
-    ],
-    [
-      'a guest with NUMA nodes of its own',
-      judgeHost(needs('a', 8, [physnet('east'), physnet('west')], { spansCells: true }), node(), [], 'refuse'),
-      'the kubelet may not span the NUMA nodes of its networks',
-      /^the kubelet may put all 8 CPUs away from interface if-east .* the guest needs more than 8 CPUs to be near all/,
-    ],
-    [
-      'a VM larger than the NUMA node of its network',
-      judgeHost(needs('a', 8, [physnet('east')]), node(), [], 'refuse'),
-      'larger than the NUMA nodes of its networks',
-      /^interface if-east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 8$/,
-    ],
-  ];
-  for (const [name, verdict, text, detail] of texts) {
-    it(`gives the reason: ${name}`, () => {
-      assert.ok(!verdict.fits);
-      assert.equal(verdict.text, text);
-      assert.match(verdict.detail, detail);
-    });
-  }
 });

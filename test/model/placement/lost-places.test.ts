@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { lostPlaces } from '../../../model/placement/place.ts';
-import { needs, node } from '../placement/fixture.ts';
-import { World } from './world.ts';
+import { needs, node } from './fixture.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node' } };
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 /** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15. If both are equally good, the kubelet takes the lower one. */
 const SIX_TWO = [needs('a', 2), needs('b', 8)];
 
-describe('model/placement: lost places', () => {
+describe('lost places', () => {
   it('are none if all pods fit in the order of their binding', () => {
     assert.deepEqual([...lostPlaces(node(SINGLE), SIX_TWO, new Set())], []);
   });
@@ -64,50 +63,4 @@ describe('model/placement: lost places', () => {
     const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
   });
-});
-
-describe('model/reservations: churn on a node with an aligning kubelet', function () {
-  this.timeout(300_000);
-  /** Deterministic numbers below a bound. */
-  const randomOf = (seed: number) => {
-    let state = seed;
-    return (below: number) => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-      return Math.floor((state / 2 ** 32) * below);
-    };
-  };
-  const churn = (seed: number, policy: string): World => {
-    const random = randomOf(seed);
-    const options = { 'full-pcpus-only': 'true' };
-    const world = new World(['n0'], { cpuManager: { policy: 'static', options }, topologyManager: { policy } });
-    for (let i = 0; i < 300; i++) {
-      const kind = random(10);
-      if (kind < 4) {
-        world.create(2 * random(5));
-        world.schedule(random(50), 1, 0, false);
-        world.bind(0);
-      } else if (kind < 6) world.admit(0);
-      else if (kind < 7) world.endRunning(random(50));
-      else {
-        world.report(0);
-        if (random(2) === 1) world.hearReport(0);
-      }
-      while (world.backlog > 0) world.hearPod();
-    }
-    return world;
-  };
-  // Both policies decide alike for pods that fit one NUMA node.
-  for (const policy of ['single-numa-node']) {
-    it(`${policy}: the kubelet refuses few pods, each after another one ended without a report`, () => {
-      const sum = { admissions: 0, refused: 0, evicted: 0 };
-      for (let seed = 1; seed <= 100; seed++) {
-        const { admissions, refused, evicted } = churn(seed, policy);
-        sum.admissions += admissions;
-        sum.refused += refused;
-        sum.evicted += evicted;
-      }
-      console.log(`      ${JSON.stringify(sum)}`);
-      assert.ok(sum.admissions > 2000 && sum.refused / sum.admissions < 0.007, JSON.stringify(sum));
-    });
-  }
 });

@@ -42,7 +42,7 @@ const surveyed = (name: string, of: MaskHost | undefined, labels: Record<string,
 
 const request = (mask: string, fixMismatch = false) => ({ mask: parseMask(mask), fixMismatch });
 
-describe('model/placement: a CPU mask on a host', () => {
+describe('a CPU mask on a host', () => {
   const cases: [string, ReturnType<typeof fitMask>, object][] = [
     [
       'fits if each vCPU has a CPU that is usable',
@@ -116,7 +116,7 @@ describe('model/placement: a CPU mask on a host', () => {
   });
 });
 
-describe('model/placement: a CPU mask on all nodes', () => {
+describe('a CPU mask on all nodes', () => {
   const nodes = [
     surveyed('small', host('0-1'), { zone: 'a' }),
     surveyed('large', host('0-9'), { zone: 'b' }),
