@@ -12,7 +12,6 @@ import { kubeletConfig } from './kubelet-config.ts';
 import { lease } from './lease.ts';
 import { multus, nad } from './networks.ts';
 import { nodeReport } from './node-report.ts';
-import { novaConf } from './nova-conf.ts';
 import { observedPod } from './observed-pod.ts';
 import { ovsdbStream } from './ovsdb-stream.ts';
 import { quantity } from './quantity.ts';
@@ -36,6 +35,5 @@ export const TARGETS: readonly Playable[] = [
   playable(admissionReview),
   playable(reviewBody),
   playable(extenderArgs),
-  playable(novaConf),
 ];
 export const FOREIGN_TARGETS: readonly ForeignTarget[] = [gate];

@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
 import { parseKubeletConfig } from '../../node-agent/host/kubelet-config-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';
 
 const API = 'kubelet.config.k8s.io/v1beta1';
@@ -44,8 +44,6 @@ export const kubeletConfig: Target<string> = {
     { head: `${HEAD}x: "`, piece: '\\x41', tail: '"\n' },
     { head: `${HEAD}reservedSystemCPUs: `, piece: (i) => `${i % 9}-65535`, joint: ',' },
   ),
-  fed: fedText((text) => parseKubeletConfig('f', text)),
-  work: { base: 400_000, each: 230 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseKubeletConfig('f', text), KubeletConfigError);
     if (parsed === undefined) return 'refused';
