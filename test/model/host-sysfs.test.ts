@@ -32,6 +32,11 @@ describe('a host as the kernel describes it', () => {
     ['asymmetric siblings', sysfs(['0-1', '1', '2'], '0-2'), 'CPU 1 is in core 0 and in core 1'],
     ['a CPU that is not its own sibling', sysfs(['1', '1'], '0-1'), 'CPU 0 belongs to NUMA node 0 but to no core'],
     ['an online CPU without data', sysfs(['0'], '0-1'), 'CPU 1 belongs to NUMA node 0 but to no core'],
+    [
+      'CPUs without a NUMA node',
+      { ...sysfs(['0', '1', '2'], '0-2'), nodes: [{ id: 0, cpus: '0' }] },
+      'CPUs 1-2 belong to no NUMA node',
+    ],
   ] as const) {
     it(`is refused: ${what}`, () => assert.throws(() => createHost(describeSysfs(description)), { message }));
   }
