@@ -36,12 +36,6 @@ describe('admission on two NUMA nodes of four CPUs', () => {
     ['2 CPUs with physnet1 go to node 1', topology('best-effort'), [container('c', 2, { [PHYSNET1]: '1' })], 'c=4-5'],
     ['2 CPUs with physnet0 go to node 0', topology('best-effort'), [container('c', 2, { [PHYSNET0]: '1' })], 'c=2-3'],
     [
-      'a device on both nodes allows either',
-      topology('restricted'),
-      [container('c', 4, { 'example.com/bond': '1' })],
-      'c=4-7',
-    ],
-    [
       'more whole cores than exist are refused',
       topology('none'),
       [container('c', 8)],
@@ -53,7 +47,6 @@ describe('admission on two NUMA nodes of four CPUs', () => {
       [container('c', 6)],
       'TopologyAffinityError: Resources cannot be allocated with Topology locality',
     ],
-    ['more CPUs than a node has get two nodes from restricted', topology('restricted'), [container('c', 6)], 'c=2-7'],
     [
       'four CPUs get node 1 from restricted, because node 0 has only two free',
       topology('restricted'),
@@ -72,7 +65,6 @@ describe('admission on two NUMA nodes of four CPUs', () => {
       [container('c', 2, { [PHYSNET0]: '1', [PHYSNET1]: '1' })],
       'c=2-3',
     ],
-    ['an unknown resource is ignored', topology('restricted'), [container('c', 2, { 'x.dev/y': '1' })], 'c=2-3'],
     ['half a CPU runs on the shared pool', topology('single-numa-node'), [container('c', '500m')], 'c='],
   ];
   for (const [name, config, containers, expected] of cases) {

@@ -110,16 +110,6 @@ describe('a configuration that is not predicted is reported with the reason', ()
       /^reservedMemory: 1073741824 bytes of memory on NUMA node 1, which has 536870912; reserve less$/,
     ],
     [
-      'reserved huge pages on a node without any',
-      {
-        memoryManager: {
-          policy: 'Static',
-          cells: [{ id: 0, memory: 2 ** 30, reserved: { 'hugepages-1Gi': 2 ** 30 } }],
-        },
-      },
-      /hugepages-1Gi on NUMA node 0, which has 0/,
-    ],
-    [
       'an unknown memory manager policy',
       { memoryManager: { policy: 'Dynamic', cells: [{ id: 0, memory: 2 ** 30 }] } },
       /^unknown memory manager policy Dynamic$/,

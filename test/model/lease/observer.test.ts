@@ -132,6 +132,7 @@ describe('the lease observer', () => {
 
   for (const [state, age, text] of [
     ['alive', 7.9, 'its lease ovn-dpu-n1 was renewed 7 s ago'],
+    ['alive', undefined, 'its lease ovn-dpu-n1 was renewed 0 s ago'],
     ['unproven', undefined, 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU'],
     [
       'dead',

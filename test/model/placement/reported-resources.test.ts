@@ -53,7 +53,6 @@ describe('devices of a report', () => {
   const half1 = [owned('16-27,48-59')];
   const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
     ['a VF where CPUs are free', withVf('a'), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
-    ['no VF', needs('a', 8), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
     [
       'a VF where all CPUs are owned',
       withVf('a'),
@@ -78,10 +77,8 @@ describe('devices of a report', () => {
       { ...policy('best-effort'), devices: vfs(vfOn('1', 8)), assignments: busy1 },
       FIRST_ON_0,
     ],
-    ['best-effort follows the VF', withVf('a'), { ...policy('best-effort'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
     ['policy none ignores it', withVf('a'), { ...policy('none'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
     ['VFs on each NUMA node', withVf('a'), { devices: vfs(vfOn('0', 8), vfOn('1', 8)) }, FIRST_ON_0],
-    ['those of one in use', withVf('a'), { devices: vfs(vfOn('0', 0), vfOn('1', 1)) }, FIRST_ON_1],
     ['a device on two NUMA nodes', withVf('a'), { devices: vfs(vfOn('0-1', 8)), assignments: busy1 }, FIRST_ON_0],
     ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
     [
@@ -108,21 +105,8 @@ describe('devices of a report', () => {
       { devices: [{ resource: GPU, groups: [vfOn('0', 1)] }, ...vfs(vfOn('1', 8))] },
       'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
     ],
-    [
-      'two resources on the same one',
-      needs('a', 8, { [VF]: '1', [GPU]: '1' }),
-      { devices: [{ resource: GPU, groups: [vfOn('1', 1)] }, ...vfs(vfOn('0', 8), vfOn('1', 8))] },
-      FIRST_ON_1,
-    ],
-    ['1,024 devices', withVf('a'), { devices: vfs(vfOn('0', 0, 1024), vfOn('1', 1, 1024)) }, FIRST_ON_1],
     ['a resource of DRA', withVf('a'), { devices: [{ resource: VF, groups: [], dra: true }] }, FIRST_ON_0],
     ['a resource that no plugin has', withVf('a'), { devices: [] }, FIRST_ON_0],
-    [
-      'unhealthy devices of one NUMA node',
-      withVf('a'),
-      { devices: [{ resource: VF, groups: [vfOn('1', 7, 7)], unhealthy: 1 }] },
-      FIRST_ON_1,
-    ],
     [
       'unhealthy devices of an unknown one',
       withVf('a'),
@@ -185,20 +169,6 @@ describe('devices of pods in flight', () => {
     ],
     ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 1 device needed, 0 free`],
     [
-      'more in flight than VFs',
-      withVf('a'),
-      { devices: vfs(vfOn('1', 2), vfOn('0', 0)) },
-      [...two, withVf('r')],
-      `no-common-node: ${VF}: 1 device needed, 0 free`,
-    ],
-    [
-      'others without VFs do not take any',
-      withVf('a'),
-      { devices: vfs(vfOn('1', 1)) },
-      [needs('p', 8), needs('q', 8)],
-      FIRST_ON_1,
-    ],
-    [
       'a pod without VFs could take their CPUs first',
       needs('a', 26),
       { devices: vfs(vfOn('0', 8)) },
@@ -232,7 +202,6 @@ describe('memory and feature gates of a report', () => {
   const { state: _, ...stateless } = cell(0, 8);
   const older = { memoryManager: { policy: 'Static', cells: [stateless, { ...stateless, id: 1 }] } };
   const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
-    ['free pages', paged('a'), memory(cell(0, 8), cell(1, 8)), [], FIRST_ON_0],
     ['pages in use on one NUMA node', paged('a'), memory(cell(0, 2, 1), cell(1, 8)), [], FIRST_ON_1],
     [
       'the CPUs of the other one in use',
@@ -249,13 +218,6 @@ describe('memory and feature gates of a report', () => {
       'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
     ],
     ['pages of a pod in flight', paged('a'), memory(cell(0, 8), cell(1, 8)), [paged('p')], FIRST_ON_1],
-    [
-      'pages of two pods in flight',
-      paged('a'),
-      memory(cell(0, 8), cell(1, 8)),
-      [paged('p'), paged('q')],
-      'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
-    ],
     [
       'a group of NUMA nodes',
       needs('a', 8),
@@ -298,7 +260,6 @@ describe('an init container', () => {
       'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free',
       23,
     ],
-    ['with as many CPUs as the app', needs('a', 26, {}, 26), '16-28,48-60', undefined],
     ['with a fraction of a CPU', needs('a', 26), '16-28,48-60', undefined],
     [
       'is not the reason if the pod is too large without it',

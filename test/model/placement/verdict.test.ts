@@ -72,11 +72,6 @@ describe('the verdict of a node', () => {
       { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
     ],
     [
-      'too few CPUs by count on a node whose report is old',
-      judgeByCount(needs('a', 10), node(), [needs('b', 8)]),
-      { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
-    ],
-    [
       'no exclusive CPUs',
       judgeHost(needs('a', 2), node(none), [], 'refuse'),
       { kind: 'no-exclusive-cpus', detail: 'CPU manager policy none' },
@@ -106,16 +101,6 @@ describe('the verdict of a node', () => {
         kind: 'uneven-cores',
         detail:
           'core 14 has 1 thread while others have a different number: the kubelet cannot tell whole cores on such a host',
-      },
-    ],
-    [
-      'a pod that is larger than the NUMA node of its network',
-      judgeHost(needs('a', 10, [physnet('east')]), node(), [], 'refuse'),
-      {
-        kind: 'larger-than-cells',
-        detail:
-          'interface if-east (physnet east) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 10',
-        missing: 4,
       },
     ],
   ];
