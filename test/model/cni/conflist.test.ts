@@ -77,20 +77,15 @@ describe('the gate’s configuration, generated from the primary', () => {
     ['invalid JSON', '{"cniVersion":', /10-primary: not JSON/],
     ['too long a text', JSON.stringify(OVN).padEnd(MAX_CONF_BYTES + 1), 'longer than 1048576 characters'],
     ['an array', '[]', NO_OBJECT],
-    ['null', 'null', NO_OBJECT],
-    ['a text', '"x"', NO_OBJECT],
     ['an unsupported version', { ...OVN, cniVersion: '0.2.0' }, `cniVersion "0.2.0"${SUPPORTED}`],
     ['a version that is no text', { ...OVN, cniVersion: { a: 1 } }, `cniVersion no text${SUPPORTED}`],
-    ['a version that is a number', { ...OVN, cniVersion: 1 }, `cniVersion 1${SUPPORTED}`],
     ['a missing version', { ...OVN, cniVersion: undefined }, `cniVersion undefined${SUPPORTED}`],
     ['a missing name', { ...OVN, name: '' }, 'it has no name'],
-    ['a name that is no text', { ...OVN, name: 3 }, 'it has no name'],
     ['a missing list of plugins', { ...BRIDGE, plugins: [] }, /no plugins/],
     ['a list with only a gate', { ...BRIDGE, plugins: [ENTRY] }, /no plugins/],
     ['a plugin without a type', { ...BRIDGE, plugins: [{}] }, NO_TYPE],
     ['a plugin whose type is no text', { ...BRIDGE, plugins: [{ type: 3 }] }, NO_TYPE],
     ['a plugin that is no object', { ...BRIDGE, plugins: ['bridge'] }, NO_TYPE],
-    ['a plugin that is null', { ...BRIDGE, plugins: [null] }, NO_TYPE],
   ];
   for (const [what, conf, message] of wrongs) {
     it(`refuses ${what}`, () => {

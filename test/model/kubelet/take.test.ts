@@ -37,12 +37,9 @@ const SPREAD = 'distribute-cpus-across-numa';
 
 describe('CPUs by the options of the static policy', () => {
   const cases: readonly [what: string, taken: string, expected: string][] = [
-    ['are together without options', taken(10, []), '0-9'],
-    ['are spread evenly over NUMA nodes', taken(10, [SPREAD]), '0-4,8-12'],
     ['are spread in whole cores, if those are required', taken(10, [SPREAD, 'full-pcpus-only']), '0-5,8-11'],
     ['are whole cores first, whatever their ids', taken(3, [], '0-7', FAR), '0-1,4'],
     ['are spread over cores', taken(3, ['distribute-cpus-across-cores'], '0-7', FAR), '0-2'],
-    ['fill a partly used core first', taken(1, [], '1,4-15'), '1'],
     ['are spread over cores by id before 1.38', taken(4, [CORES], '0-7', NEAR, 'v1.37.0'), '0-3'],
     ['are spread over cores from 1.38 on', taken(4, [CORES], '0-7', NEAR, V38), '0,2,4,6'],
     ['are second threads after one of each core', taken(5, [CORES], '0-7', NEAR, V38), '0-2,4,6'],
@@ -62,14 +59,9 @@ function distributed(cells: number, free: string, count: number, groupSize = 1, 
 
 describe('CPUs distributed over NUMA nodes', () => {
   const cases: readonly [what: string, cpus: string, expected: string][] = [
-    ['are on the first node that holds them all', distributed(2, '0-15', 4), '0-3'],
     ['are on the last node if only that one has room', distributed(2, '0-1,8-15', 4), '8-11'],
-    ['may use every CPU of the last node', distributed(2, '0,8-15', 8), '8-15'],
     ['leave the nodes most evenly used', distributed(3, '0-3,8-13,16-23', 4), '16-19'],
-    ['are evenly shared by as few nodes as possible', distributed(3, '0-23', 12), '0-5,8-13'],
     ['are on the last pair if only that one has room', distributed(3, '0-3,8-23', 12), '8-13,16-21'],
-    ['may use every CPU of every node', distributed(3, '0-23', 24), '0-23'],
-    ['have the odd one on the first node', distributed(2, '0-15', 9), '0-4,8-11'],
     ['have the odd one where there is room', distributed(2, '0-3,8-15', 9), '0-3,8-12'],
     ['have two remaining ones in turn', distributed(3, '0-23', 17), '0-5,8-13,16-20'],
     ['may be in groups of two', distributed(2, '0-15', 10, 2), '0-5,8-11'],
@@ -80,7 +72,6 @@ describe('CPUs distributed over NUMA nodes', () => {
       distributed(4, '0-59,64-124,128-187,192-251', 1, 1, 64),
       '124',
     ],
-    ['may be zero', distributed(2, '0-15', 0), ''],
   ];
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
 

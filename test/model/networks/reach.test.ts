@@ -85,7 +85,6 @@ describe('the finding that no node can', () => {
   for (const [what, required, nodes] of [
     ['no required network', [], [node(1, { east: '0' })]],
     ['a network without a location', [BRIDGE], [node(1, { east: '0' })]],
-    ['a preferred network', [network({ affinity: 'preferred' })], [node(1, { east: '0' })]],
     ['no node', [network()], []],
     ['a node that is large enough', [network()], [node(1, { east: '0' }), node(6, { east: '0' })]],
     ['a NIC without a known NUMA node', [network()], [node(1, { east: '' })]],
@@ -110,7 +109,6 @@ describe('the finding that no node can', () => {
       `${NOWHERE}, net4 (physnet west)`,
       false,
     ],
-    ['no tunnel', tunneled, [node(9, { east: '0' })], `${NOWHERE}, net2 (the tunnel)`, false],
     ['no node with it, next to a network without a location', [network(), BRIDGE], [node(9, {})], NOWHERE, false],
     [
       'too large for each: the one that misses the least',

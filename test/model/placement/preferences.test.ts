@@ -6,7 +6,6 @@ import {
   isExclusive,
   NO_PREFERENCES,
   neededNetworks,
-  networkOfResource,
   parsePreferences,
   placementNeedsOf,
   readableNeedsOf,
@@ -99,11 +98,6 @@ describe('networks of a pod', () => {
     ]);
     assert.deepEqual(neededNetworks([], NO_PREFERENCES), []);
   });
-
-  it('are not other devices', () => {
-    assert.equal(networkOfResource('openshift.io/nic', 'required'), undefined);
-    assert.deepEqual(networkOfResource(TUNNEL_RESOURCE, 'none', 'x'), { name: 'x', kind: 'tunnel', affinity: 'none' });
-  });
 });
 
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
@@ -138,7 +132,6 @@ describe('needs from a pod', () => {
       false,
     ],
     ['a pod that asks for a place', { limits: { [PLACED_RESOURCE]: '1' } }, false],
-    ['a pod with another device', { limits: { 'x/nic': '1' } }, true],
     ['a pod that asks for whole cores', { annotations: { 'plumbline.dev/align': 'whole-cores' } }, false],
     ['a launcher that asks for whole cores', { labels: LAUNCHER, annotations: WHOLE }, false],
     ['a launcher without dedicated CPUs', { labels: LAUNCHER }, true],
@@ -152,7 +145,6 @@ describe('needs from a pod', () => {
       { labels: LAUNCHER, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } },
       false,
     ],
-    ['a launcher with another selector', { labels: LAUNCHER, nodeSelector: { cpumanager: 'false' } }, true],
     ['another pod with that selector', { nodeSelector: { cpumanager: 'true' } }, true],
   ];
   for (const [what, parts, mayShare] of sharing)
