@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { PlacementNeeds } from '../../../model/placement/needs.ts';
 import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
 
@@ -11,10 +12,22 @@ const HANGING: Partial<HostReport> = {
   cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
 };
 
+/** The CPUs and NUMA nodes of a placement, or why there is none. */
 function outcomeOf(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;
   if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
   return `${placement.containers.map(({ cpus }) => `${cpus}`).join(' ')} on ${placement.cells}`;
+}
+
+/** The same for a pod of so many CPUs that requires these physnets. */
+function at(
+  cpus: number,
+  networks: readonly string[] = [],
+  changes: Partial<HostReport> = {},
+  more: Partial<PlacementNeeds> = {},
+): string {
+  const required = networks.map((name) => physnet(name));
+  return outcomeOf(place(needs('a', cpus, required, more), node(changes)));
 }
 
 function refused(placement: Placement) {
@@ -33,62 +46,51 @@ const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
 const passthrough = { spansCells: true };
 
 describe('networks', () => {
-  const cases: readonly [string, Placement, string][] = [
-    ['a required physnet moves the VM to its node', place(needs('a', 4, [physnet('west')]), node()), '8-11 on 1'],
+  const cases: readonly [string, string, string][] = [
+    ['a required physnet moves the VM to its node', at(4, ['west']), '8-11 on 1'],
+    ['a bond over both nodes allows both, for a VM larger than one node', at(10, ['bond']), '2-3,8-15 on 0,1'],
+    ['a physnet that the node lacks is refused', at(4, ['ghost']), 'no-such-network'],
+    ['a physnet without a known NUMA node has no effect', at(4, ['vague']), '2-5 on 0'],
     [
-      'a bond over both nodes allows both, for a VM larger than one node',
-      place(needs('a', 10, [physnet('bond')]), node()),
-      '2-3,8-15 on 0,1',
+      'the affinity none admits the far node',
+      outcomeOf(place(needs('a', 8, [physnet('east', 'none')]), node())),
+      '8-15 on 1',
     ],
-    ['a physnet that the node lacks is refused', place(needs('a', 4, [physnet('ghost')]), node()), 'no-such-network'],
-    ['a physnet without a known NUMA node has no effect', place(needs('a', 4, [physnet('vague')]), node()), '2-5 on 0'],
-    ['the affinity none admits the far node', place(needs('a', 8, [physnet('east', 'none')]), node()), '8-15 on 1'],
-    ['the affinity preferred never refuses', place(needs('a', 8, [physnet('east', 'preferred')]), node()), '8-15 on 1'],
+    [
+      'the affinity preferred never refuses',
+      outcomeOf(place(needs('a', 8, [physnet('east', 'preferred')]), node())),
+      '8-15 on 1',
+    ],
     [
       'a full local node is refused, even if the remote one is free',
-      place(needs('a', 2, [physnet('east')]), node({ assignments: BUSY_EAST })),
+      at(2, ['east'], { assignments: BUSY_EAST }),
       'network-elsewhere',
     ],
-    [
-      'two distant physnets are refused for a guest with one NUMA node',
-      place(needs('a', 2, [physnet('east'), physnet('west')]), node()),
-      'cannot-split',
-    ],
+    ['two distant physnets are refused for a guest with one NUMA node', at(2, ['east', 'west']), 'cannot-split'],
     [
       'two physnets are refused for a spanning guest that may be put on one NUMA node',
-      place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
+      at(2, ['east', 'west'], {}, passthrough),
       'may-not-span',
     ],
     [
       'two physnets are refused even if one NUMA node is nearly full and the CPUs would span',
-      place(needs('a', 4, [physnet('east'), physnet('west')], passthrough), node({ assignments: NEARLY_FULL })),
+      at(4, ['east', 'west'], { assignments: NEARLY_FULL }, passthrough),
       'may-not-span',
     ],
     [
       'two physnets are refused under a policy that refuses devices on different NUMA nodes, whatever the size',
-      place(
-        needs('a', 10, [physnet('east'), physnet('west')], passthrough),
-        node({ topologyManager: { policy: 'restricted' } }),
-      ),
+      at(10, ['east', 'west'], { topologyManager: { policy: 'restricted' } }, passthrough),
       'cannot-split',
     ],
-    [
-      'a VM larger than the NUMA node of its network is refused',
-      place(needs('a', 8, [physnet('east')]), node()),
-      'larger-than-cells',
-    ],
+    ['a VM larger than the NUMA node of its network is refused', at(8, ['east']), 'larger-than-cells'],
     [
       'two physnets are accepted for a spanning guest if the CPUs really span',
-      place(needs('a', 10, [physnet('east'), physnet('west')], passthrough), node()),
+      at(10, ['east', 'west'], {}, passthrough),
       '2-3,8-15 on 0,1',
     ],
-    [
-      'a spanning guest needs one node for its network, not all',
-      place(needs('a', 10, [physnet('east')], passthrough), node()),
-      '2-11 on 0,1',
-    ],
+    ['a spanning guest needs one node for its network, not all', at(10, ['east'], {}, passthrough), '2-11 on 0,1'],
   ];
-  for (const [name, placement, expected] of cases) it(name, () => assert.equal(outcomeOf(placement), expected));
+  for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 
   it('a physnet without a known NUMA node causes a warning with its name', () => {
     const placement = place(needs('a', 4, [physnet('vague')]), node());
@@ -111,82 +113,73 @@ describe('networks', () => {
 
 describe('CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
-  const cases: readonly [string, Placement, string][] = [
-    ['an unpadded launcher is accepted on a plain static node', place(needs('a', 3), node(plain)), '2-4 on 0'],
+  const cases: readonly [string, string, string][] = [
+    ['an unpadded launcher is accepted on a plain static node', at(3, [], plain), '2-4 on 0'],
     [
       'free threads with too few free whole cores are refused',
-      place(needs('a', 14), node({ assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] })),
+      at(14, [], { assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] }),
       'too-few-whole-cores',
     ],
     [
       'whole cores are also promised on a plain static node',
-      place(needs('a', 3, [], { wholeCores: true }), node(plain)),
+      at(3, [], plain, { wholeCores: true }),
       'too-few-whole-cores',
     ],
     [
       'padding to smaller cores is accepted on larger cores that are not required whole',
-      place(
-        needs('a', 10, [], { wholeCores: true }),
-        node({ ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }),
-      ),
+      at(10, [], { ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }, { wholeCores: true }),
       '4-5,8-15 on 0,1',
     ],
     [
       'more CPUs than a NUMA node has are refused by single-numa-node',
-      place(needs('a', 10), node({ topologyManager: { policy: 'single-numa-node' } })),
+      at(10, [], { topologyManager: { policy: 'single-numa-node' } }),
       'no-common-node',
     ],
     [
       'a pod without CPUs of its own is accepted on a node without the static CPU manager',
-      placeOnFit(needs('a', 0.5), node({ cpuManager: { policy: 'none' } }), []),
+      outcomeOf(placeOnFit(needs('a', 0.5), node({ cpuManager: { policy: 'none' } }), [])),
       ' on ',
     ],
     [
       'a pod without CPUs of its own is accepted on a node that cannot give whole cores',
-      placeOnFit(needs('a', 0.5), node({ reserved: '6,8' }), []),
+      outcomeOf(placeOnFit(needs('a', 0.5), node({ reserved: '6,8' }), [])),
       ' on ',
     ],
-    [
-      'unreserved CPUs on which the virtual switch polls are refused',
-      place(needs('a', 2), node({ pmdCPUs: '3' })),
-      'polled-cpus',
-    ],
+    ['unreserved CPUs on which the virtual switch polls are refused', at(2, [], { pmdCPUs: '3' }), 'polled-cpus'],
     [
       'reserved CPUs that split a core leave the whole cores',
-      place(needs('a', 2, [], { wholeCores: true }), node({ reserved: '6,8' })),
+      at(2, [], { reserved: '6,8' }, { wholeCores: true }),
       '0-1 on 0',
     ],
     [
       'reserved CPUs that split a core are refused where CPUs are distributed across NUMA nodes',
-      place(
-        needs('a', 2, [], { wholeCores: true }),
-        node({
+      at(
+        2,
+        [],
+        {
           reserved: '6,8',
           cpuManager: {
             policy: 'static',
             options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
           },
-        }),
+        },
+        { wholeCores: true },
       ),
       'split-reservation',
     ],
     [
       'reserved CPUs that split a core are refused as a hang where the pod would cause one',
-      place(needs('a', 22), node(HANGING)),
+      at(22, [], HANGING),
       'hangs-kubelet',
     ],
     [
       'a kubelet that does not hang has another reason',
-      place(needs('a', 22), node({ ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' })),
+      at(22, [], { ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' }),
       'split-reservation',
     ],
-    [
-      'a host with an offline thread is refused, with the CPU',
-      place(needs('a', 2), node(ONE_OFFLINE)),
-      'offline-threads',
-    ],
+    ['a host with an offline thread is refused, with the CPU', at(2, [], ONE_OFFLINE), 'offline-threads'],
   ];
-  for (const [name, placement, expected] of cases) it(name, () => assert.equal(outcomeOf(placement), expected));
+  for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 });
 
 describe('reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
