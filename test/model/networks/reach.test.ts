@@ -26,7 +26,7 @@ describe('whether a node can place a guest near its networks', () => {
     assert.equal(one(4, '0', '0-1'), undefined);
     assert.deepEqual(one(5, '0', '0-1'), {
       reason: 'larger-than-cells',
-      text: 'net0 is on NUMA node 0, net1 is on NUMA node 0-1, where pods can have 4 CPUs at most, and it requests 5',
+      text: 'net0 is on NUMA node 0, net1 is on NUMA nodes 0-1, where pods can have 4 CPUs at most, and it requests 5',
       excess: 1,
     });
     assert.equal(one(10, '0-1'), undefined);
