@@ -23,7 +23,7 @@ const sight = (more: Partial<PodObservation<string>> = {}): PodObservation<strin
   ...more,
 });
 
-/** What the ledger is told; each returns the change of one ledger. */
+/** An event that changes the reservations. */
 type Act = (under: ReturnType<typeof ledgerOf>) => void;
 
 function ledgerOf() {
