@@ -15,11 +15,11 @@ function taken(
   options: readonly string[],
   free = '0-15',
   host = simpleHost(2, 8),
-  version = 'v1.36.2',
+  version?: string,
 ): string {
   const cpuOptions = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
-  const behaviour = behaviourOf(version)!;
-  return `${takeByTopology(topologyOfHost(host), cpuOptions, CpuSet.parse(free), count, { behaviour })}`;
+  const behaviour = version === undefined ? {} : { behaviour: behaviourOf(version)! };
+  return `${takeByTopology(topologyOfHost(host), cpuOptions, CpuSet.parse(free), count, behaviour)}`;
 }
 
 /** Cores 0,4 to 3,7. */

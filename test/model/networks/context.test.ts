@@ -17,6 +17,7 @@ describe('the context of networks', () => {
       'd: maps nothing',
       'a:br-d is the second for its physnet',
     ]);
+    assert.deepEqual(parseBridgeMappings('b'), []);
     assert.deepEqual(
       [...physnetsByBridge(mappings)],
       [
