@@ -8,7 +8,6 @@ import { cpuSet } from './cpu-set.ts';
 import { extenderArgs } from './extender-args.ts';
 import { gate } from './gate.ts';
 import { gateQuestion } from './gate-question.ts';
-import { kubeletConfig } from './kubelet-config.ts';
 import { lease } from './lease.ts';
 import { multus, nad } from './networks.ts';
 import { nodeReport } from './node-report.ts';
@@ -30,7 +29,6 @@ export const TARGETS: readonly Playable[] = [
   playable(observedPod),
   playable(ovsdbStream),
   playable(checkpoint),
-  playable(kubeletConfig),
   playable(gateQuestion),
   playable(admissionReview),
   playable(reviewBody),
