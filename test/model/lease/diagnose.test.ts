@@ -56,11 +56,6 @@ describe('the doctor’s view of a DPU Lease', () => {
     ['reports a Lease without a Node', { uid: undefined }, /node n1 does not; delete the lease/],
     ['reports a Node that was created again', { uid: 'u2' }, /an object other than the present Node/],
     [
-      'reports a missing owner',
-      { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },
-      /no owner, so it stays when the node is deleted/,
-    ],
-    [
       'reports a duration beyond the limit',
       {
         looks: looksOf(['a'], {

@@ -60,25 +60,12 @@ describe('devices of a report', () => {
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
     [
-      'the same under restricted',
-      withVf('a'),
-      { ...policy('restricted'), devices: vfs(vfOn('1', 8)), assignments: busy1 },
-      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    [
       'a VF where some CPUs are free',
       withVf('a', 10),
       { devices: vfs(vfOn('1', 8)), assignments: half1 },
       `no-common-node: ${VF}: free on NUMA node 1 only; 8 of 10 needed CPUs are free there`,
     ],
-    [
-      'best-effort takes the other CPUs',
-      withVf('a'),
-      { ...policy('best-effort'), devices: vfs(vfOn('1', 8)), assignments: busy1 },
-      FIRST_ON_0,
-    ],
     ['policy none ignores it', withVf('a'), { ...policy('none'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
-    ['VFs on each NUMA node', withVf('a'), { devices: vfs(vfOn('0', 8), vfOn('1', 8)) }, FIRST_ON_0],
     ['a device on two NUMA nodes', withVf('a'), { devices: vfs(vfOn('0-1', 8)), assignments: busy1 }, FIRST_ON_0],
     ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
     [
@@ -121,7 +108,6 @@ describe('devices of a report', () => {
     ],
     ['and a pod without any', needs('a', 8), { devices: undefined }, FIRST_ON_0],
     ['and a pod with kvm', needs('a', 8, { 'devices.kubevirt.io/kvm': '1' }), { devices: undefined }, FIRST_ON_0],
-    ['and policy none', withVf('a'), { ...policy('none'), devices: undefined }, FIRST_ON_0],
   ];
   for (const [what, wanted, report, expected] of rows) {
     it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report), expected));
@@ -150,13 +136,6 @@ describe('devices of pods in flight', () => {
       'no CPUs near the fourth VF',
       withVf('a'),
       on1,
-      [...two, withVf('r')],
-      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    [
-      'the same under restricted',
-      withVf('a'),
-      { ...on1, ...policy('restricted') },
       [...two, withVf('r')],
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
