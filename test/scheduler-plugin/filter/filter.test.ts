@@ -101,7 +101,7 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     'a node with a silent agent and too few CPUs in its last report, under count-check',
     podOf('4'),
     { ...on({ assignments: almostFull }), flags: { n1: 'stale' }, ...countCheck },
-    'too few free whole cores',
+    'agent has stopped reporting',
   ],
   [
     'a node where dra.cpu gives CPUs to claims',
