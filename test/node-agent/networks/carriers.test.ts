@@ -15,7 +15,6 @@ describe('the carriers that the switch does not report', () => {
   let tree: SysfsTree;
   let changes: number;
   let carriers: CarrierWatch;
-  /** Each timer asks the clock how long to wait. */
 
   beforeEach(() => {
     tree = createSysfsTree(temp());
@@ -46,9 +45,7 @@ describe('the carriers that the switch does not report', () => {
       mappings: new Map([['net', ['br']]]),
     };
   };
-  const pass = (seconds: number) => {
-    mock.timers.tick(seconds * 1000);
-  };
+  const pass = (seconds: number) => mock.timers.tick(seconds * 1000);
 
   it('are read every two seconds, and a change is reported until the next search has seen it', () => {
     carriers.follow(search({ encapIps: ['10.0.0.1'] }));
@@ -79,27 +76,17 @@ describe('the carriers that the switch does not report', () => {
   });
 
   it('do not wake the agent where the switch reports the link of every uplink, or without networks', () => {
-    const { setInterval: start, clearInterval: end } = globalThis;
-    const running = new Set<unknown>();
-    const timers = () => running.size;
-    globalThis.setInterval = ((work: () => void, period: number) => {
-      const timer = start(work, period);
-      running.add(timer);
-      return timer;
-    }) as typeof setInterval;
-    globalThis.clearInterval = (timer) => {
-      running.delete(timer);
-      end(timer);
-    };
+    const started = mock.method(globalThis, 'setInterval');
     for (const located of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
       carriers.follow(located);
-      assert.equal(timers(), 0);
+      assert.equal(started.mock.callCount(), 0);
     }
     carriers.follow(search(uplink(undefined)));
-    assert.equal(timers(), 1, 'an uplink whose link the switch does not report');
+    assert.equal(started.mock.callCount(), 1, 'an uplink whose link the switch does not report');
     carriers.follow(search(uplink(true)));
-    assert.equal(timers(), 0, 'no longer');
-    Object.assign(globalThis, { setInterval: start, clearInterval: end });
+    tree.files('nic', { carrier: '0\n' });
+    pass(60);
+    assert.equal(changes, 0, 'no longer');
   });
 
   it('cause a search every two seconds while no interface has the address of a tunnel endpoint', () => {

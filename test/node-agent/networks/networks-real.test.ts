@@ -2,21 +2,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { createHost } from '../../../model/host.ts';
 import { createNetworks, type Networks } from '../../../node-agent/networks/networks.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
 import { silent } from '../../support/logger.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../real-ovs.ts';
 import { eventually, tempDirectories } from '../support.ts';
-
-const host = createHost({
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-});
+import { host } from './fixture.ts';
 
 /** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;
@@ -116,23 +108,6 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     await becomes('physnet1=0-1');
     ovs.vsctl('set', 'Open_vSwitch', '.', 'other_config:pmd-cpu-mask=0xc');
     await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
-  });
-
-  it('follow options of one chassis before the plain ones', async () => {
-    external('system-id', 'hv1');
-    external('ovn-bridge-mappings-hv1', 'physnet1:plumbbr1,second:plumbbr1');
-    external('ovn-encap-ip-hv1', '192.0.2.10');
-    await becomes('physnet1=0-1 second=0-1 tunnel=0-1');
-    external('system-id', 'hv2');
-    await eventually(
-      () => networks.view().problems.some(({ message }) => /chassis hv1,/.test(message)),
-      'other chassis',
-    );
-    for (const key of ['ovn-bridge-mappings-hv1', 'ovn-encap-ip-hv1', 'system-id']) {
-      ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', key);
-    }
-    await becomes('physnet1=0-1');
-    await eventually(() => networks.view().problems.length === 0, 'no problem');
   });
 
   it('follow a patch port to a bridge with uplinks, and its removal', async () => {
