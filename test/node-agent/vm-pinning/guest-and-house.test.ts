@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/affinity.ts';
-import { allowedOf } from '../../../node-agent/processes/proc.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';
@@ -89,7 +88,9 @@ describe('the QEMU process of a launcher', () => {
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM', 11: 'IO iothread1', 12: 'gone' });
     affinity.masks.set(10, set('3'));
     affinity.masks.delete(12);
-    const guest = findGuest([1], parts);
+    // The last one ends before its name is read.
+    const list = (pid: number) => [...parts.threads.list(pid), 13];
+    const guest = findGuest([1], { ...parts, threads: { ...parts.threads, list } });
     assert.deepEqual(
       guest?.list().map(({ tid, name, role, allowed }) => [tid, name, role.kind, String(allowed)]),
       [
@@ -141,19 +142,6 @@ describe('the QEMU process of a launcher', () => {
     assert.equal(counts.names, 3);
   });
 
-  it('omits a thread that ends before its name is read', () => {
-    const { parts, add, affinity } = machine();
-    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
-    const listed = { ...parts, threads: { ...parts.threads, list: () => [1, 9, 10] } };
-    affinity.masks.set(9, set('0-7'));
-    assert.deepEqual(
-      findGuest([1], listed)
-        ?.list()
-        .map(({ tid }) => tid),
-      [1, 10],
-    );
-  });
-
   it('reads an id again after another thread has taken it', () => {
     const { parts, add, processes, time } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
@@ -202,14 +190,12 @@ describe('the QEMU process of a launcher', () => {
   });
 
   it('does not take a bug of the program for an ended thread', () => {
-    const affinity = {
-      get: () => {
-        throw new TypeError('a mistake');
-      },
-      set: () => {},
+    const { parts, add, affinity } = machine();
+    add(1, 'qemu', { 1: 'qemu' });
+    affinity.get = () => {
+      throw new TypeError('a mistake');
     };
-    assert.throws(() => allowedOf(affinity, 1), /a mistake/);
-    assert.equal(allowedOf(createFakeAffinity(), 1), undefined);
+    assert.throws(() => findGuest([1], parts), /a mistake/);
   });
 });
 
@@ -222,7 +208,7 @@ describe('the emulator’s CPUs of a container', () => {
     const threads: Record<number, string> = { 1: 'qemu', 2: 'worker' };
     for (const i of pins.keys()) threads[100 + i] = `CPU ${i}/KVM`;
     // QEMU may start IO threads in any order: here the last one first.
-    for (const i of io.keys()) threads[200 + i] = `IO iothread${io.length - i}`;
+    for (const i of io.keys()) threads[200 + i] = `IO iothread${10 - i}`;
     add(1, 'qemu', threads, cgroup ?? cpuset);
     for (const [i, cpus] of pins.entries()) affinity.masks.set(100 + i, set(cpus));
     for (const [i, cpus] of io.entries()) affinity.masks.set(200 + i, set(cpus));
@@ -245,7 +231,7 @@ describe('the emulator’s CPUs of a container', () => {
       return keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.list(), host: HOST, ...changes });
     };
     const where = (tid: number) => String(affinity.masks.get(tid));
-    return { affinity, state, look, where };
+    return { affinity, guest, state, look, where };
   }
 
   it('are all CPUs without a pinned vCPU; the cgroup and each thread are set once', () => {
@@ -285,22 +271,16 @@ describe('the emulator’s CPUs of a container', () => {
     assert.equal(outcome?.targets.has(200), false);
   });
 
-  it('are shared with IO threads that use all remaining CPUs', () => {
-    const { look } = house(['0', '1'], '0-2', '2', ['2']);
-    assert.equal(String(look()?.emulator), '2');
+  it('are shared with IO threads that use all remaining CPUs, and ignore one without a pin', () => {
+    assert.equal(String(house(['0', '1'], '0-2', '2', ['2']).look()?.emulator), '2');
+    assert.equal(String(house(['0', '1'], '0-3', '2-3', ['0-3']).look()?.emulator), '2-3');
   });
 
-  it('ignore an IO thread without a pin', () => {
-    const { look } = house(['0', '1'], '0-3', '2-3', ['0-3']);
-    assert.equal(String(look()?.emulator), '2-3');
-  });
-
-  it('depend on the numbers of vCPUs, not on the order of the list', () => {
-    const { look, affinity, where } = house(['0', '1', '2'], '0-3', '3');
-    assert.equal(String(look()?.cgroup), '3');
-    const swapped = house(['0', '2'], '0-3', '1');
-    assert.equal(String(swapped.look()?.cgroup), '1,3');
-    assert.deepEqual([where(1), affinity.sets.length], ['3', 0]);
+  it('depend on the numbers of vCPUs, not on the order of the list, and wait for a missing number', () => {
+    const { look, guest, where, affinity } = house(['0', '2'], '0-3', '1');
+    assert.equal(look({ threads: guest.list().filter(({ tid }) => tid !== 100) }), undefined);
+    assert.equal(String(look({ threads: guest.list().reverse() })?.cgroup), '1,3');
+    assert.deepEqual([where(1), affinity.sets.length], ['1,3', 2]);
   });
 
   describe('with IO thread pins that the kernel has forgotten', () => {

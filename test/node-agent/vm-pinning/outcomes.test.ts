@@ -259,7 +259,6 @@ describe('reports about a VM', () => {
   const outcomes: [string, NonNullable<Changes['outcome']>, string, string, string][] = [
     ['refused', { state: 'refused', reason: 'Empty', message: 'why' }, 'Warning', 'CPUMaskRefused', 'why'],
     ['unpinned', { state: 'unpinned', reason: 'Empty', message: 'why' }, 'Warning', 'CPUMaskNotApplied', 'why'],
-    ['refused without a message', { state: 'refused' }, 'Warning', 'CPUMaskRefused', ''],
     ['fallen back', { reason: 'FellBack', message: 'all' }, 'Warning', 'CPUMaskFellBack', 'all'],
     ['a different number of vCPUs', { reason: 'OtherVCPUs', message: 'more' }, 'Warning', 'CPUMaskOtherVCPUs', 'more'],
     [
