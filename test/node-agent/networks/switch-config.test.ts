@@ -306,6 +306,18 @@ describe('lists in the configuration', () => {
     };
     assert.deepEqual(read(`${'0'.repeat(19_999)}3`), ['0-1', []]);
     assert.deepEqual(read(`${'0'.repeat(20_000)}3`), ['', ['other_config:pmd-cpu-mask: it has 20001 characters']]);
-    assert.match(String(read('x')[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/);
+    for (const text of ['x', '0xg', '1-3', '-1', '0x 1']) {
+      assert.deepEqual(read(text)[0], '', text);
+      assert.match(String(read(text)[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/, text);
+    }
+    for (const text of ['0xc', '0XC', 'c', '0x000000000000000c']) assert.deepEqual(read(text), ['2-3', []], text);
+    assert.deepEqual(
+      [read('0x0'), read('')],
+      [
+        ['', []],
+        ['', []],
+      ],
+    );
+    assert.deepEqual(read('0x10000000000000000'), ['64', []]);
   });
 });

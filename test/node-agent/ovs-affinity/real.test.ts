@@ -6,7 +6,7 @@ import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
-import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { watchMasks } from './sampler.ts';
 import { all, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
@@ -102,25 +102,6 @@ describe('a real Open vSwitch under --monitor', function () {
     assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
   });
 
-  it('manages a daemon again after a kill that its monitor takes as a normal end', async () => {
-    view.free(first());
-    const monitor = real.monitor('ovs-vswitchd');
-    process.kill(real.pid('ovs-vswitchd'), 'SIGKILL');
-    await eventually(() => !isAlive(monitor), 'the monitor has ended too');
-    await eventually(() => /ovs-vswitchd is not managed/.test(ovs.status().problems.join()), 'said');
-    real.startAgain('ovs-vswitchd');
-    await eventually(() => masks() === first(), 'every thread and the new monitor');
-  });
-
-  it('restores the mask of each thread when turned off', async () => {
-    view.free(first());
-    assert.equal(masks(), first());
-    rmSync(join(directory, 'etc/enable'));
-    await eventually(() => masks() === all(), 'as before');
-    writeFileSync(join(directory, 'etc/enable'), '1');
-    await eventually(() => masks() === first(), 'on again');
-  });
-
   it('leaves poll mode drivers alone and keeps all other threads off their CPUs', async () => {
     const polled = cpus(rest()).first!;
     const port = ['add-port', 'plumb1', 'poll0', '--', 'set', 'interface', 'poll0', 'type=dummy-pmd'];
@@ -149,15 +130,6 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => polling().length === 0, 'gone');
   });
 
-  it('restores a respawned daemon to the masks that its monitor had before', async () => {
-    view.free(first());
-    await respawned('ovsdb-server');
-    await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovsdb-server')), 'managed');
-    assert.equal(masks(), first());
-    rmSync(join(directory, 'etc/enable'));
-    await eventually(() => masks() === all(), 'as before');
-  });
-
   it('never has new handler and revalidator threads on other CPUs', async () => {
     view.free(first());
     const sampler = await watchMasks(cpus(rest()).first!, [real.pid('ovs-vswitchd')]);
@@ -165,12 +137,6 @@ describe('a real Open vSwitch under --monitor', function () {
     real.vsctl('set', 'Open_vSwitch', '.', 'other_config:n-revalidator-threads=5', 'other_config:n-handler-threads=4');
     await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > before, 'more threads');
     await sampler.sawNone();
-  });
-
-  it('has left vacated CPUs when vacate returns', async () => {
-    view.free(all());
-    await ovs.vacate(cpus(rest()));
-    assert.equal(masks(), first());
   });
 });
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
 import { createAffinityEvents, createReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
@@ -95,21 +94,6 @@ describe('reports of OVS affinity', () => {
     tell.unknown(['the kubelet does not answer']);
     tell.unknown(['the kubelet does not answer']);
     assert.deepEqual(reasons(), ['OvsAffinityHeld']);
-  });
-
-  it('measure the time from an assignment to its vacated CPUs, but not growth', async () => {
-    const goal = { only: CpuSet.of([0]) };
-    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
-    writtenAt = Date.now() - 30;
-    tell.moved(goal, 4, viewOf('0', '1-3'), performance.now());
-    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
-    const lines = await messages();
-    assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_count 1'));
-    assert.ok(lines.includes('plumbline_ovs_move_seconds_count 3'));
-    const [sum] = lines
-      .filter((line) => line.includes('vacated_seconds_sum'))
-      .map((line) => Number(line.split(' ')[1]));
-    assert.ok(sum! >= 0.03 && sum! < 1, `${sum} s`);
   });
 
   it('log the reserved CPUs once for each set', () => {

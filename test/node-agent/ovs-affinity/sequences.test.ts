@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { status } from '@grpc/grpc-js';
-import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
@@ -108,15 +106,6 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
     await sampler.sawNone(100);
   });
 
-  it('a missing checkpoint leaves the masks unchanged', async () => {
-    await owned();
-    const sampler = await watched();
-    rmSync(join(kubelet.directory, 'cpu_manager_state'));
-    kubelet.pods = {};
-    await sleep(0.5);
-    await sampler.sawNone();
-  });
-
   const orders: [string, () => void][] = [
     ['the pool shrinks, then the entry appears', () => kubelet.writeCheckpoint(first(), {})],
     ['the entry appears, then the pool shrinks', () => kubelet.writeCheckpoint(all(), { uid: { compute: rest() } })],
@@ -135,37 +124,6 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
       await sampler.sawNone();
       kubelet.writeCheckpoint(all());
       await onlyOn(all());
-    });
-  }
-
-  const faults: [string, () => Promise<void> | void, RegExp][] = [
-    ['missing', () => kubelet.stop(), /unavailable/],
-    [
-      'exhausted',
-      () => {
-        kubelet.behaviour = () => {
-          throw new RpcError(status.RESOURCE_EXHAUSTED, 'rate limit');
-        };
-      },
-      /exhausted/,
-    ],
-  ];
-  for (const [name, fault, code] of faults) {
-    it(`the socket ${name}: masks unchanged, counted, one Event`, async () => {
-      await owned();
-      await fault();
-      counted.sets = 0;
-      // The checkpoint frees everything, but no other source confirms it.
-      kubelet.writeCheckpoint(all());
-      await eventually(() => failures.length > 1, 'failures');
-      await sleep(0.5);
-      assert.equal(masks(), first());
-      assert.equal(counted.sets, 0);
-      assert.match(failures.join(), code);
-      assert.deepEqual(
-        recorded.events.filter(({ type }) => type === 'Warning').map(({ reason }) => reason),
-        ['OvsAffinityHeld'],
-      );
     });
   }
 
@@ -192,16 +150,5 @@ describe('sequences of kubelet writes, with real threads sampled from outside', 
     for (let i = 0; i <= most / 2; i++) renameSync(noise[i % 2]!, noise[(i + 1) % 2]!);
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await eventually(() => masks() === first(), 'every thread on its CPUs');
-  });
-
-  it('an idle node causes no changing system call and no call to the kubelet', async () => {
-    await owned();
-    await sleep(0.3);
-    counted.sets = 0;
-    const { calls } = kubelet;
-    // As many checks as in two minutes.
-    await sleep(2.5);
-    assert.equal(counted.sets, 0);
-    assert.equal(kubelet.calls, calls);
   });
 });

@@ -124,26 +124,12 @@ describe('plumbline ovs status', () => {
       }
     });
 
-    const answers: [string, number, string, RegExp][] = [
-      ['no such page', 404, '', /does not manage Open vSwitch/],
-      ['a failure', 500, '', /answered 500/],
-      ['something else', 200, '{"hello":1}', /did not return an agent’s status/],
-    ];
-    for (const [name, status, body, expected] of answers) {
-      it(`reports the answer: ${name}`, async () => {
-        const server = createServer((_request, response) => void response.writeHead(status).end(body));
-        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-        const { port } = server.address() as AddressInfo;
-        await assert.rejects(fetchOvsStatus(agentAt(`http://127.0.0.1:${port}`)), expected);
-        server.close();
-      });
-    }
-
-    it('reports a missing agent and the next step', async () => {
-      await assert.rejects(
-        fetchOvsStatus(agentAt('http://127.0.0.1:1')),
-        /run this on the node, give the agent’s address/,
-      );
+    it('reports an agent that does not manage Open vSwitch', async () => {
+      const server = createServer((_request, response) => void response.writeHead(404).end());
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      await assert.rejects(fetchOvsStatus(agentAt(`http://127.0.0.1:${port}`)), /does not manage Open vSwitch/);
+      server.close();
     });
   });
 });

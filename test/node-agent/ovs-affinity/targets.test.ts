@@ -3,7 +3,12 @@ import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { allowedCpus, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
+import {
+  createGrowDebounce,
+  createTargets,
+  type Targets,
+  type TargetsDeps,
+} from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 
@@ -62,18 +67,19 @@ describe('the CPUs that Open vSwitch may use', () => {
       'using no more CPUs, because some owners are unknown: a; b',
     ]);
   });
+});
 
-  const steps: [applied: string | undefined, free: string, now: string, later: string | undefined][] = [
-    [undefined, '0-3', '0-3', undefined],
-    ['0-3', '0-3', '0-3', undefined],
-    ['0-3', '0-1', '0-1', undefined],
-    ['0-1', '0-3', '0-1', '0-3'],
-    ['0-1', '1-3', '1', '1-3'],
-    ['0-1', '2-3', '2-3', undefined],
-    ['', '2-3', '2-3', undefined],
+describe('the step from applied CPUs to free ones', () => {
+  const cases: [string, string | undefined, string, string, string | undefined][] = [
+    ['takes the first set unchanged', undefined, '0-3', '0-3', undefined],
+    ['changes nothing if nothing changed', '0-3', '0-3', '0-3', undefined],
+    ['shrinks at once', '0-3', '0-1', '0-1', undefined],
+    ['grows later', '0-1', '0-3', '0-1', '0-3'],
+    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
+    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
   ];
-  for (const [applied, free, now, later] of steps) {
-    it(`from ${applied ?? 'nothing'} to ${free}: ${now}${later === undefined ? '' : `, later ${later}`}`, () => {
+  for (const [label, applied, free, now, later] of cases) {
+    it(label, () => {
       const next = step(applied === undefined ? undefined : cpus(applied), cpus(free));
       assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
     });
@@ -165,6 +171,19 @@ describe('the target CPUs from pass to pass', () => {
     targets.reset();
     mock.timers.tick(30_000);
     assert.equal(grown, 1);
+  });
+
+  it('ten releases within the delay cause one growth to all of them', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    targets = make({ growthDelay: 5 });
+    goal(viewOf('0-3'));
+    for (let i = 4; i < 14; i++) {
+      assert.equal(goal(viewOf(`0-${i}`)), '0-3');
+      mock.timers.tick(400);
+    }
+    mock.timers.tick(5000);
+    assert.equal(grown, 1);
+    assert.equal(goal(viewOf('0-13'), true), '0-13');
   });
 
   it('do not grow while a source is missing, even on request', () => {
@@ -290,5 +309,27 @@ describe('the target CPUs from pass to pass', () => {
     targets.reset();
     assert.deepEqual([targets.lastTarget, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
     assert.equal(goal(viewOf('0-7')), '0-7');
+  });
+});
+
+describe('the wait of a growth', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('lasts at most four delays, however often the set changes', () => {
+    let now = 0;
+    let due = 0;
+    const debounce = createGrowDebounce({ delay: 1, now: () => now, onDue: () => due++ });
+    const pass = (milliseconds: number) => {
+      now += milliseconds;
+      mock.timers.tick(milliseconds);
+    };
+    for (let i = 0; i < 5; i++) {
+      debounce.request(cpus(`0-${i}`));
+      pass(i < 4 ? 900 : 399);
+    }
+    assert.deepEqual([now, due, debounce.pending?.toString()], [3999, 0, '0-4']);
+    pass(1);
+    assert.deepEqual([now, due, debounce.pending], [4000, 1, undefined]);
   });
 });

@@ -33,7 +33,7 @@ describe('CPU masks on a node', () => {
 
   it('pins the threads of the QEMU in the pod’s cgroup, shows that and reports it on the VM', async () => {
     const scene = createScene(temp());
-    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7', qos: 'burstable' });
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const vms = scene.create();
     run(vms);
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');

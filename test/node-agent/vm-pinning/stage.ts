@@ -12,39 +12,13 @@ import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinn
 import { recordingLogger, testMetrics } from '../support.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';
 
-export type Layout = 'v2 systemd' | 'v2 cgroupfs' | 'v1 systemd' | 'v1 cgroupfs' | 'v2 crun' | 'v2 nested';
-export const LAYOUTS: readonly Layout[] = [
-  'v2 systemd',
-  'v2 cgroupfs',
-  'v1 systemd',
-  'v1 cgroupfs',
-  'v2 crun',
-  'v2 nested',
-];
-const CLASSES = ['', 'burstable', 'besteffort'] as const;
+type Layout = 'v2 systemd' | 'v1 cgroupfs';
 
 /** The cgroup of a container below the mount, as this kind of kubelet and runtime creates it. */
-export function containerPath(layout: Layout, uid: string, id: string, of: (typeof CLASSES)[number] = ''): string {
-  const slice = `pod${uid.replaceAll('-', '_')}.slice`;
-  const systemd = (prefix: string, scope: string) =>
-    of === ''
-      ? `${prefix}.slice/${prefix}-${slice}/${scope}`
-      : `${prefix}.slice/${prefix}-${of}.slice/${prefix}-${of}-${slice}/${scope}`;
-  const cgroupfs = join('kubepods', of, `pod${uid}`, id);
-  switch (layout) {
-    case 'v2 systemd':
-      return systemd('kubepods', `cri-containerd-${id}.scope`);
-    case 'v2 crun':
-      return `${systemd('kubepods', `crio-${id}.scope`)}/container`;
-    case 'v2 nested':
-      return `kubelet.slice/${systemd('kubelet-kubepods', `cri-containerd-${id}.scope`)}`;
-    case 'v1 systemd':
-      return join('cpuset', systemd('kubepods', `cri-containerd-${id}.scope`));
-    case 'v1 cgroupfs':
-      return join('cpuset', cgroupfs);
-    case 'v2 cgroupfs':
-      return cgroupfs;
-  }
+function containerPath(layout: Layout, uid: string, id: string): string {
+  if (layout === 'v1 cgroupfs') return `cpuset/kubepods/burstable/pod${uid}/${id}`;
+  const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
+  return `kubepods.slice/kubepods-burstable.slice/${slice}/cri-containerd-${id}.scope`;
 }
 
 export interface PretendVm {
@@ -73,7 +47,6 @@ export interface VmOptions {
   readonly ioPins?: readonly number[];
   /** The CPUs in virt-handler's cgroup; undefined: no such cgroup. */
   readonly housekeeping?: string;
-  readonly qos?: (typeof CLASSES)[number];
 }
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
@@ -104,11 +77,11 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
   const effective = version === 'v2' ? 'cpuset.cpus.effective' : 'cpuset.effective_cpus';
 
   const addVm = (options: VmOptions): PretendVm => {
-    const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping, qos = '' } = options;
+    const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping } = options;
     const pid = next++;
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
-    const path = join(root, containerPath(layout, uid, id, qos));
+    const path = join(root, containerPath(layout, uid, id));
     write(path, effective, cpuset);
     write(path, 'cpuset.cpus', cpuset);
     write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
