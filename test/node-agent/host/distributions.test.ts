@@ -306,11 +306,6 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
   ],
   ['a flag’s value that no kubelet takes', flagged('--max-pods=many'), unknown(/--max-pods: expected a whole number/)],
   [
-    'a variable in a flag',
-    flagged('--topology-manager-policy=$POLICY'),
-    unknown(/--topology-manager-policy: the value/),
-  ],
-  [
     'a variable in a flag, next to a configuration that the administrator states',
     {
       ...flagged('--topology-manager-policy=$POLICY'),
@@ -332,29 +327,7 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
       },
     },
   ],
-  [
-    'a second document, which the kubelet does not read',
-    file(`${STATIC}---\ntopologyManagerPolicy: [none\n`),
-    { cpuManager: WHOLE_CORES, topologyManager: SINGLE_NUMA_POD },
-  ],
-  ['an empty first document', file(`---\n---\n${STATIC}`), unknown(/\/c.yaml: not a KubeletConfiguration/)],
-  [
-    'another kind',
-    file('apiVersion: v1\nkind: Config\n'),
-    unknown(/\/c.yaml: a kubeconfig, not a KubeletConfiguration/),
-  ],
-  ['no apiVersion', file('kind: KubeletConfiguration\n'), unknown(/\/c.yaml: not a KubeletConfiguration/)],
-  ['a duplicate key', file(`${STATIC}topologyManagerPolicy: none\n`), unknown(/"topologyManagerPolicy" appears twice/)],
-  ['an anchor within itself', file(`${STATIC}a: &a [*a]\n`), unknown(/the anchor "a" contains itself/)],
-  ['binary data', file(`${STATIC}\0\ufffd`), unknown(/\/c.yaml: not text/)],
-  [
-    'a wrong type',
-    file(`${HEAD}cpuManagerPolicyOptions: {full-pcpus-only: true}\n`),
-    unknown(/cpuManagerPolicyOptions/),
-  ],
-  ['more than 64 KiB', file(`${STATIC}#${'x'.repeat(70_000)}\n`), unknown(/\/c.yaml: larger than 65536 bytes/)],
   ['a file that is not there', file('', { files: {} }), unknown(/\/c.yaml: does not exist, or the agent has no mount/)],
-  ['a file that is a directory', file('', { files: { '/c.yaml/x': '' } }), unknown(/\/c.yaml: not a regular file/)],
   [
     'a relative path',
     file(STATIC, { command: ['kubelet', '--config=c.yaml'] }),
