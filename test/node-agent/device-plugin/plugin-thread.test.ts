@@ -7,6 +7,7 @@ import type { HostDescription } from '../../../model/host.ts';
 import {
   type Advertisement,
   createPluginThread,
+  type PluginThreadDeps,
   pluginProgram,
 } from '../../../node-agent/device-plugin/plugin-thread.ts';
 import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
@@ -33,21 +34,30 @@ it('the program of the thread is next to the agent’s program', () => {
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
 });
 
-it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
+/** The main thread's side of a thread with this program. */
+function threadOf(script: string, changes: Partial<PluginThreadDeps> = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'ends.mjs');
-  writeFileSync(program, 'process.exit(3)');
-  const { log, lines } = recordingLogger();
-  const stop = new AbortController();
-  const thread = createPluginThread({
+  const program = join(directory, 'thread.mjs');
+  writeFileSync(program, script);
+  const metrics = testMetrics();
+  const logged = recordingLogger();
+  const { run } = createPluginThread({
     program,
     data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
     advertisement: async () => undefined,
     subscribe: () => () => {},
     beforeStart: async () => undefined,
-    log,
-    metrics: testMetrics(),
+    log: logged.log,
+    metrics,
+    ...changes,
   });
+  return { directory, run, metrics, logged, remove: () => rmSync(directory, { recursive: true }) };
+}
+
+it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
+  const thread = threadOf('process.exit(3)');
+  const { log, lines } = thread.logged;
+  const stop = new AbortController();
   const failed: string[] = [];
   const observer = { onState: () => {}, onFailure: (duty: string) => void failed.push(duty) };
   const steady = { name: 'steady', run: untilAborted };
@@ -58,14 +68,12 @@ it('a thread that ends fails its duty, which restarts; other duties continue', a
   assert.match(JSON.stringify(lines), /thread ended with status 3/);
   stop.abort();
   await done;
-  rmSync(directory, { recursive: true });
+  thread.remove();
 });
 
 it('a thread gets the answer to each request before a container starts, and its outcomes are counted', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'asks.mjs');
-  writeFileSync(
-    program,
+  const calls: unknown[] = [];
+  const thread = threadOf(
     `import { parentPort } from 'node:worker_threads';
     parentPort.on('message', (message) => {
       if (message.kind === 'stop') process.exit(0);
@@ -75,24 +83,17 @@ it('a thread gets the answer to each request before a container starts, and its 
     });
     const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' };
     parentPort.postMessage({ kind: 'before-start', call: 7, resource: '${PHYSNET}', holder });`,
-  );
-  const metrics = testMetrics();
-  const stop = new AbortController();
-  const calls: unknown[] = [];
-  const done = createPluginThread({
-    program,
-    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
-    advertisement: async () => undefined,
-    subscribe: () => () => {},
-    beforeStart: async (resource, holder) => {
-      calls.push([resource, holder?.podName, holder?.cpus.toString()]);
-      return 'no';
+    {
+      beforeStart: async (resource, holder) => {
+        calls.push([resource, holder?.podName, holder?.cpus.toString()]);
+        return 'no';
+      },
     },
-    log: recordingLogger().log,
-    metrics,
-  }).run(stop.signal);
+  );
+  const stop = new AbortController();
+  const done = thread.run(stop.signal);
   const outcomes = async () =>
-    (await metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+    (await thread.metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
   try {
     await eventually(async () => (await outcomes()).length > 0, 'an outcome is counted');
     assert.deepEqual(calls, [[PHYSNET, 'vm', '2-3']]);
@@ -100,7 +101,7 @@ it('a thread gets the answer to each request before a container starts, and its 
   } finally {
     stop.abort();
     await done;
-    rmSync(directory, { recursive: true });
+    thread.remove();
   }
 });
 
@@ -108,41 +109,32 @@ it('a thread gets the answer to each request before a container starts, and its 
  * The main thread's side with a thread that records what it is sent. It answers each advertisement with a registration.
  */
 function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>) {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'records.mjs');
-  const record = join(directory, 'record');
-  writeFileSync(
-    program,
+  let changed = () => {};
+  let isFollowing = false;
+  const { directory, run, metrics, logged, remove } = threadOf(
     `import { appendFileSync } from 'node:fs';
-    import { parentPort } from 'node:worker_threads';
+    import { parentPort, workerData } from 'node:worker_threads';
     parentPort.on('message', (message) => {
-      appendFileSync(${JSON.stringify(record)}, JSON.stringify(message) + '\\n');
+      appendFileSync(workerData.kubeletDir + '/record', JSON.stringify(message) + '\\n');
       if (message.kind === 'stop') process.exit(0);
       const [{ slots } = {}] = message.resources;
       const outcome = slots === 0 ? 'failed' : 'registered';
       parentPort.postMessage({ kind: 'registered', resource: '${PHYSNET}', outcome });
     });`,
-  );
-  const metrics = testMetrics();
-  const logged = recordingLogger();
-  const stop = new AbortController();
-  let changed = () => {};
-  let isFollowing = false;
-  const done = createPluginThread({
-    program,
-    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
-    advertisement,
-    subscribe: (listener) => {
-      changed = listener;
-      isFollowing = true;
-      return () => {
-        isFollowing = false;
-      };
+    {
+      advertisement,
+      subscribe: (listener) => {
+        changed = listener;
+        isFollowing = true;
+        return () => {
+          isFollowing = false;
+        };
+      },
     },
-    beforeStart: async () => undefined,
-    log: logged.log,
-    metrics,
-  }).run(stop.signal);
+  );
+  const record = join(directory, 'record');
+  const stop = new AbortController();
+  const done = run(stop.signal);
   return {
     metrics,
     logged,
@@ -160,7 +152,7 @@ function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertis
       stop.abort();
       await done;
     },
-    remove: () => rmSync(directory, { recursive: true }),
+    remove,
   };
 }
 

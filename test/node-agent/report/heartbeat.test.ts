@@ -64,6 +64,8 @@ describe('the agent’s heartbeat, beat by beat', () => {
       leaseDurationSeconds: 40,
       renewTime: '2026-01-01T00:00:00.000000Z',
     });
+    const { metadata } = api.objects.get(`${LEASES}/${NAME}`) as { metadata: { ownerReferences: { uid: string }[] } };
+    assert.equal(metadata.ownerReferences[0]?.uid, 'node-uid-1');
     assert.equal(created, 1);
     assert.equal(api.writes.length, 2, 'a renewal of a missing Lease, and the creation');
     await pass(9.999);
@@ -85,6 +87,7 @@ describe('the agent’s heartbeat, beat by beat', () => {
     await turns();
     await pass(10);
     assert.deepEqual(await outcomes(), { failed: 2 });
+    assert.deepEqual([...new Set(api.writes)], [`PATCH ${LEASES}/${NAME}`], 'only a missing Lease is created');
     api.failing = false;
     await pass(10);
     assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });

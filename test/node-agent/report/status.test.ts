@@ -73,6 +73,7 @@ describe('the fields of a report', () => {
       pinning,
       refusals,
       kubeletConfig: config,
+      view: { ...knownView, claims: [{ uid: 'claim', cpus: CpuSet.parse('3'), name: { namespace: 'n', name: 'c' } }] },
     });
     assert.deepEqual(nodeTopologyStatus.parse(full), full);
     assert.equal(preparedHost(build()).host.online.size, 4, 'the extender takes it');
@@ -92,6 +93,7 @@ describe('the fields of a report', () => {
       pinsVMs: false,
       pinning: [...pinning],
       refusals,
+      claims: [{ uid: 'claim', namespace: 'n', name: 'c', cpus: '3' }],
     });
   });
 

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { type Duty, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { ConfigError } from '../../../runtime/config.ts';
-import { eventually, recordingLogger } from '../support.ts';
 
 const NAME = ['--node-name', 'worker-1'];
 const timing = (interval: string, duration: string) => [
@@ -60,6 +58,11 @@ describe('settings of the node agent', () => {
     });
   }
 
+  it('take namespaces with commas, also by prefix', () => {
+    const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--gate-exempt', text]).gateExempt;
+    assert.deepEqual([exempt('kube-system, openshift-*'), exempt('')], [['kube-system', 'openshift-*'], []]);
+  });
+
   // The lowest and the highest value, and values beyond them.
   const limits: [flag: string, accepted: string[], refused: string[]][] = [
     ['--probe-port', ['0', '65535'], ['-1', '65536', '1.5']],
@@ -89,6 +92,9 @@ describe('settings of the node agent', () => {
     ['an unknown mode', [...NAME, '--mode', 'half'], /--mode half/],
     ['a relative path', [...NAME, '--kubelet-dir', 'kubelet'], /--kubelet-dir kubelet.*absolute/],
     ['an unknown flag', [...NAME, '--frobnicate'], /--frobnicate/],
+    ['exemption of all namespaces', [...NAME, '--gate-exempt', '*'], /--gate-exempt \*/],
+    ['a star in the middle', [...NAME, '--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
+    ['an empty namespace of the Lease', [...NAME, '--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];
   for (const [name, argv, message] of wrong) {
     it(`refuse ${name}`, () =>
@@ -97,44 +103,4 @@ describe('settings of the node agent', () => {
         (error) => error instanceof ConfigError && message.test(error.message),
       ));
   }
-});
-
-describe('duties', () => {
-  it('are restarted with a new signal and a log line after a failure; others continue', async () => {
-    const { log, said: messages } = recordingLogger();
-    const stop = new AbortController();
-    const signals: AbortSignal[] = [];
-    const events: string[] = [];
-    const flaky: Duty = {
-      name: 'flaky',
-      async run(signal) {
-        signals.push(signal);
-        if (signals.length < 2) throw new Error('on purpose');
-        await untilAborted(signal);
-      },
-    };
-    const steady: Duty = { name: 'steady', run: untilAborted };
-    const observer = {
-      onState: (duty: string, running: boolean) => void events.push(`${duty} ${running ? 'runs' : 'waits'}`),
-      onFailure: (duty: string) => void events.push(`${duty} failed`),
-    };
-    const running = Promise.all([flaky, steady].map((duty) => keepRunning(duty, log, observer, stop.signal)));
-    await eventually(() => signals.length === 2, 'run again');
-    assert.equal(signals[0]?.aborted, true, 'the signal ends what the failed run left behind');
-    assert.equal(signals[1]?.aborted, false);
-    assert.ok(messages('duty failed; restarting it'));
-    assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
-    stop.abort();
-    await running;
-  });
-});
-
-describe('a guard', () => {
-  it('turns an exception in a callback into a failure of the duty', async () => {
-    const guard = new Guard();
-    guard.wrap((what: string) => {
-      throw new Error(what);
-    })('in a timer');
-    await assert.rejects(guard.until(new AbortController().signal), /in a timer/);
-  });
 });

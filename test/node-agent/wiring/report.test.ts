@@ -52,17 +52,23 @@ describe('the agent’s report duty', () => {
     });
   }
 
-  it('reports the state of every source', async () => {
+  it('reports the state of every source once the networks are read, or cannot be', async () => {
     const api = createFakeApi('n');
     const { log } = recordingLogger();
-    const still = { subscribe: () => () => {} };
-    const failures = { ...still, current: new Set(['networks', 'assignments']) };
+    let changed = () => {};
+    const still = {
+      subscribe: (listener: () => void) => {
+        changed = listener;
+        return () => {};
+      },
+    };
+    const failures = { ...still, current: new Set(['assignments']) };
     const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
     const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
       facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
       assignments: { ...still, view: () => knownView },
-      networks: { ...still, isComplete: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
+      networks: { ...still, isComplete: false, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
       ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
       vms: { ...still, pinning: () => [] },
@@ -71,9 +77,13 @@ describe('the agent’s report duty', () => {
     const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
     const stopping = new AbortController();
     const running = report.run(stopping.signal);
-    const published = () =>
-      (api.objects.get('/apis/plumbline.dev/v1alpha1/nodetopologies/n') as unknown as NodeTopology | undefined)?.status;
+    const PATH = '/apis/plumbline.dev/v1alpha1/nodetopologies/n';
+    const published = () => (api.objects.get(PATH) as unknown as NodeTopology | undefined)?.status;
     try {
+      await eventually(() => api.objects.has(PATH), 'the object');
+      assert.equal(published(), undefined, 'networks that are not read yet are not none');
+      failures.current.add('networks');
+      changed();
       await eventually(() => published() !== undefined, 'it is published');
       const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
       assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);
