@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
@@ -70,46 +70,10 @@ describe('assignments from the kubelet’s files and sockets', () => {
       await eventually(() => free() === pool, `free is ${pool}`);
     }
   });
-
-  it('reports a torn file with the next step, keeps the last good one, frees no CPU, and reads a complete file again', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    await kubelet.start();
-    run();
-    await becomes('0-1,4-7');
-    const file = join(kubelet.directory, 'cpu_manager_state');
-    const large = ' '.repeat(2 * 1024 * 1024);
-    for (const torn of ['', '{"policyName":"static","defaultCpuSet":"0-7","entr', '\0\0\0\0', 'null', large]) {
-      writeFileSync(file, torn);
-      await eventually(() => assignments.view().problems.length > 0, 'the problem is seen');
-      assert.equal(free(), '0-1,4-7', torn.slice(0, 40));
-      assert.equal(assignments.view().assignments.length, 1);
-    }
-    await eventually(() => /larger than 1048576 bytes/.test(assignments.view().problems.join()), 'too large');
-    const line = logged.lines.find(({ msg }) => /keeping the last known assignments/.test(String(msg)));
-    assert.match(String(line?.hint), /restart the kubelet/);
-    kubelet.writeCheckpoint('0-7');
-    await becomes('0-7');
-    assert.deepEqual(assignments.view().problems, []);
-  });
 });
 
 describe('assignments while the kubelet starts and stops', () => {
   setUp();
-
-  it('frees no CPU until all sources are there, if the agent starts before the kubelet', async () => {
-    rmSync(join(kubelet.directory, 'pod-resources'), { recursive: true });
-    run();
-    await eventually(() => codes.includes('unavailable'), 'the socket is missed');
-    assert.equal(free(), undefined);
-    kubelet = Object.assign(createFakeKubelet(kubelet.directory), { allocatable: '' });
-    await kubelet.start();
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    await eventually(() => assignments.view().assignments.length === 1, 'the checkpoint is read');
-    await eventually(() => /not started/.test(assignments.view().problems.join()), 'the CPU manager has not started');
-    assert.equal(free(), undefined);
-    kubelet.allocatable = '2-7';
-    await becomes('0-1,4-7');
-  });
 
   it('makes no calls while the node is idle', async () => {
     kubelet.writeCheckpoint('0-7');

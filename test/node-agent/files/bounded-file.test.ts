@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cut, few } from '../../../model/errors.ts';
 import { FileLimitError, readBounded, readBoundedBytes, readHead } from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
@@ -85,18 +84,5 @@ describe('parts of files', () => {
       assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
     }
     assert.ok(open() < before + 15, `${open()} files are open, ${before} before`);
-  });
-});
-
-describe('foreign texts in messages', () => {
-  it('are cut at a whole character, with an ellipsis', () => {
-    assert.equal(cut('abc', 3), 'abc');
-    assert.equal(cut('abcd', 3), 'ab…');
-    assert.equal(cut('ab😀d', 4), 'ab…');
-  });
-
-  it('list the first few, then the number of others', () => {
-    assert.deepEqual(few(['a', 'bbbb', 'c'], 2, 3), ['a', 'bb…', 'and 1 more']);
-    assert.deepEqual(few(['a'], 2, 3), ['a']);
   });
 });

@@ -20,6 +20,24 @@ describe('a file of the agent', () => {
     assert.deepEqual(readdirSync(directory), ['state.json']);
   });
 
+  it('has its mode with any umask', () => {
+    const before = process.umask(0o077);
+    try {
+      const path = join(temp(), 'a/plugin');
+      saveFile(path, 'x', { mode: 0o755 });
+      assert.equal(statSync(path).mode & 0o777, 0o755);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it('leaves nothing behind if it cannot be written', () => {
+    const directory = temp();
+    mkdirSync(join(directory, 'state.json'));
+    assert.throws(() => saveFile(join(directory, 'state.json'), 'x'), /EISDIR|EEXIST|ENOTEMPTY/);
+    assert.deepEqual(readdirSync(directory), ['state.json']);
+  });
+
   it('is read in format 1, which is the default, with unknown fields', () => {
     const schema = z.object({ a: z.number() });
     for (const text of ['{"a":1}', '{"a":1,"format":1,"more":true}'])

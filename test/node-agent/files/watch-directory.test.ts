@@ -68,32 +68,6 @@ describe('watching a directory', () => {
     );
   });
 
-  it('notices by an event that its directory was removed, and looks again only then', async () => {
-    const path = join(temp(), 'd');
-    mkdirSync(path);
-    const { setTimeout: timeout } = globalThis;
-    // The periodic check is at least two seconds away: it never comes.
-    const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 2000 ? work : () => {}, milliseconds);
-    globalThis.setTimeout = short as typeof timeout;
-    const stat = mock.method(fs, 'statSync');
-    syncBuiltinESMExports();
-    try {
-      watch(path);
-      const looks = () => stat.mock.calls.filter((call) => call.arguments[0] === path).length;
-      assert.equal(looks(), 1);
-      await sees('f', () => writeFileSync(join(path, 'f'), '1'));
-      await sees('g', () => writeFileSync(join(path, 'g'), '1'));
-      assert.equal(looks(), 1);
-      await sees(undefined, () => rmSync(path, { recursive: true }));
-      assert.ok(looks() > 1);
-      await sees(undefined, () => mkdirSync(path));
-    } finally {
-      stat.mock.restore();
-      syncBuiltinESMExports();
-      globalThis.setTimeout = timeout;
-    }
-  });
-
   it('looks for a missing directory twice a second at first, and every five seconds after minutes', () => {
     const path = join(temp(), 'never');
     let now = 1000;

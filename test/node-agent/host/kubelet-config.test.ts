@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
 import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
-import { processorTime } from '../../support/processor-time.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 import { parseKubeletConfig } from './kubelet-config-fixture.ts';
 
@@ -113,29 +112,6 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
   });
 
   describe('with any text', () => {
-    const growing: [string, (size: number) => string][] = [
-      ['keys', (size) => Array.from({ length: size / 8 }, (_, i) => `k${i}: 1`).join('\n')],
-      ['keys within braces', (size) => `{${Array.from({ length: size / 8 }, (_, i) => `k${i}: 1`).join(', ')}}`],
-      ['tags', (size) => '!!a '.repeat(size / 4)],
-      ['aliases', (size) => `a: &a [x]\n${Array.from({ length: size / 8 }, (_, i) => `b${i}: *a`).join('\n')}`],
-      ['documents', (size) => '---\n'.repeat(size / 4)],
-    ];
-    for (const [what, make] of growing) {
-      it(`needs about four times the CPU time for four times the text: ${what}`, () => {
-        const cost = (text: string) =>
-          processorTime(() => {
-            try {
-              parseKubeletConfig('f', text);
-            } catch (error) {
-              assert.ok(error instanceof KubeletConfigError && error.message.length < 500);
-            }
-          });
-        cost(make(8_000));
-        const [small, large] = [cost(make(16_000)), cost(make(64_000))];
-        assert.ok(large < 10 * small + 150, `${small} ms and ${large} ms`);
-      });
-    }
-
     it('reports long names and too much text with short errors', () => {
       const long = 'x'.repeat(10_000);
       for (const [text, says] of [

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
@@ -57,22 +55,6 @@ describe('the carriers that the switch does not report', () => {
     carriers.follow(search({ encapIps: ['10.0.0.1'] }));
     pass(60);
     assert.equal(changes, 1);
-  });
-
-  it('are read with one file for each interface', () => {
-    carriers.follow(search({ encapIps: ['10.0.0.1'] }));
-    const reads = mock.method(fs, 'readFileSync');
-    const lists = mock.method(fs, 'readdirSync');
-    syncBuiltinESMExports();
-    try {
-      pass(20);
-      assert.ok(reads.mock.callCount() >= 10 && reads.mock.callCount() <= 11, `${reads.mock.callCount()} reads`);
-      assert.equal(lists.mock.callCount(), 0);
-    } finally {
-      reads.mock.restore();
-      lists.mock.restore();
-      syncBuiltinESMExports();
-    }
   });
 
   it('do not wake the agent where the switch reports the link of every uplink, or without networks', () => {

@@ -5,7 +5,6 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
-import { processorTime } from '../../support/processor-time.ts';
 import { tempDirectories } from '../support.ts';
 
 const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => ({
@@ -268,19 +267,5 @@ describe('locations of networks', () => {
     tree.files('far', { carrier: '0\n' });
     assert.ok(locate(config([port('far', { linkUp: undefined })])).down.has('net'));
     assert.ok(locate(config([], { mappings: new Map(), encapIps: ['10.0.1.1'] })).down.has(undefined), 'the tunnel');
-  });
-
-  it('looks up each port once, even if many physnets share a bridge with many ports', () => {
-    const interfaces = Array.from({ length: 256 }, (_, i) => port(`p${i}`));
-    const mappings = new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, ['br-net']]));
-    const cost = (switchConfig: SwitchConfig) => processorTime(() => locate(switchConfig));
-    cost(config(interfaces));
-    const [single, all] = [cost(config(interfaces)), cost(config(interfaces, { mappings }))];
-    assert.ok(all < 20 * single + 200, `${all} ms for 256 physnets, ${single} ms for one`);
-  });
-
-  it('does not repeat a long device name in a doubt', () => {
-    const { texts } = locate(config(Array.from({ length: 100 }, (_, i) => dpdk(`${i}${'x'.repeat(1000)}`, undefined))));
-    assert.ok(texts.length === 1 && (texts[0]?.length ?? 0) < 800 && texts[0]?.includes('and 92 more'));
   });
 });

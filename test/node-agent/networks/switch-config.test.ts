@@ -52,11 +52,6 @@ describe('the configuration of a switch', () => {
     });
   }
 
-  it('uses the first row of the root table', () => {
-    const rows = { a: { external_ids: map({ 'ovn-encap-ip': '1.1.1.1' }) }, b: { external_ids: map({}) } };
-    assert.deepEqual(switchConfig(new Map([['Open_vSwitch', table(rows)]])).encapIps, ['1.1.1.1']);
-  });
-
   it('reads up to 1024 bridges and reports a problem if there are more, even if the last one polls', () => {
     const bridges = (count: number) => {
       const rows = Array.from({ length: count }, (_, i) => [`b${i}`, { name: `br${i}` }] as const);
@@ -147,12 +142,6 @@ describe('interfaces of a bridge', () => {
       nodes.map((numa_id) => oneInterface({ type: 'dpdk', status: map({ numa_id }) })?.numaId),
       [0, 1023, undefined, undefined, undefined],
     );
-  });
-
-  it('have device arguments of at most 1024 characters', () => {
-    const devargs = (length: number) =>
-      oneInterface({ type: 'dpdk', options: map({ 'dpdk-devargs': 'x'.repeat(length) }) })?.devargs?.length;
-    assert.deepEqual([devargs(1024), devargs(1025), oneInterface({})?.devargs], [1024, undefined, undefined]);
   });
 });
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isEnabled, watchEnabler } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { eventually, tempDirectories } from '../support.ts';
+import { isEnabled } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { tempDirectories } from '../support.ts';
 
 describe('the enabler file', () => {
   const temp = tempDirectories();
@@ -24,28 +24,5 @@ describe('the enabler file', () => {
     const directory = temp();
     symlinkSync('loop', join(directory, 'loop'));
     assert.equal(isEnabled(join(directory, 'loop')), undefined);
-  });
-
-  it('is watched for its creation and its removal, and not for other files', async () => {
-    const directory = temp();
-    const stop = new AbortController();
-    let changes = 0;
-    watchEnabler(join(directory, 'enable'), () => void changes++, stop.signal);
-    try {
-      const expect = async (work: () => void, what: string) => {
-        const before = changes;
-        work();
-        await eventually(() => changes > before, what);
-      };
-      await expect(() => writeFileSync(join(directory, 'enable'), '1'), 'the creation');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      const before = changes;
-      writeFileSync(join(directory, 'other'), '1');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      assert.equal(changes, before);
-      await expect(() => rmSync(join(directory, 'enable')), 'the removal');
-    } finally {
-      stop.abort();
-    }
   });
 });

@@ -167,34 +167,6 @@ describe('the processes of Open vSwitch', () => {
     assert.equal(kernel.maskTexts()[second.pid], '2-3');
   });
 
-  it('have another role once their child has the pidfile', async () => {
-    const name = 'ovs-vswitchd';
-    const sleep = join(temp(), name);
-    copyFileSync(realpathSync('/bin/sleep'), sleep);
-    const locked = join(temp(), 'lock');
-    const script = ['-c', '"$0" "$@" & echo $!; wait; read line', ...lockingCommand(locked, sleep, [sleep, '1000'])];
-    const parent = await launch(name, '0-15', '/bin/sh', script, `${name}: monitoring pid 1 (healthy)`);
-    const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
-    const child = Number(String(line));
-    try {
-      await eventually(() => existsSync(locked) && commOf(child) === name, 'the child runs');
-      renameSync(locked, lockOf(child));
-      kernel.thread(child, '0-15', name);
-      const roles = () => ovs.describe().map(({ role, pid }) => [role, pid]);
-      pidfile(name, parent.pid);
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(roles(), [['daemon', parent.pid]]);
-      pidfile(name, child);
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(roles(), [
-        ['daemon', child],
-        ['monitor', parent.pid],
-      ]);
-    } finally {
-      process.kill(child, 'SIGKILL');
-    }
-  });
-
   it('have the online CPUs read again in a pass only if a thread is not where it should be', async () => {
     const { pid } = await daemon('ovs-vswitchd');
     await daemon('ovsdb-server');

@@ -275,12 +275,6 @@ describe('the target CPUs from pass to pass', () => {
     assert.equal(goal(viewOf('0-7'), true), '0-5,7');
   });
 
-  it('stay undefined after a vacate before the first set', () => {
-    targets.vacate(cpus('4-5'));
-    assert.equal(targets.lastTarget, undefined);
-    assert.equal(goal(viewOf('0-7')), '0-3,6-7');
-  });
-
   it('include a CPU for a thread that was on no other CPU', () => {
     const otherwise = (view: AssignmentsView, pmd = '') => String(targets.otherwise(view, cpus(pmd)));
     assert.equal(otherwise(viewOf('0-3')), '0-3');

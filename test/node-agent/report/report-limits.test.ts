@@ -204,25 +204,6 @@ describe('a report of any size', () => {
     assert.deepEqual(refusals, [{ ...start, message: `${text(MAX_REFUSAL_MESSAGE - 1)}…` }]);
   });
 
-  it('keeps the names of pods up to one MiB, and has only uids beyond that', () => {
-    const isolated = text(4000);
-    const assignments = (last: number) => [
-      ...many(250, (i) => ({ podUID: `u${i}`, namespace: 'n', podName: 'p', container: 'c', cpus: text(4000) })),
-      { podUID: 'v', namespace: 'n', podName: 'p', container: 'c', cpus: text(last) },
-    ];
-    const sized = (last: number) => fitted({ isolated, physnets: names(), assignments: assignments(last) });
-    const names = () => many(140, (i) => ({ name: `n${i}`.padEnd(150, 'x'), cells: '0' }));
-    assert.equal(completeness(sized(1)), undefined);
-    const size = JSON.stringify(sized(1)).length;
-    const room = 2 ** 20 - size + 1;
-    assert.ok(room > 0 && room < 4096, `${room} characters are left`);
-    const [most, more] = [sized(room), sized(room + 1)];
-    assert.equal(JSON.stringify(most).length, 2 ** 20);
-    assert.equal(completeness(most), undefined);
-    assert.equal(completeness(more)?.message, 'left out of the report: the names of pods');
-    assert.deepEqual(more.assignments[0], { podUID: 'u0', container: 'c', cpus: text(4000) });
-  });
-
   it('keeps the time of the condition while something is left out, and removes it otherwise', () => {
     const more = { isolated: long };
     const first = fitted(more);

@@ -94,27 +94,6 @@ describe('publishing the report', () => {
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 
-  it('writes endless changes with slow reads at most every 200 ms, and the last change in any case', async () => {
-    const sent: number[] = [];
-    const { patch } = api.client;
-    api.client.patch = (...args) => {
-      sent.push(performance.now());
-      return patch(...args);
-    };
-    reading = () => new Promise((resolve) => setTimeout(resolve, sent.length % 2 === 0 ? 150 : 0));
-    run();
-    await reservedIs('0');
-    for (let i = 1; i <= 60; i++) {
-      reserve(`0-${i}`);
-      await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    await reservedIs('0-60');
-    const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
-    assert.ok(sent.length > 3, `${sent.length} writes`);
-    // Timers may fire a millisecond early.
-    assert.ok(Math.min(...gaps) > 198, `${gaps.map(Math.round)} ms`);
-  });
-
   it('writes nothing while nothing is known', async () => {
     now = { ...inputs, view: UNKNOWN_VIEW };
     run();

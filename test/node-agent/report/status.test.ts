@@ -176,24 +176,6 @@ describe('the fields of a report', () => {
     assert.deepEqual(status.featureGates, { PodLevelResourceManagers: true });
   });
 
-  it('need at most 2 kB more for eight resources, the memory of eight NUMA nodes and the summary', () => {
-    const groups = ['0', '1'].map((cells) => ({ cells, total: 128, free: 64 }));
-    const devices = Array.from({ length: 8 }, (_, i) => ({ resource: `openshift.io/sriov_netdevice_vf${i}`, groups }));
-    const cells = Array.from({ length: 8 }, (_, id) => ({ id, memory: 2 ** 38 }));
-    const states = cells.map(
-      ({ id }) => [id, { blocks: 12, group: `${id}`, free: { memory: 2 ** 37, 'hugepages-1Gi': 2 ** 36 } }] as const,
-    );
-    const memory = { cells, distances: undefined };
-    const capacity = Object.fromEntries(devices.map(({ resource }) => [resource, '256']));
-    const size = (view: ReportInputs['view']) =>
-      JSON.stringify(build({ kubeletConfig: config, memory, capacity, view })).length;
-    const without = JSON.stringify(build({ kubeletConfig: config, memory })).length;
-    const { summary: _, ...bare } = build({ kubeletConfig: config, memory });
-    const added = size({ ...knownView, devices, memory: { cells: new Map(states) } }) - without;
-    const summary = without - JSON.stringify(bare).length;
-    assert.ok(added > 500 && added + summary <= 2048, `${added} + ${summary} bytes`);
-  });
-
   it('list physnets by name, in any order of discovery', () => {
     const physnets = new Map(['c', 'a', 'd', 'b'].map((name) => [name, CpuSet.EMPTY]));
     const status = build({ networks: { ...networks, networks: { tunnel: undefined, physnets } } });

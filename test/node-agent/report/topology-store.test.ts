@@ -85,25 +85,6 @@ describe('the node’s NodeTopology on the API server', () => {
     await store.sync(identity, signal);
     assert.equal(store.differs(status), true);
   });
-
-  it('has fields that the API server dropped listed after the write, until the object is another', async () => {
-    const { patch } = api.client;
-    client.patch = async (...args) => {
-      const object = (await patch(...args)) as { status?: { distances?: unknown } };
-      delete (api.objects.get(PATH) as typeof object).status?.distances;
-      delete object.status?.distances;
-      return object;
-    };
-    const store = createTopologyStore(client, NODE);
-    await store.sync(identity, signal);
-    assert.deepEqual(store.dropped, []);
-    await store.write(status, signal);
-    assert.deepEqual(store.dropped, ['distances']);
-    assert.equal(store.differs(status), false, 'another write would not change that');
-    api.objects.delete(PATH);
-    await store.sync(identity, signal);
-    assert.deepEqual([store.dropped, store.differs(status)], [[], true]);
-  });
 });
 
 describe('the changes of a report', () => {

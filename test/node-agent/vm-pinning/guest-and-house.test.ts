@@ -132,16 +132,6 @@ describe('the QEMU process of a launcher', () => {
     assert.equal(other.counts.names, 2, 'it has the name that it will keep');
   });
 
-  it('does not read the other names again when a thread has ended', () => {
-    const { parts, add, counts, processes, time } = machine();
-    add(1, 'qemu', { 1: 'CPU 1/KVM', 10: 'CPU 0/KVM', 11: 'IO iothread1' });
-    const guest = findGuest([1], parts);
-    processes.get(1)?.threads.delete(11);
-    time.now += 5000;
-    assert.equal(guest?.list().length, 2);
-    assert.equal(counts.names, 3);
-  });
-
   it('reads an id again after another thread has taken it', () => {
     const { parts, add, processes, time } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
@@ -245,6 +235,12 @@ describe('the emulator’s CPUs of a container', () => {
     assert.deepEqual([state.writes, affinity.sets], [1, []]);
     affinity.masks.set(2, set('3'));
     assert.deepEqual([look()?.repairs, where(2)], [1, '2-3']);
+  });
+
+  it('M8: 7 cores of 1 thread in 8 CPUs: stay the one thread that no core has, without a system call', () => {
+    const { look, state, affinity } = house(['1', '17', '2', '18', '3', '19', '4'], '1-4,17-20', '20');
+    assert.equal(String(look()?.emulator), '20');
+    assert.deepEqual([state.writes, affinity.sets], [0, []]);
   });
 
   const none: [string, Parameters<typeof house>][] = [

@@ -166,15 +166,6 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
   });
 
-  it('do not change the emulator’s cgroup for a mask of vCPUs', () => {
-    const guest = guestOf(2);
-    guest.housekeeping.cpus = set('7');
-    guest.keep('1:2');
-    guest.keep('20:21');
-    guest.release();
-    assert.equal(guest.writes, 0);
-  });
-
   it('do not include bugs of the program', () => {
     const guest = guestOf(2);
     guest.affinity.set = () => {

@@ -45,21 +45,6 @@ describe('CPU masks on a node', () => {
     assert.equal(scene.eventsOf('CPUMaskApplied').length, 1);
   });
 
-  it('M2: all pins nothing and is not reported; CPUs 63, 64 and 200 are ordinary', async () => {
-    const scene = createScene(temp(), 'v2 systemd', '0-255');
-    const any = scene.addVm({ vcpus: 2, mask: 'all', cpuset: '0-127' });
-    const far = scene.addVm({ vcpus: 3, mask: '63:64:200', cpuset: '0-255' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => vms.pinning().length > 0, 'pinned');
-    assert.deepEqual(vcpusOf(far, 3), ['63', '64', '200']);
-    assert.deepEqual(vcpusOf(any, 2), ['0-127', '0-127']);
-    assert.deepEqual(
-      vms.pinning().map(({ podUID }) => podUID),
-      [far.uid],
-    );
-  });
-
   it('M10: for any mask, cpuset, reserved and owned CPUs, no thread gets a CPU of another pod', async () => {
     const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));
     const masks = fc.array(fc.oneof(fc.constant('all'), cpus.map(String)), { minLength: 1, maxLength: 3 });

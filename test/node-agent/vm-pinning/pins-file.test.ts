@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
@@ -128,16 +128,4 @@ describe('the record of pinned VMs', () => {
       assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
     });
   }
-
-  it('is not read if it is larger than 1 MiB, with a log line', () => {
-    open().remember(guest('a', 7));
-    const text = readFileSync(path, 'utf8');
-    writeFileSync(path, text.padEnd(1024 * 1024, ' '));
-    assert.equal(open().has('a'), true);
-    assert.deepEqual(messages(), []);
-    truncateSync(path, 1024 * 1024 + 1);
-    assert.equal(open().has('a'), false);
-    assert.deepEqual(messages(), [`40 ${UNREAD}`]);
-    assert.match(String(logged.lines[0]?.['reason']), /larger than 1048576 bytes/);
-  });
 });

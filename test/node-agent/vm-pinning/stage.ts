@@ -12,11 +12,8 @@ import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinn
 import { recordingLogger, testMetrics } from '../support.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';
 
-type Layout = 'v2 systemd' | 'v1 cgroupfs';
-
-/** The cgroup of a container below the mount, as this kind of kubelet and runtime creates it. */
-function containerPath(layout: Layout, uid: string, id: string): string {
-  if (layout === 'v1 cgroupfs') return `cpuset/kubepods/burstable/pod${uid}/${id}`;
+/** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
+function containerPath(uid: string, id: string): string {
   const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
   return `kubepods.slice/kubepods-burstable.slice/${slice}/cri-containerd-${id}.scope`;
 }
@@ -50,7 +47,7 @@ export interface VmOptions {
 }
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
-export function createScene(root: string, layout: Layout = 'v2 systemd', online = '0-63') {
+export function createScene(root: string, online = '0-63') {
   const affinity = createFakeAffinity();
   const host = hostOf(online);
   const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
@@ -60,9 +57,8 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     record: ({ kind, name }, event) => void events.push({ ...event, on: `${kind}/${name}` }),
     flush: async () => {},
   };
-  const version = layout.slice(0, 2);
   mkdirSync(root, { recursive: true });
-  if (version === 'v2') writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
+  writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
   let next = 1000;
   let clock = 0;
   let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
@@ -74,14 +70,14 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     mkdirSync(path, { recursive: true });
     writeFileSync(join(path, name), `${text}\n`);
   };
-  const effective = version === 'v2' ? 'cpuset.cpus.effective' : 'cpuset.effective_cpus';
+  const effective = 'cpuset.cpus.effective';
 
   const addVm = (options: VmOptions): PretendVm => {
     const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping } = options;
     const pid = next++;
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
-    const path = join(root, containerPath(layout, uid, id));
+    const path = join(root, containerPath(uid, id));
     write(path, effective, cpuset);
     write(path, 'cpuset.cpus', cpuset);
     write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
