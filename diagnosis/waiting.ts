@@ -37,7 +37,7 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
   }
   if (search === undefined) {
-    const text = condition?.message || 'the scheduler found no node and gave no reason';
+    const text = summaryOf(condition?.message ?? '') || 'the scheduler found no node and gave no reason';
     return { reason: 'NoNodeFits', text, remedies: [] };
   }
   return searched(facts, search);
@@ -77,6 +77,25 @@ function notTried(scheduler: string): Remedy {
   return scheduler === SCHEDULER ? bringSchedulerBack() : remedy('check-other-scheduler', text, events);
 }
 
+const every = (nodes: number, reason: string) => `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${reason}`;
+
+/** What kube-scheduler adds about claims and preemption. */
+const AFTER_REASONS = /\.?(?: no new claims to deallocate[.,]?)?(?: preemption: .*)?$/s;
+
+/**
+ * kube-scheduler's message in the form of a prediction, without what it adds about preemption. Its own reasons, which begin
+ * with `node(s)`, come last. Any other text stays as it is.
+ */
+function summaryOf(message: string): string {
+  const [, count = '', list] = /^0\/(\d+) nodes are available: (.*)$/s.exec(message) ?? [];
+  if (list === undefined || count === '0') return message;
+  const reasons = list.replace(AFTER_REASONS, '').split(/, (?=\d+ )/);
+  const [only = ''] = reasons;
+  if (reasons.length === 1 && only.startsWith(`${count} `)) return every(Number(count), only.slice(count.length + 1));
+  const isOwn = (reason: string) => /^\d+ node\(s\)/.test(reason);
+  return `none of ${count} nodes can take it: ${[...reasons.filter((one) => !isOwn(one)), ...reasons.filter(isOwn)].join(', ')}`;
+}
+
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
   const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
@@ -85,6 +104,6 @@ function searchText({ groups, nodes }: SearchFacts): string {
   if (unknown !== undefined)
     return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
   const [first] = groups;
-  if (groups.length === 1) return `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${first?.text}`;
+  if (groups.length === 1) return every(nodes, first?.text ?? '');
   return `none of ${nodes} nodes can take it; closest match: ${first?.text}`;
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { consoleSettings } from '../console/server/config.ts';
 import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
+import { REASONS, VERDICTS } from '../diagnosis/reasons.ts';
 import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
@@ -141,11 +142,24 @@ function logMessageLists(): string {
     .join('\n');
 }
 
+/** The reasons of states, by verdict. */
+function reasonList(): string {
+  const width = Math.max(...Object.keys(REASONS).map(({ length }) => length)) + 2;
+  const lines = VERDICTS.toReversed().flatMap((verdict) => [
+    `${verdict}:`,
+    ...Object.entries(REASONS).flatMap(([reason, row]) =>
+      row.verdict === verdict ? [`  ${reason.padEnd(width)}${row.about}`] : [],
+    ),
+  ]);
+  return `\`\`\`text\n${lines.join('\n')}\n\`\`\`\n`;
+}
+
 /** Pages with a generated part, and what makes it. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   'flags.md': flagTables,
   'api.md': apiTable,
   'log-messages.md': logMessageLists,
+  'cli.md': reasonList,
 };
 
 /**
