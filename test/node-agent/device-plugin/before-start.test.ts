@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
-import { createHost } from '../../../model/host.ts';
 import { holderOf } from '../../../node-agent/device-plugin/allocation-check.ts';
 import type { AllocationCheckPolicy } from '../../../node-agent/device-plugin/allocation-checker.ts';
 import { createBeforeStart, type FromPluginThread } from '../../../node-agent/device-plugin/before-start.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
-import { recordingLogger } from '../support.ts';
+import { twoCells as host, recordingLogger } from '../support.ts';
 
 const TUNNEL = 'plumbline.dev/tunnel';
 const pods = [
@@ -43,13 +42,6 @@ describe('the holder of devices', () => {
 });
 
 describe('before a container with Plumbline devices starts', () => {
-  const host = createHost({
-    cells: [
-      { id: 0, cpus: '0-3' },
-      { id: 1, cpus: '4-7' },
-    ],
-    cores: ['0-1', '2-3', '4-5', '6-7'],
-  });
   let posted: FromPluginThread[];
   let logged: ReturnType<typeof recordingLogger>;
 

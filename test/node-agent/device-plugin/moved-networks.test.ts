@@ -2,22 +2,14 @@ import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost } from '../../../model/host.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually, recordingLogger } from '../support.ts';
+import { eventually, twoCells as host, recordingLogger } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
-const host = createHost({
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-});
 const EAST = 'physnet.plumbline.dev/east';
 const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(cells).map(([name, text]) => [name, set(text)])),

@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HostDescription } from '../../../model/host.ts';
 import {
   type Advertisement,
   createPluginThread,
@@ -14,19 +13,12 @@ import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
 import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, TWO_CELLS as HOST, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
 const NODE = 'w';
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-const HOST: HostDescription = {
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-};
 const AGENT = join(import.meta.dirname, '../fixtures/blocked-agent.ts');
 
 it('the program of the thread is next to the agent’s program', () => {
@@ -161,7 +153,7 @@ const advertised = (slots: number): Advertisement => ({
   wholeCoresOnly: false,
 });
 
-it('a thread gets each changed advertisement once', async () => {
+it('a thread gets each changed advertisement once, and its registrations are counted', async () => {
   let slots: number | undefined;
   let reads = 0;
   const thread = recordedThread(async () => {
@@ -185,31 +177,14 @@ it('a thread gets each changed advertisement once', async () => {
     await change(2);
     await eventually(() => thread.got().includes(2), 'the last');
     assert.deepEqual(thread.got(), [0, 1, 2]);
+    const counted = async () =>
+      (await thread.metrics.registrations.get()).values.map(({ labels, value }) => `${labels.outcome} ${value}`).join();
+    await eventually(async () => (await counted()) === 'failed 1,registered 2', 'its registrations are counted');
+    assert.deepEqual((await thread.metrics.preStarts.get()).values, []);
     assert.equal(thread.isFollowing(), true);
     await thread.end();
     assert.deepEqual(thread.got(), [0, 1, 2, 'stop']);
     assert.equal(thread.isFollowing(), false);
-  } finally {
-    await thread.end();
-    thread.remove();
-  }
-});
-
-it('the registrations of a thread are counted by resource and outcome, apart from container starts', async () => {
-  let slots = 0;
-  const thread = recordedThread(async () => advertised(slots));
-  const counted = async () =>
-    (await thread.metrics.registrations.get()).values.map(({ labels, value }) => [labels.outcome, value]);
-  try {
-    await eventually(async () => (await counted()).length === 1, 'the first');
-    slots = 2;
-    thread.changed();
-    await eventually(async () => (await counted()).length === 2, 'the second');
-    assert.deepEqual(await counted(), [
-      ['failed', 1],
-      ['registered', 1],
-    ]);
-    assert.deepEqual((await thread.metrics.preStarts.get()).values, []);
   } finally {
     await thread.end();
     thread.remove();

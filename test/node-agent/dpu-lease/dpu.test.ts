@@ -5,12 +5,8 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
-import { recordingLogger, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
 import { startAnswering } from './answering.ts';
-
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-};
 
 describe('the renewals of a DPU, round by round', () => {
   let stop: AbortController;

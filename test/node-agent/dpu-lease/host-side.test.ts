@@ -4,7 +4,7 @@ import { KubeError } from '../../../kube/client.ts';
 import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
 import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { recordingLogger } from '../support.ts';
+import { recordingLogger, turns } from '../support.ts';
 
 const NODE = 'worker-1';
 const lease = { namespace: 'ovn-kubernetes', name: `ovn-dpu-${NODE}` };
@@ -37,9 +37,6 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     await done;
   });
 
-  const turns = async () => {
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-  };
   const pass = async (seconds: number) => {
     mock.timers.tick(seconds * 1000);
     await turns();

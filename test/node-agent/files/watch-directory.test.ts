@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { mock } from 'node:test';
 import { watchDirectory } from '../../../node-agent/files/watch-directory.ts';
 import { eventually, replaceFile, tempDirectories } from '../support.ts';
 
@@ -66,41 +64,6 @@ describe('watching a directory', () => {
       'the new one is watched',
       8,
     );
-  });
-
-  it('looks for a missing directory twice a second at first, and every five seconds after minutes', () => {
-    const path = join(temp(), 'never');
-    let now = 1000;
-    const clock = mock.method(performance, 'now', () => now);
-    const stat = mock.method(fs, 'statSync');
-    syncBuiltinESMExports();
-    mock.timers.enable({ apis: ['setTimeout'] });
-    const looksIn = (seconds: number) => {
-      const before = stat.mock.callCount();
-      for (let passed = 0; passed < seconds * 10; passed++) {
-        now += 100;
-        mock.timers.tick(100);
-      }
-      return stat.mock.callCount() - before;
-    };
-    try {
-      watch(path);
-      assert.ok(looksIn(10) >= 19);
-      looksIn(110);
-      const rare = looksIn(60);
-      assert.ok(rare >= 11 && rare <= 13, `${rare} looks in a minute`);
-      mkdirSync(path);
-      looksIn(8);
-      assert.deepEqual(seen, [undefined]);
-      rmSync(path, { recursive: true });
-      looksIn(15);
-      assert.ok(looksIn(5) >= 9, 'at once again after it was there');
-    } finally {
-      mock.timers.reset();
-      clock.mock.restore();
-      stat.mock.restore();
-      syncBuiltinESMExports();
-    }
   });
 
   it('reports nothing after the signal', async () => {

@@ -4,7 +4,7 @@ import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
-import { host } from './fixture.ts';
+import { twoCells as host } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({

@@ -7,8 +7,7 @@ import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
 import { silent } from '../../support/logger.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../real-ovs.ts';
-import { eventually, tempDirectories } from '../support.ts';
-import { host } from './fixture.ts';
+import { eventually, twoCells as host, tempDirectories } from '../support.ts';
 
 /** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;

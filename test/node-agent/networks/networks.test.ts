@@ -8,8 +8,7 @@ import { createLastMapFile } from '../../../node-agent/networks/map-source.ts';
 import { createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
-import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
-import { host } from './fixture.ts';
+import { eventually, twoCells as host, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
 
 /** The database of a switch whose bridge br-net has the port `near`. */
 function startDatabase(path: string) {

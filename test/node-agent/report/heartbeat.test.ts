@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { recordingLogger, testMetrics } from '../support.ts';
+import { recordingLogger, testMetrics, turns } from '../support.ts';
 
 const NODE = 'worker-1';
 const NAME = `plumbline-agent-${NODE}`;
@@ -43,9 +43,6 @@ describe('the agent’s heartbeat, beat by beat', () => {
       wallClock: () => Date.UTC(2026, 0, 1),
       onCreated: () => created++,
     }).run(stop.signal);
-  };
-  const turns = async () => {
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
   };
   const pass = async (seconds: number) => {
     now += seconds * 1000;

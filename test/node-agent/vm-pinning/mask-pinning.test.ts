@@ -140,30 +140,24 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.deepEqual(guest.remembered, []);
   });
 
-  it('give vCPUs all CPUs of their container back if refused later, and leave other threads alone', () => {
+  it('give vCPUs all CPUs of their container back if refused later, once, and leave other threads alone', () => {
     const guest = guestOf(2);
-    guest.keep('1:2');
+    guest.affinity.cpusetOf = () => set('0-7');
+    const withheld = set('0-7');
+    // Pinned to all CPUs of the container, too.
+    guest.keep('0-7:2');
     guest.affinity.sets.length = 0;
-    const outcome = guest.keep('1:2', { withheld: set('0-7') });
+    const outcome = guest.keep('1:2', { withheld });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['unpinned', 'Empty', 2]);
     assert.deepEqual(
       guest.affinity.sets.map((text) => text.split(' ')[0]),
       ['100', '101'],
     );
-    assert.deepEqual([guest.where()[100], guest.where()[200]], ['all', '0-7']);
-  });
-
-  it('restore once: the next check only moves threads that are elsewhere', () => {
-    const guest = guestOf(2);
-    guest.affinity.cpusetOf = () => set('0-7');
-    guest.keep('0-7:2');
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 0);
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 0);
     guest.affinity.masks.set(101, set('3'));
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 1);
-    // Pinned again and restored again: every one of them.
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 1, 'a thread that is elsewhere');
     guest.keep('0-7:2');
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 2, 'pinned and restored again');
   });
 
   it('do not include bugs of the program', () => {
@@ -174,50 +168,35 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.throws(() => guest.keep('1:2'), /a mistake/);
   });
 
-  it('unpin vCPUs outside the CPUs of their container, which an agent without a record has pinned', () => {
+  it('unpin vCPUs that an agent without a record has pinned elsewhere, and all that one with a record has pinned', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('5'));
     const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 1]);
-    assert.equal(guest.where()[100], 'all');
+    assert.deepEqual([outcome?.state, outcome?.moved, guest.where()[100]], ['unpinned', 1, 'all']);
     const other = guestOf(2);
     other.affinity.masks.set(200, set('5'));
-    assert.deepEqual([other.keep('20:21')?.state, other.where()[200]], ['refused', '5']);
+    assert.deepEqual([other.keep('20:21')?.state, other.where()[200]], ['refused', '5'], 'no vCPU');
+    const recorded = guestOf(2, '0-7', 'vcpus').keep('20:21');
+    assert.deepEqual([recorded?.state, recorded?.moved], ['unpinned', 2]);
   });
 
-  it('unpin threads that an agent with a record has pinned, wherever they are', () => {
-    const guest = guestOf(2, '0-7', 'vcpus');
-    const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
-  });
-
-  it('wait two seconds for missing vCPU threads, then are refused', () => {
-    const guest = guestOf(0);
+  it('wait two seconds for missing vCPU threads, then are refused; the wait starts again after all threads existed', () => {
+    const none = guestOf(0);
+    assert.equal(none.keep('1'), undefined);
+    none.time.now += 2000;
+    assert.match(none.keep('1')?.message ?? '', /no vCPU threads/);
+    const guest = guestOf(1);
     assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1999;
     assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1;
-    const outcome = guest.keep('1:2');
-    assert.deepEqual([outcome?.state, outcome?.reason], ['refused', 'Threads']);
-    const whole = guestOf(0);
-    assert.equal(whole.keep('1'), undefined);
-    whole.time.now += 2000;
-    assert.match(whole.keep('1')?.message ?? '', /no vCPU threads/);
-  });
-
-  it('wait again after all threads existed', () => {
-    const guest = guestOf(1);
-    assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1500;
     guest.add(101, 'CPU 1/KVM');
     assert.equal(guest.keep('1:2')?.state, 'pinned');
     guest.names.delete(101);
-    guest.time.now += 1500;
-    assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1999;
     assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1;
-    assert.equal(guest.keep('1:2')?.state, 'unpinned');
+    guest.time.now += 2000;
+    const outcome = guest.keep('1:2');
+    assert.deepEqual([outcome?.state, outcome?.reason], ['unpinned', 'Threads']);
   });
 });
 
@@ -313,7 +292,7 @@ describe('the mask of a guest: one entry for the whole VM', () => {
 });
 
 describe('the mask of a guest: removal', () => {
-  it('restores vCPUs once', () => {
+  it('restores vCPUs once, and leaves nothing pinned for a mask that is refused later', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     assert.equal(guest.release(), 2);
@@ -322,26 +301,14 @@ describe('the mask of a guest: removal', () => {
     guest.affinity.sets.length = 0;
     assert.equal(guest.release(), 0);
     assert.deepEqual(guest.affinity.sets, []);
+    guest.affinity.cpusetOf = () => set('0-7');
+    assert.equal(guest.keep('20:21')?.state, 'refused');
   });
 
-  it('moves nothing if no mask was applied', () => {
+  it('moves what a previous agent pinned, and nothing if no mask was applied', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('3'));
-    assert.equal(guest.release(), 0);
-    assert.equal(guest.where()[100], '3');
-    assert.deepEqual(guest.remembered, [undefined]);
-  });
-
-  it('restores threads that a previous agent pinned', () => {
-    const guest = guestOf(2, '0-7', 'vm');
-    assert.equal(guest.release(), 4);
-  });
-
-  it('leaves nothing pinned for a mask that is refused later', () => {
-    const guest = guestOf(2);
-    guest.affinity.cpusetOf = () => set('0-7');
-    guest.keep('1:2');
-    guest.release();
-    assert.equal(guest.keep('20:21')?.state, 'refused');
+    assert.deepEqual([guest.release(), guest.where()[100], guest.remembered], [0, '3', [undefined]]);
+    assert.equal(guestOf(2, '0-7', 'vm').release(), 4);
   });
 });

@@ -219,24 +219,6 @@ describe('the gate’s duties', () => {
     assert.equal(listeners.size, 0);
   });
 
-  it('fail if the state file cannot be written', async () => {
-    const { parts, directory } = partsOf(['--gate', 'on']);
-    let look = () => {};
-    const health = {
-      current: () => undefined,
-      observation: () => ({ changes: 0 }),
-      subscribe: (listener: () => void) => {
-        look = listener;
-        return () => undefined;
-      },
-    };
-    const duties = createGateDuties(parts, { ...none, health: health as never });
-    const running = duties.find(({ name }) => name === 'gate-state')?.run(new AbortController().signal);
-    mkdirSync(join(directory, `gate.state.${process.pid}.tmp`));
-    look();
-    await assert.rejects(running ?? Promise.resolve(), /EISDIR/);
-  });
-
   it('with removal, delete only their own files and then wait for the end', async () => {
     const directory = temp();
     const [conf, bin] = [join(directory, 'conf'), join(directory, 'bin')];
