@@ -59,11 +59,11 @@ describe('reports of OVS affinity', () => {
 
   it('send one Event in ten minutes if only its numbers change', () => {
     const problem = (threads: number) => [{ cause: 'EPERM', text: `the kernel refused ${threads} threads` }];
-    for (let threads = 1; threads < 100; threads++) tell.problems(problem(threads));
+    for (const threads of [1, 2, 3]) tell.problems(problem(threads));
     assert.deepEqual(reasons(), ['OvsAffinityIncomplete']);
     now = 601;
-    tell.problems(problem(100));
-    assert.deepEqual(reasons(), ['OvsAffinityIncomplete', 'OvsAffinityIncomplete']);
+    tell.problems(problem(4));
+    assert.equal(reasons().length, 2);
   });
 
   it('send an Event if the owners of CPUs stay unknown', () => {

@@ -146,29 +146,22 @@ describe('saved masks: a daemon that its monitor has restarted', () => {
 });
 
 describe('saved masks: recall', () => {
-  it('returns saved masks and writes nothing', () => {
-    const { file, memory } = stage([saved(DAEMON, '0-15')]);
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
+  it('returns those in memory, or else those in the file, and writes nothing', () => {
+    const { file, memory } = stage([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
+    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2'), processOf(MONITOR)];
+    list[2]?.remember(masks('3'));
     assert.deepEqual(memory.recall(list), []);
-    assert.deepEqual(list.map(mainOf), ['0-15', undefined]);
+    assert.deepEqual(list.map(mainOf), ['0-15', undefined, '3']);
     assert.deepEqual(file.saves, []);
   });
 
-  it('prefers the masks in memory over the file', () => {
-    const { memory } = stage([saved(DAEMON, '0-15')]);
-    const affinity = processOf(DAEMON);
-    affinity.remember(masks('3'));
-    memory.recall([affinity]);
-    assert.equal(mainOf(affinity), '3');
-  });
-
-  it('drops saved masks; the file is not written if it has none', () => {
+  it('finds none once they are cleared; the file is not written if it has none', () => {
     const some = stage([saved(DAEMON, '0-15')]);
     some.memory.clear();
     assert.deepEqual(some.file.saves, [[]]);
-    const list = [processOf(DAEMON, '1')];
-    some.memory.recall(list);
-    assert.deepEqual(list.map(mainOf), [undefined]);
+    const affinity = processOf(DAEMON, '1');
+    some.memory.recall([affinity]);
+    assert.equal(mainOf(affinity), undefined);
     const none = stage();
     none.memory.clear();
     assert.deepEqual(none.file.saves, []);
@@ -178,76 +171,42 @@ describe('saved masks: recall', () => {
 describe('saved masks: lost', () => {
   it('assumes the masks of a service, and reports that until they are restored', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
+    const list = [processOf(DAEMON, '1')];
     const problems = memory.remember(list);
-    assert.deepEqual(
-      problems.map(({ cause }) => cause),
-      ['masks-file'],
-    );
-    assert.match(
-      problems[0]?.text ?? '',
-      /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): if the feature is turned off, threads get .* \(0-63\);/,
-    );
-    assert.deepEqual(list.map(mainOf), ['0-63', '0-63']);
-    assert.deepEqual(memory.remember(list), problems);
+    assert.equal(problems[0]?.cause, 'masks-file');
+    assert.match(problems[0]?.text ?? '', /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): .* \(0-63\);/);
+    assert.equal(mainOf(list[0] as ProcessAffinity), '0-63');
+    const later = processOf(DATABASE, '2');
+    assert.deepEqual([memory.remember([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
     assert.equal(file.loads, 1);
     memory.clear();
     assert.deepEqual(file.saves.at(-1), []);
-    assert.deepEqual(memory.remember([processOf(DATABASE, '2')]), []);
+    assert.deepEqual(memory.remember([later]), []);
   });
 
-  it('does not claim that a file was kept under another name if that failed', () => {
+  it('assumes them in recall, too, and claims no other name of a file that could not be moved', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     file.aside = undefined;
-    assert.match(memory.recall([])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
-  });
-
-  it('assumes them in recall, too', () => {
-    const { memory } = stage(new Error('torn'));
     const affinity = processOf(DAEMON, '1');
-    assert.equal(memory.recall([affinity]).length, 1);
+    assert.match(memory.recall([affinity])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
     assert.equal(mainOf(affinity), '0-63');
-  });
-
-  it('uses the own CPUs of a process that starts afterwards', () => {
-    const { memory } = stage(new Error('torn'));
-    memory.remember([processOf(DAEMON, '1')]);
-    const later = processOf(DATABASE, '2');
-    memory.remember([processOf(DAEMON, '1'), later]);
-    assert.equal(mainOf(later), '2');
-  });
-
-  it('writes the file when cleared, even if only the loss is known', () => {
-    const { file, memory } = stage(new Error('torn'));
     memory.clear();
-    assert.deepEqual(file.saves, [[]]);
-    assert.deepEqual(memory.recall([]), []);
+    assert.deepEqual([file.saves, memory.recall([])], [[[]], []]);
   });
 
   it('reports a file that cannot be written until it can', () => {
     const { file, memory } = stage();
     file.fails = new Error('disk full');
+    const problem = [{ cause: 'masks-file', text: 'disk full' }];
     const list = [processOf(DAEMON, '1')];
-    assert.deepEqual(memory.remember(list), [{ cause: 'masks-file', text: 'disk full' }]);
-    assert.deepEqual(memory.remember(list), [{ cause: 'masks-file', text: 'disk full' }]);
+    for (let i = 0; i < 2; i++) assert.deepEqual(memory.remember(list), problem);
+    memory.clear();
+    assert.deepEqual(memory.recall([]), problem);
     file.fails = undefined;
     assert.deepEqual(memory.remember([...list, processOf(DATABASE)]), []);
     assert.equal(file.saves.length, 1);
-  });
-
-  it('tries to clear the file again if it could not be written', () => {
-    const { file, memory } = stage();
-    file.fails = new Error('disk full');
-    memory.remember([processOf(DAEMON, '1')]);
     memory.clear();
-    assert.deepEqual(
-      memory.recall([]).map(({ text }) => text),
-      ['disk full'],
-    );
-    file.fails = undefined;
-    memory.clear();
-    assert.deepEqual(file.saves, [[]]);
-    assert.deepEqual(memory.recall([]), []);
+    assert.deepEqual([file.saves.at(-1), memory.recall([])], [[], []]);
   });
 });
 
