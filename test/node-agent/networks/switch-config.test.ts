@@ -110,20 +110,12 @@ describe('interfaces of a bridge', () => {
   });
 
   it('belong to the first of two ports, and their port to the first of two bridges', () => {
+    const bridges = { a: { name: 'a', ports: uuids('p', 'q', 'gone') }, b: { name: 'b', ports: uuids('p', 'r') } };
+    const ports = { p: uuids('i'), q: uuids('i', 'gone'), r: uuids('j') };
     const config = switchConfig(
       new Map([
-        [
-          'Bridge',
-          table({ a: { name: 'a', ports: uuids('p', 'q', 'gone') }, b: { name: 'b', ports: uuids('p', 'r') } }),
-        ],
-        [
-          'Port',
-          table({
-            p: { interfaces: uuids('i') },
-            q: { interfaces: uuids('i', 'gone') },
-            r: { interfaces: uuids('j') },
-          }),
-        ],
+        ['Bridge', table(bridges)],
+        ['Port', new Map(Object.entries(ports).map(([id, interfaces]) => [id, { interfaces }]))],
         ['Interface', table({ i: { name: 'i' }, j: { name: 'j' } })],
       ]),
     );
@@ -151,85 +143,79 @@ describe('options of OVN for one chassis', () => {
   const IP = 'ovn-encap-ip';
   const unlikely = (names: string) =>
     `external_ids configure chassis ${names}, which is neither the system-id nor has an ovn-bridge-<chassis>; its networks count`;
-  const rows: [string, Ids, string, string, string[]][] = [
+  const id = (name: string) => ({ 'system-id': name });
+  const mapped = (text: string, of = '') => ({ [`${MAPPINGS}${of}`]: text });
+  const ip = (text: string, of = '') => ({ [`${IP}${of}`]: text });
+  const rows: [string, Ids, mappings: string, endpoints: string, problem?: string][] = [
     [
       'the suffix of the system-id before the plain option',
-      {
-        'system-id': 'hv1',
-        [MAPPINGS]: 'a:x',
-        [`${MAPPINGS}-hv1`]: 'a:x,b:y',
-        [IP]: '1.1.1.1',
-        [`${IP}-hv1`]: '2.2.2.2',
-      },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('a:x,b:y', '-hv1'), ...ip('1.1.1.1'), ...ip('2.2.2.2', '-hv1') },
       'a:x b:y',
       '2.2.2.2',
-      [],
     ],
     [
       'an empty option with the suffix before the plain one',
-      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: '', [IP]: '1.1.1.1', [`${IP}-hv1`]: '' },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('', '-hv1'), ...ip('1.1.1.1'), ...ip('', '-hv1') },
       '',
       '',
-      [],
     ],
-    [
-      'a chassis with hyphens in its name',
-      { 'system-id': 'a-b', [MAPPINGS]: 'a:x', [`${MAPPINGS}-a-b`]: 'b:y' },
-      'b:y',
-      '',
-      [],
-    ],
+    ['a chassis with hyphens in its name', { ...id('a-b'), ...mapped('a:x'), ...mapped('b:y', '-a-b') }, 'b:y', ''],
     [
       'the default endpoint is no chassis',
-      { 'system-id': 'hv1', [IP]: '1.1.1.1,2.2.2.2', [`${IP}-default`]: '2.2.2.2', [`${IP}-default-hv1`]: '2.2.2.2' },
+      { ...id('hv1'), ...ip('1.1.1.1,2.2.2.2'), ...ip('2.2.2.2', '-default'), ...ip('2.2.2.2', '-default-hv1') },
       '',
       '1.1.1.1 2.2.2.2',
-      [],
     ],
     [
       'without a system-id: the name comes from elsewhere',
-      { [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: 'b:y', [IP]: '1.1.1.1' },
+      { ...mapped('a:x'), ...mapped('b:y', '-hv1'), ...ip('1.1.1.1') },
       'b:y',
       '1.1.1.1',
-      [],
-    ],
-    [
-      'two instances',
-      {
-        'system-id': 'host',
-        [`${MAPPINGS}-host`]: 'a:x',
-        [`${MAPPINGS}-dpu`]: 'b:y',
-        'ovn-bridge-dpu': 'br-dpu',
-        [`${IP}-host`]: '1.1.1.1',
-        [`${IP}-dpu`]: '2.2.2.2',
-      },
-      'a:x b:y',
-      '1.1.1.1 2.2.2.2',
-      [],
     ],
     [
       'two instances that contradict each other',
-      { 'system-id': 'host', [MAPPINGS]: 'a:x,b:y', [`${MAPPINGS}-dpu`]: 'a:z', 'ovn-bridge-dpu': 'br-dpu' },
+      { ...id('host'), ...mapped('a:x,b:y'), ...mapped('a:z', '-dpu'), 'ovn-bridge-dpu': 'br-dpu' },
       'a:x+z b:y',
       '',
-      ['OVN instances map physnet a to different bridges, which all count: x, z'],
+      'OVN instances map physnet a to different bridges, which all count: x, z',
     ],
     [
       'a suffix of a chassis that is unlikely to run here',
-      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv2`]: 'b:y', 'ovn-encap-type-hv3': 'geneve' },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('b:y', '-hv2'), 'ovn-encap-type-hv3': 'geneve' },
       'a:x b:y',
       '',
-      [unlikely('hv2, hv3')],
+      unlikely('hv2, hv3'),
     ],
   ];
-  for (const [name, ids, mappings, endpoints, expected] of rows) {
-    it(name, () => {
+  for (const [label, ids, mappings, endpoints, problem] of rows) {
+    it(label, () => {
       const config = root(ids);
       const text = [...config.mappings].map(([physnet, bridges]) => `${physnet}:${bridges.join('+')}`).join(' ');
-      assert.deepEqual([text, config.encapIps.join(' '), config.problems], [mappings, endpoints, expected]);
-      assert.equal(config.hasSeveralEndpoints, name === 'two instances');
+      assert.deepEqual([text, config.encapIps.join(' ')], [mappings, endpoints]);
+      assert.deepEqual(config.problems, problem === undefined ? [] : [problem]);
     });
   }
+
+  it('two instances count, with the endpoints of both', () => {
+    const ips = { ...ip('1.1.1.1', '-host'), ...ip('2.2.2.2', '-dpu') };
+    const config = root({
+      ...id('host'),
+      ...mapped('a:x', '-host'),
+      ...mapped('b:y', '-dpu'),
+      'ovn-bridge-dpu': 'd',
+      ...ips,
+    });
+    assert.deepEqual(
+      [[...config.mappings.keys()], config.encapIps],
+      [
+        ['a', 'b'],
+        ['1.1.1.1', '2.2.2.2'],
+      ],
+    );
+    assert.deepEqual([config.hasSeveralEndpoints, config.problems], [true, []]);
+    assert.equal(root({ ...id('host'), ...ips }).hasSeveralEndpoints, true);
+    assert.equal(root({ ...id('host'), ...ip('1.1.1.1') }).hasSeveralEndpoints, false);
+  });
 
   it('name the integration bridges', () => {
     const bridges = (ids: Ids) => [...root(ids).integration].sort().join();
@@ -268,16 +254,15 @@ describe('lists in the configuration', () => {
   });
 
   it('have mappings of up to 32 KiB; of a longer text, only pairs that end before that are read', () => {
-    const first = `a:${'x'.repeat(32 * 1024 - 6)}`;
-    const whole = `${first},b:y`.slice(0, 32 * 1024);
-    assert.equal(whole.length, 32 * 1024);
-    assert.deepEqual(root({ 'ovn-bridge-mappings': whole }).problems.length, 0);
-    const longer = root({ 'ovn-bridge-mappings': `a:x,b:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...longer.mappings], [['a', ['x']]]);
-    assert.deepEqual(longer.problems, ['ovn-bridge-mappings has 32774 characters; only 3 are read']);
-    const long = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...long.mappings], []);
-    assert.deepEqual(long.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
+    const read = (text: string) => {
+      const { mappings, problems } = root({ 'ovn-bridge-mappings': text });
+      return [[...mappings.keys()], problems];
+    };
+    const limit = 32 * 1024;
+    assert.deepEqual(read(`a:${'x'.repeat(limit - 6)},b:y`.slice(0, limit)), [['a', 'b'], []]);
+    const problem = 'ovn-bridge-mappings has 32774 characters; only 3 are read';
+    assert.deepEqual(read(`a:x,b:${'y'.repeat(limit)}`), [['a'], [problem]]);
+    assert.deepEqual(read(`a:${'y'.repeat(limit)}`)[0], []);
   });
 
   it('have up to sixteen addresses, without blanks and empty ones', () => {
