@@ -75,6 +75,24 @@ describe('assignments from the kubelet’s files and sockets', () => {
 describe('assignments while the kubelet starts and stops', () => {
   setUp();
 
+  it('no checkpoint: PodResources alone decides after the grace period', async () => {
+    assignments = createAssignments({
+      kubeletDir: kubelet.directory,
+      cdiDir: kubelet.cdiDir,
+      online: () => CpuSet.parse('0-7'),
+      log: logged.log,
+      onFailure: () => {},
+      checkpointGrace: 0.2,
+    });
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await kubelet.start();
+    run();
+    await becomes('0-1,4-7');
+    assert.match(assignments.view().sources.checkpoint ?? '', /cannot read .*cpu_manager_state/);
+    kubelet.pods = {};
+    await becomes('0-7');
+  });
+
   it('makes no calls while the node is idle', async () => {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();

@@ -169,18 +169,6 @@ describe('networks that move while pods run', () => {
       logged.lines.map(({ level, msg }) => `${level} ${msg}`),
       ['40 reading a pod whose network moved failed', '40 network moved under a running pod'],
     );
-    const [unread, moved] = logged.lines;
-    assert.deepEqual([unread?.['namespace'], unread?.['pod']], ['ns', 'vm']);
-    assert.deepEqual(JSON.parse(JSON.stringify({ ...moved, level: 0, time: 0 })), {
-      level: 0,
-      time: 0,
-      namespace: 'ns',
-      pod: 'vm',
-      container: 'compute',
-      cpus: '2-3',
-      network: 'physnet east',
-      msg: 'network moved under a running pod',
-    });
   });
 
   it('a network that was on no NUMA node in particular moves to one', async () => {

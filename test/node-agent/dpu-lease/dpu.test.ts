@@ -120,14 +120,6 @@ describe('the renewals of a DPU, round by round', () => {
     assert.match(problems[1] ?? '', /not yours/);
     assert.deepEqual(await outcomes(), { failed: 3 });
   });
-
-  it('does not log failures that the end of the duty causes', async () => {
-    await turns();
-    probed = () => stop.abort();
-    unwell = 'the agent is stopping';
-    await round();
-    assert.deepEqual(messages(), ['30 renewing the DPU lease']);
-  });
 });
 
 describe('the health of a DPU’s Open vSwitch', () => {

@@ -81,20 +81,6 @@ describe('parts of files', () => {
     writeFileSync(path, Buffer.from([0, 255, 128]));
     assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
   });
-
-  it('each reader closes the file, also on an error', () => {
-    writeFileSync(path, 'x'.repeat(100));
-    mkdirSync(`${path}.d`);
-    const open = () => readdirSync('/proc/self/fd').length;
-    const before = open();
-    for (let i = 0; i < 20; i++) {
-      readBounded(path, 100);
-      assert.throws(() => readBounded(path, 99));
-      readHead(path, 10);
-      assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
-    }
-    assert.ok(open() < before + 15, `${open()} files are open, ${before} before`);
-  });
 });
 
 describe('a file of the agent', () => {

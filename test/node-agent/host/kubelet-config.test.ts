@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
 import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
@@ -112,42 +110,13 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
   });
 
   describe('with any text', () => {
-    it('reports long names and too much text with short errors', () => {
-      const long = 'x'.repeat(10_000);
-      for (const [text, says] of [
-        [`${HEAD}${long.slice(0, 500)}: 1\n${long.slice(0, 500)}: 2`, /appears twice/],
-        [`${HEAD}a: *${long}`, /^f: /],
-        [`${HEAD}cpuManagerPolicy: ${long}`, /cpuManagerPolicy/],
-        [`${HEAD}cpuManagerPolicyOptions: {${long}: ''}`, /cpuManagerPolicyOptions/],
-        [`${HEAD}reservedMemory: [{numaNode: 0, limits: {memory: ${long}}}]`, /reservedMemory/],
-        [`# ${long.repeat(20)}`, /more than 65536 characters/],
-      ] as const) {
-        assert.throws(
-          () => parseKubeletConfig('f', text),
-          (error) => error instanceof KubeletConfigError && says.test(error.message) && error.message.length < 500,
-          text.slice(0, 100),
-        );
-      }
-    });
-
-    it('refuses a pipe, a device, a large file and a directory of thousands of files without blocking', async () => {
-      const directory = temp();
-      execFileSync('mkfifo', [join(directory, 'pipe')]);
-      symlinkSync('/dev/zero', join(directory, 'zero'));
-      writeFileSync(join(directory, 'large'), `${HEAD}#${'x'.repeat(1024 * 1024)}`);
-      for (const [name, says] of [
-        ['pipe', /not a regular file/],
-        ['zero', /not a regular file/],
-        ['large', /larger than 65536 bytes/],
-      ] as const) {
-        await assert.rejects(readSettings({ config: `/${name}`, root: directory }), says);
-      }
-      writeTree(directory, { config: HEAD });
-      writeTree(
-        directory,
-        Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`])),
-      );
-      const all = { config: '/config', configDir: '/conf.d', root: directory };
+    it('refuses a large file and a directory of thousands of files', async () => {
+      const root = temp();
+      writeTree(root, { large: `${HEAD}#${'x'.repeat(1024 * 1024)}`, config: HEAD });
+      await assert.rejects(readSettings({ config: '/large', root }), /larger than 65536 bytes/);
+      const dropIns = Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`]);
+      writeTree(root, Object.fromEntries(dropIns));
+      const all = { config: '/config', configDir: '/conf.d', root };
       await assert.rejects(readSettings(all), { message: '/conf.d: more than 256 drop-ins' });
     });
   });

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { createNetworks, type Networks } from '../../../node-agent/networks/networks.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
-import { silent } from '../../support/logger.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../real-ovs.ts';
-import { eventually, twoCells as host, tempDirectories } from '../support.ts';
+import { eventually, twoCells as host, recordingLogger, tempDirectories } from '../support.ts';
 
 /** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;
@@ -22,6 +24,8 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
   let networks: Networks;
   let stop: AbortController;
   let done: Promise<void>;
+  let addresses: ReturnType<typeof mock.method>;
+  const logged = recordingLogger();
 
   before(async function () {
     try {
@@ -37,6 +41,12 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     tree.nic(LINKS[1], '0000:af:00.0');
     ovs = await startRealOvs(temp());
     stop = new AbortController();
+    addresses = mock.method(os, 'networkInterfaces', () => ({
+      plumbbr1: [{ address: '2001:db8::1' }],
+      'plumbbr1:1': [{ address: '192.0.2.10' }],
+      gone: undefined,
+    }));
+    syncBuiltinESMExports();
     networks = createNetworks({
       sysfsRoot: tree.root,
       host: async () => host,
@@ -44,14 +54,15 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
       networkMap: undefined,
       lastMap: { load: () => undefined, save: () => undefined },
       labels: async () => ({}),
-      log: silent,
-      addresses: () => new Map([['192.0.2.10', 'plumbbr1']]),
+      log: logged.log,
     });
     done = networks.run(stop.signal);
   });
   after(async () => {
     stop?.abort();
     await done;
+    addresses?.mock.restore();
+    syncBuiltinESMExports();
     await ovs?.stop();
     for (const name of LINKS) if (existsSync(`/sys/class/net/${name}`)) ip('link', 'del', name);
   });
@@ -76,9 +87,15 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
       ovs.vsctl('add-port', `plumbbr${i}`, link);
     }
     await becomes('physnet0=0 physnet1=1');
+    assert.equal(addresses.mock.callCount(), 0, 'addresses are listed for a tunnel only');
     external('ovn-encap-ip', '192.0.2.10');
     await becomes('physnet0=0 physnet1=1 tunnel=1');
     assert.deepEqual(networks.view().problems, []);
+    const { level, msg, physnets, tunnel } = JSON.parse(JSON.stringify(logged.lines.at(-1)));
+    assert.deepEqual(
+      [level, msg, physnets, tunnel],
+      [30, 'network map updated', { physnet0: '0', physnet1: '1' }, '1'],
+    );
   });
 
   it('follow carriers that are lost and restored', async () => {

@@ -112,15 +112,6 @@ describe('a connection to OVSDB', () => {
     assert.equal(served.received.length, 3, 'the longer one was not answered');
   });
 
-  it('passes notifications on with their params', async () => {
-    answers = ['{"method":"update","params":["m",{}],"id":null}{"method":"locked"}', '{"id":1,"result":true}'];
-    await connect().call('ask', []);
-    assert.deepEqual(notified, [
-      ['update', ['m', {}]],
-      ['locked', []],
-    ]);
-  });
-
   it('fails a call after 5 s, ignores a late answer, and stays open', async () => {
     const connection = connect();
     answers = ['{"id":1,"result":"x"}'];

@@ -43,31 +43,4 @@ describe('confirmation that free CPUs are free', () => {
       assert.equal(stillUsed(gain, viewOf(...view)), expected);
     });
   }
-
-  it('checks held CPUs again after ten seconds, until they are free', () => {
-    running = { guaranteed: [cpus('4-5')], others: [] };
-    stillUsed('4-7', viewOf('0-7', ''));
-    seconds = 9.999;
-    assert.equal(confirmation.isDue(), false);
-    seconds = 10;
-    assert.equal(confirmation.isDue(), true);
-    running = { guaranteed: [], others: [] };
-    stillUsed('4-7', viewOf('0-7', ''));
-    seconds = 100;
-    assert.equal(confirmation.isDue(), false);
-  });
-
-  it('holds CPUs that had an owner for a minute if there are no cgroups, but not others', () => {
-    running = undefined;
-    confirmation.see(viewOf('0-3', '4-5'));
-    seconds = 100;
-    confirmation.see(viewOf('0-7', ''));
-    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '4-5');
-    seconds = 159.999;
-    confirmation.see(viewOf('0-6', '7'));
-    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '4-5');
-    seconds = 160;
-    confirmation.see(viewOf('0-6', '7'));
-    assert.equal(stillUsed('4-7', viewOf('0-7', '')), '');
-  });
 });

@@ -40,12 +40,10 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
       cpus(rest()).first!,
       DAEMONS.map((name) => real.pid(name)),
     );
-  const source = (name: string) => ovs.status().sources.find((one) => one.name === name)?.problem;
-  const start = (checkpointGrace?: number) => {
+  const start = () => {
     stop = new AbortController();
     later = 0;
     const log = createLogger('test', 'silent');
-    const grace = checkpointGrace === undefined ? {} : { checkpointGrace };
     const kubeletDir = kubelet.directory;
     const assignments = createAssignments({
       kubeletDir,
@@ -53,7 +51,6 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
       online: machine,
       log,
       onFailure: () => {},
-      ...grace,
     });
     const containers = createCgroupTree(cgroup?.root ?? '/sys/fs/cgroup').containers;
     const now = () => performance.now() + later * 1000;
@@ -108,22 +105,5 @@ describe('lost kubelet state while a container runs, with a real Open vSwitch an
     await container.stop();
     later = 200;
     await eventually(() => masks() === all(), 'grown once it has ended');
-  });
-
-  it('no checkpoint: PodResources alone decides after the grace period, and the status reports it', async () => {
-    rmSync(stateFile());
-    start(0.5);
-    assert.match(source('cpu_manager_state') ?? '', /cannot read .*cpu_manager_state/);
-    await eventually(() => masks() === first(), 'the listed CPUs are left');
-    await eventually(() => source('PodResources') === null, 'it answers');
-    const sampler = await watched();
-    await delay(800);
-    await sampler.sawNone();
-    kubelet.pods = {};
-    await container.stop();
-    await eventually(() => masks() === all(), 'grown');
-    assert.match(source('cpu_manager_state') ?? '', /cannot read/);
-    kubelet.pods = { 'ns/other': { compute: rest() } };
-    await eventually(() => masks() === first(), 'asked each second: left again');
   });
 });

@@ -199,17 +199,6 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(sets?.others)?.sort(), ['0-3', '0-3,6']);
   });
 
-  it('are the same with the systemd driver', () => {
-    const root = v2({
-      ...container('kubepods.slice/kubepods-poda1_2.slice/cri-containerd-a.scope', '4\n'),
-      ...container('kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda2.slice/crio-b.scope', '0-3\n'),
-      ...container('kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda3.slice/crio-c.scope', '5\n'),
-    });
-    const sets = createCgroupTree(root).containers();
-    assert.deepEqual(lists(sets?.guaranteed), ['4']);
-    assert.deepEqual(lists(sets?.others)?.sort(), ['0-3', '5']);
-  });
-
   it('exclude cgroups without a process or without a cpuset', () => {
     const root = v2({
       ...container('kubepods/poda1/ended', '4\n', EMPTY),

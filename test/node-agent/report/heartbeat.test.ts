@@ -106,18 +106,4 @@ describe('the agent’s heartbeat, beat by beat', () => {
       ['the agent’s Lease was deleted; created it again'],
     );
   });
-
-  it('counts and logs nothing that its end causes', async () => {
-    run();
-    await turns();
-    const { patch } = api.client;
-    api.client.patch = (...args) => {
-      stop.abort();
-      api.failing = true;
-      return patch(...args);
-    };
-    await pass(10);
-    assert.deepEqual([await outcomes(), logged.lines], [{ renewed: 1 }, []]);
-    await done;
-  });
 });

@@ -179,16 +179,4 @@ describe('the checks of a node’s launchers', () => {
     at([]);
     assert.equal(looksAt(vm), true, 'it is a new one');
   });
-
-  it('keep the threads where they are at the end', () => {
-    const vm = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
-    const starting = scene.addVm({ vcpus: 0, mask: '3', cpuset: '0-7' });
-    at([vm.launcher, starting.launcher]);
-    assert.equal(checks.hasStarting(), true);
-    checks.end();
-    assert.equal(vm.allowed('CPU 0/KVM'), '3');
-    assert.equal(checks.hasStarting(), false);
-    at([]);
-    assert.deepEqual(forgotten, []);
-  });
 });
