@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { mock } from 'node:test';
@@ -104,12 +104,6 @@ describe('the kubelet’s checkpoint without events', () => {
     assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
     const READABLE = '30 cpu_manager_state readable again';
     assert.deepEqual(messages(), [UNUSABLE, READABLE, UNUSABLE, READABLE]);
-  });
-
-  it('is reported as missing with its directory', () => {
-    rmSync(directory, { recursive: true });
-    follow();
-    assert.deepEqual(displayed(), ['10000 undefined false']);
   });
 
   it('is torn: the value is kept, and the same text is reported once', () => {

@@ -102,13 +102,6 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     }
   });
 
-  it('has the kubelet’s own defaults', () => {
-    const config = parseKubeletConfig('f', HEAD);
-    assert.deepEqual(config?.cpuManager, { policy: 'none', options: {} });
-    assert.deepEqual(config.topologyManager, { policy: 'none', scope: 'container', options: {} });
-    assert.equal(config.reserved, undefined, 'amounts or nothing: not known from here');
-  });
-
   describe('with any text', () => {
     it('refuses a large file and a directory of thousands of files', async () => {
       const root = temp();

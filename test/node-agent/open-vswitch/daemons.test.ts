@@ -153,16 +153,6 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
   });
 
-  it('report a change if another daemon uses the same pidfile', async () => {
-    const first = await startDaemon('ovs-vswitchd');
-    const finder = createDaemonFinder(rundir);
-    finder.find();
-    await end(first);
-    const second = await startDaemon('ovs-vswitchd');
-    const { processes, changed } = searchWith(finder);
-    assert.deepEqual([processes, changed], [[`ovs-vswitchd daemon ${second.pid}`], true]);
-  });
-
   const parents: [what: string, comm: string, title: string, isMonitor: boolean, isStarting: boolean][] = [
     ['a monitor with its title', 'x', 'ovs-vswitchd: monitoring pid 1 (healthy)', true, false],
     ['a monitor without a title yet, known by its name', 'ovs-vswitchd', 'something', true, true],

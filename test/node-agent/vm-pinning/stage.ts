@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost, type Host } from '../../../model/host.ts';
-import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
+import { createHost } from '../../../model/host.ts';
+import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
@@ -30,26 +30,24 @@ export interface PretendVm {
   /** Puts a thread on CPUs, as virt-launcher or another writer does. */
   put(name: string, cpus: string): void;
   cpuset(cpus: string): void;
-  readonly housekeeping: { set(cpus: string): void; get(): string };
 }
 
 export interface VmOptions {
   readonly name?: string;
   readonly vcpus: number;
   readonly mask?: string;
-  readonly fix?: boolean;
   readonly cpuset: string;
   /** The pins of vCPUs by index: a VM with dedicated CPUs. */
   readonly pins?: readonly number[];
-  readonly ioPins?: readonly number[];
   /** The CPUs in virt-handler's cgroup; undefined: no such cgroup. */
   readonly housekeeping?: string;
 }
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
-export function createScene(root: string, online = '0-63') {
+export function createScene(root: string) {
   const affinity = createFakeAffinity();
-  const host = hostOf(online);
+  const cores = Array.from({ length: 32 }, (_, i) => (i < 16 ? `${i},${i + 16}` : `${i + 16},${i + 32}`));
+  const host = createHost({ cells: [{ id: 0, cpus: '0-63' }], cores });
   const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
   const launchers = new Map<string, Launcher>();
   const events: (EventText & { on: string })[] = [];
@@ -73,7 +71,7 @@ export function createScene(root: string, online = '0-63') {
   const effective = 'cpuset.cpus.effective';
 
   const addVm = (options: VmOptions): PretendVm => {
-    const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping } = options;
+    const { name = `vm-${next}`, vcpus, mask, cpuset, pins, housekeeping } = options;
     const pid = next++;
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
@@ -93,9 +91,6 @@ export function createScene(root: string, online = '0-63') {
     const emulator = housekeeping ?? cpuset;
     for (const thread of ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker']) add(thread, emulator);
     for (let i = 0; i < vcpus; i++) add(`CPU ${i}/KVM`, pins === undefined ? cpuset : String(pins[i]));
-    ioPins.forEach((cpu, i) => {
-      add(`IO iothread${i + 1}`, String(cpu));
-    });
     const hk = join(path, 'housekeeping');
     if (housekeeping !== undefined) write(hk, 'cpuset.cpus', housekeeping);
     const inHousekeeping = (tid: number) => existsSync(hk) && !threads.get(tid)?.startsWith('CPU ');
@@ -103,10 +98,7 @@ export function createScene(root: string, online = '0-63') {
     const read = (file: string) => CpuSet.parse(readFileSync(file, 'utf8'));
     affinity.cpusetOf = (tid) =>
       threads.has(tid) ? read(join(inHousekeeping(tid) ? hk : path, 'cpuset.cpus')) : before(tid);
-    const annotations = {
-      ...(mask !== undefined && { [CPU_MASK_ANNOTATION]: mask }),
-      ...(fix && { [FIX_CPU_MISMATCH_ANNOTATION]: 'true' }),
-    };
+    const annotations = mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask };
     const vm: PretendVm = {
       uid,
       path,
@@ -118,10 +110,6 @@ export function createScene(root: string, online = '0-63') {
       cpuset(cpus) {
         write(path, effective, cpus);
         write(path, 'cpuset.cpus', cpus);
-      },
-      housekeeping: {
-        set: (cpus) => write(hk, 'cpuset.cpus', cpus),
-        get: () => readFileSync(join(hk, 'cpuset.cpus'), 'utf8').trim(),
       },
     };
     launchers.set(uid, vm.launcher);
@@ -202,14 +190,6 @@ export function createScene(root: string, online = '0-63') {
     },
     eventsOf: (reason: string) => events.filter((event) => event.reason === reason),
   };
-}
-
-/** CPU n and CPU n + 16 form a core if both exist. */
-function hostOf(online: string): Host {
-  const cpus = CpuSet.parse(online);
-  const isSecond = (cpu: number) => Math.floor(cpu / 16) % 2 === 1 && cpus.has(cpu - 16);
-  const cores = [...cpus].filter((cpu) => !isSecond(cpu)).map((cpu) => [cpu, cpu + 16].filter((one) => cpus.has(one)));
-  return createHost({ cells: [{ id: 0, cpus: online }], cores: cores.map((core) => String(CpuSet.of(core))) });
 }
 
 /** As virt-controller creates it. */
