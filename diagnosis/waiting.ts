@@ -79,21 +79,23 @@ function notTried(scheduler: string): Remedy {
 
 const every = (nodes: number, reason: string) => `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${reason}`;
 
-/** What kube-scheduler adds about claims and preemption. */
-const AFTER_REASONS = /\.?(?: no new claims to deallocate[.,]?)?(?: preemption: .*)?$/s;
+const noneOf = (nodes: number | string, closest: string) =>
+  `none of ${nodes} nodes can take it; closest match: ${closest}`;
+
+/** Starts of the reasons of kube-scheduler's own filters. All others are the extender's. */
+const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
 
 /**
- * kube-scheduler's message in the form of a prediction, without what it adds about preemption. Its own reasons, which begin
- * with `node(s)`, come last. Any other text stays as it is.
+ * kube-scheduler's message as a prediction would word it; any other text stays as it is. kube-scheduler only asks the
+ * extender about nodes that pass its own filters, so a reason of the extender is the closest match.
  */
 function summaryOf(message: string): string {
-  const [, count = '', list] = /^0\/(\d+) nodes are available: (.*)$/s.exec(message) ?? [];
-  if (list === undefined || count === '0') return message;
-  const reasons = list.replace(AFTER_REASONS, '').split(/, (?=\d+ )/);
-  const [only = ''] = reasons;
-  if (reasons.length === 1 && only.startsWith(`${count} `)) return every(Number(count), only.slice(count.length + 1));
-  const isOwn = (reason: string) => /^\d+ node\(s\)/.test(reason);
-  return `none of ${count} nodes can take it: ${[...reasons.filter((one) => !isOwn(one)), ...reasons.filter(isOwn)].join(', ')}`;
+  const [, nodes, list = ''] =
+    /^0\/(\d+) nodes are available: (.*?)\.?(?: no new claims .*| preemption: .*)?$/s.exec(message) ?? [];
+  const reasons = list.split(/, (?=\d+ )/).map((entry) => entry.replace(/^\d+ /, ''));
+  const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
+  if (nodes === undefined || nodes === '0' || !closest) return message;
+  return reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest);
 }
 
 function searchText({ groups, nodes }: SearchFacts): string {
@@ -105,5 +107,5 @@ function searchText({ groups, nodes }: SearchFacts): string {
     return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
   const [first] = groups;
   if (groups.length === 1) return every(nodes, first?.text ?? '');
-  return `none of ${nodes} nodes can take it; closest match: ${first?.text}`;
+  return noneOf(nodes, first?.text ?? '');
 }

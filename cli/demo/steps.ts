@@ -162,9 +162,11 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     return { threads: threads.length, allowed: unionOf(threads).toString(), moved: false };
   }
   expect(move !== undefined, 'the agent reports no move');
-  const { milliseconds } = move;
+  const { millisecondsSinceNoticed: milliseconds } = move;
   expect(typeof milliseconds === 'number', 'the agent reports no duration of its move');
-  printer.lines([`${String(move['threads'])} threads moved ${milliseconds} ms after the kubelet assigned the CPUs`]);
+  printer.lines([
+    `${String(move['threads'])} threads moved ${milliseconds} ms after the agent learned who owns the CPUs`,
+  ]);
   return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, milliseconds };
 }
 

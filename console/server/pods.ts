@@ -91,24 +91,7 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
 /** The state from the pod alone, without its node and without knowing whether its instance has a VM. */
 function stateOf(pod: WatchedPod, vm: string | undefined) {
   const { namespace = '', name = '' } = pod.metadata;
-  const state = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape });
-  return shownState(state.reason === 'NoNodeFits' ? { ...state, text: summaryOf(state.text) } : state);
-}
-
-/** Starts of the reasons of kube-scheduler's own filters. All others are the extender's. */
-const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
-
-/**
- * kube-scheduler's message as `plumbline explain` words its own answer, without asking the extender about every node.
- * kube-scheduler only asks about nodes that pass its own filters, so a reason of the extender is the closest match.
- */
-function summaryOf(message: string): string {
-  const [, nodes, list = ''] = /^0\/(\d+) nodes are available: (.*?)\.(?: |$)/s.exec(message) ?? [];
-  const reasons = list.split(/, (?=\d+ )/).map((entry) => entry.replace(/^\d+ /, ''));
-  const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
-  if (nodes === undefined || !closest) return message;
-  if (reasons.length > 1) return `none of ${nodes} nodes can take it; closest match: ${closest}`;
-  return `${nodes === '1' ? 'the only node' : `all ${nodes} nodes`}: ${closest}`;
+  return shownState(vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape }));
 }
 
 /**

@@ -101,15 +101,15 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({}, { conditions }).text, '0/3 nodes');
   });
 
-  it('was refused: without what kube-scheduler adds, and its own reasons last', () => {
+  it('was refused: in the form of a prediction, the extender’s reason before kube-scheduler’s own', () => {
     const preemption =
       ' no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.';
     const dead = '1 DPU not ready: dead, last renewal 60 s ago';
     const room = '1 no room on the NUMA nodes of a required network';
     for (const [message, expected] of [
       [
-        `0/4 nodes are available: ${dead}, 2 node(s) were unschedulable, ${room}.${preemption}`,
-        `none of 4 nodes can take it: ${dead}, ${room}, 2 node(s) were unschedulable`,
+        `0/4 nodes are available: 2 node(s) were unschedulable, ${dead}, ${room}.${preemption}`,
+        'none of 4 nodes can take it; closest match: DPU not ready: dead, last renewal 60 s ago',
       ],
       [`0/4 nodes are available: 4 Insufficient cpu.${preemption}`, 'all 4 nodes: Insufficient cpu'],
       ['0/4 nodes are available: 4 too small. preemption: 0/4 nodes are available: 4 x.', 'all 4 nodes: too small'],

@@ -218,7 +218,7 @@ describe('reports about a VM', () => {
     const { reporting, events, logged } = reporter();
     const see = (housekeeping: NonNullable<Changes['housekeeping']>) => {
       for (let i = 0; i < 2; i++) reporting.views([viewOf({ housekeeping })]);
-      return [events.length, logged.lines.filter(({ emulator }) => emulator !== undefined).length];
+      return [events.length, logged.lines.filter(({ msg }) => msg === 'moved emulator threads').length];
     };
     const problems = ['a', 'b'];
     assert.deepEqual(see({}), [0, 1]);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { createAgentMetrics, createBoundedLabel } from '../../../node-agent/telemetry/metrics.ts';
-import { ProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger } from '../support.ts';
+import type { AgentLogger } from '../../node-agent/telemetry/log-messages.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import { recordingLogger } from '../support/logger.ts';
 
 describe('the log of a recurring problem', () => {
   it('has a line for its begin, for each change and for its end', () => {
     const { log, lines } = recordingLogger();
-    const problems = new ProblemLog(log);
+    const problems = new ProblemLog(log as AgentLogger);
     problems.recovered();
     problems.failed(new Error('away'), 'publishing the node topology failed; retrying');
     problems.failed('away', 'publishing the node topology failed; retrying');
@@ -16,11 +15,13 @@ describe('the log of a recurring problem', () => {
     problems.recovered();
     problems.failed('busy', 'renewing the agent’s Lease failed; retrying');
     assert.deepEqual(
-      lines.map(({ level, msg, reason, was }) => [level, msg, reason ?? was]),
+      lines.map(({ level, msg, reason, warning, was, lastedSeconds }) =>
+        level === 40 ? [level, msg, reason] : [level, msg, warning, was, lastedSeconds],
+      ),
       [
         [40, 'publishing the node topology failed; retrying', 'away'],
         [40, 'publishing the node topology failed; retrying', 'busy'],
-        [30, 'recovered', 'busy'],
+        [30, 'recovered', 'publishing the node topology failed; retrying', 'busy', 0],
         [40, 'renewing the agent’s Lease failed; retrying', 'busy'],
       ],
     );
@@ -28,29 +29,11 @@ describe('the log of a recurring problem', () => {
 
   it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
-    const problems = new ProblemLog(log);
+    const problems = new ProblemLog(log as AgentLogger);
     problems.failed('x'.repeat(500), 'DPU is not ready');
     problems.failed(`${'y'.repeat(500)}z`, 'DPU is not ready');
     const texts = lines.map(({ reason }) => String(reason));
     assert.equal(texts[0], 'x'.repeat(500));
     assert.match(texts[1] ?? '', /^y{490,500}…$/);
-  });
-});
-
-describe('metric labels with foreign values', () => {
-  it('keep the first values; later and longer ones become other', () => {
-    const label = createBoundedLabel(2);
-    assert.deepEqual(['a', 'b', 'c', 'a'].map(label), ['a', 'b', 'other', 'a']);
-    assert.equal(createBoundedLabel()('x'.repeat(200)), 'other');
-  });
-
-  it('give a bounded number of series for an unbounded number of physnets', async () => {
-    const registry = new Registry();
-    const { registrations, resourceLabel } = createAgentMetrics(registry);
-    for (let i = 0; i < 5000; i++) {
-      registrations.inc({ resource: resourceLabel(`physnet.plumbline.dev/n${i}`), outcome: 'registered' });
-    }
-    const { values } = await registrations.get();
-    assert.equal(values.length, 513);
   });
 });
