@@ -104,14 +104,6 @@ describe('publishing the report', () => {
     await reservedIs('0');
   });
 
-  it('creates a deleted object again', async () => {
-    run();
-    await reservedIs('0');
-    api.objects.delete(PATH);
-    reserve('0-1');
-    await reservedIs('0-1');
-  });
-
   for (const [what, awaySeconds] of [
     ['it was deleted', 0],
     ['its definition, which was deleted for 40 s, is applied again', 40],
