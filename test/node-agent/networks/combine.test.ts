@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
-import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
+import {
+  combineNetworks,
+  type NetworkSources,
+  type NetworksView,
+  NO_NETWORKS,
+} from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
 import { twoCells as host } from '../support.ts';
@@ -92,7 +97,7 @@ describe('a faulty network map', () => {
 });
 
 describe('an unreadable switch', () => {
-  const map = mapped(networks({}));
+  const map = mapped(NO_NETWORKS);
   const KEPT = 'gone; keeping what was last known';
   const cases: [string, Partial<NetworkSources>, string?][] = [
     ['gives a problem if networks were found before, without a map', {}, KEPT],
