@@ -73,32 +73,6 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     assert.ok(await kubeVirt.isPaused('vm'), 'a pause that its user made stays');
   });
 
-  it('stay paused with an Event if pinning is refused', async () => {
-    await kubeVirt.create('refused');
-    await kubeVirt.started('refused', NODE, 'pod-refused');
-    await says('pod-refused', 'refused', 'the CPU mask 1-2 leaves vCPU 0 without a CPU');
-    await until('the Event', async () =>
-      (await eventsOf('refused')).some(
-        ({ reason, message }) =>
-          reason === 'PinningRefused' && /on node n1 \(Empty\): .* leaves vCPU 0 without/.test(message),
-      ),
-    );
-    assert.ok(await kubeVirt.isPaused('refused'));
-    assert.deepEqual(kubeVirt.unpauses, []);
-  });
-
-  it('are not resumed by the extender if their user chose a paused start', async () => {
-    await kubeVirt.create('own', { 'plumbline.dev/paused-start': 'resumed' });
-    await kubeVirt.started('own', NODE, 'pod-own');
-    await kubeVirt.create('after');
-    await kubeVirt.started('after', NODE, 'pod-after');
-    await says('pod-own', 'pinned');
-    await says('pod-after', 'pinned');
-    await recorded('after', /^resumed$/);
-    assert.deepEqual(kubeVirt.unpauses, ['default/after']);
-    assert.ok(await kubeVirt.isPaused('own'));
-  });
-
   it('are resumed by the next replica, even if the previous one died during the resume', async () => {
     await kubeVirt.create('handed');
     await kubeVirt.started('handed', NODE, 'pod-handed');

@@ -105,21 +105,6 @@ describe('placement with a real kube-scheduler', function () {
     console.log(`      bound after ${took.toFixed(1)} s`);
   });
 
-  it('places a pod near its network', async () => {
-    await report(
-      stage.client,
-      'n-001',
-      topologyOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-3,9-11' }] }),
-    );
-    await report(stage.client, 'n-002', topologyOf());
-    await stage.addPod({
-      name: 'near',
-      cpu: '6',
-      devices: ['devices.kubevirt.io/kvm', 'physnet.plumbline.dev/physnet0'],
-    });
-    assert.equal((await boundTo('near')).node, 'n-002');
-  });
-
   it('gives the last cores to one of two pods that two schedulers try at once, and places the other when they are free', async () => {
     await stage.addNodes([{ name: 'shared', topology: topologyOf(), labels: { race: 'yes' } }]);
     const place = (name: string, cpu: string, schedulerName: string) =>

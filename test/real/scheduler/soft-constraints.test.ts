@@ -6,8 +6,6 @@ import { inParallel, type Replica, type Stage, startStage, topologyOf } from './
 const ZONE = 'topology.kubernetes.io/zone';
 const ZONES = ['a', 'b', 'c'];
 const NODES_PER_ZONE = 4;
-/** Pods with four CPUs that fit on a node. */
-const PODS_PER_NODE = 3;
 
 const apart = (group: string) => ({
   affinity: {
@@ -67,14 +65,4 @@ describe('soft constraints on a real kube-scheduler', function () {
       await until('the room to be free', async () => (await replica.metric('plumbline_extender_reservations')) === 0);
     }
   });
-
-  const fill = ZONES.length * NODES_PER_ZONE * PODS_PER_NODE;
-  for (const name of ['without', 'with']) {
-    it(`${fill} pods that fill every node are all bound, ${name} soft constraints`, async () => {
-      const calls = await replica.metric('plumbline_extender_calls_total', { verb: 'filter' });
-      const { took } = await burst(fill, name, name === 'with' ? apart(name) : {});
-      const asked = (await replica.metric('plumbline_extender_calls_total', { verb: 'filter' })) - calls;
-      console.log(`      after ${took.toFixed(1)} s and ${asked} filter calls`);
-    });
-  }
 });
