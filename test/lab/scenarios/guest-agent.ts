@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
-import { agentObjects } from '../../real/node-agent/agent-objects.ts';
+import { agentObjects } from '../../real/node-agent/installed.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';

@@ -2,15 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseConfiguredContext } from '../../../model/networks/context.ts';
-import { parseWebhookConfig } from '../../../webhook/config.ts';
-import { createWebhook } from '../../../webhook/daemon.ts';
 import { root } from '../../support/bundles.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { pathOf } from '../../support/parts.ts';
-import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
-import { freePort } from '../processes.ts';
+import { startWebhook } from '../webhook/installed.ts';
 import { type CreatedPod, type CreatedVmi, launcherFor, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
 import { createWayToTheCluster } from './to-the-cluster.ts';
@@ -132,26 +128,14 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
       const { data } = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`)) as {
         data: Record<string, string>;
       };
-      for (const [name, text] of Object.entries(data)) {
-        writeFileSync(join(directory, name), Buffer.from(text, 'base64'), { mode: 0o600 });
-      }
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
-      const [port, probePort] = [await freePort(), await freePort()];
-      const config = parseWebhookConfig([
-        ...['--host', '127.0.0.1', '--port', String(port)],
-        ...['--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
-        ...['--cert-file', join(directory, 'tls.crt'), '--key-file', join(directory, 'tls.key')],
-        ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
-      ]);
+      const text = (name: string) => Buffer.from(data[name] ?? '', 'base64').toString();
       const { log, lines } = recordingLogger();
-      const daemon = await createWebhook(config, parseConfiguredContext(undefined), log);
-      await daemon.start();
-      running.push(() => daemon.stop());
-      await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);
-      way.port = port;
+      const webhook = await startWebhook(plane, { cert: text('tls.crt'), key: text('tls.key') }, log);
+      running.push(webhook.stop);
+      way.port = webhook.port;
       const stop = async () => {
         running.length = 0;
-        await daemon.stop();
+        await webhook.stop();
       };
       return { waits: () => String(lines.findLast(({ reason }) => reason !== undefined)?.['reason'] ?? ''), stop };
     },

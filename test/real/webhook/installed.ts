@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { parseConfiguredContext } from '../../../model/networks/context.ts';
+import type { Logger } from '../../../runtime/log.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
@@ -39,7 +40,7 @@ export async function installWebhook(options: PoliciesOptions = {}): Promise<Ins
     await policies.stop();
   };
   try {
-    webhook = await startWebhook(plane, authority);
+    webhook = await startWebhook(plane, authority.issue(['127.0.0.1']));
     const { port, certFile, keyFile } = webhook;
     await plane.create(...configurations().map((one) => callOf(one, port, authority.cert)));
     await untilCalled(plane);
@@ -55,12 +56,12 @@ export function configurations(components: readonly string[] = []) {
   return objectsOf(render('base', components)).filter(isWebhookConfiguration);
 }
 
-async function startWebhook(plane: ControlPlane, authority: CertificateAuthority) {
+/** The webhook in this process, with the shipped account. Resolves when it is ready. */
+export async function startWebhook(plane: ControlPlane, pair: { cert: string; key: string }, log: Logger = silent) {
   const file = (name: string) => join(plane.directory, name);
   const [certFile, keyFile] = [file('webhook.crt'), file('webhook.key')];
-  const { cert, key } = authority.issue(['127.0.0.1']);
-  await writeFile(certFile, cert);
-  await writeFile(keyFile, key);
+  await writeFile(certFile, pair.cert);
+  await writeFile(keyFile, pair.key, { mode: 0o600 });
   const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
   const [port, probePort] = [await freePort(), await freePort()];
   const config = parseWebhookConfig([
@@ -68,7 +69,7 @@ async function startWebhook(plane: ControlPlane, authority: CertificateAuthority
     ...['--cert-file', certFile, '--key-file', keyFile],
     ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
   ]);
-  const daemon = await createWebhook(config, parseConfiguredContext(undefined), silent);
+  const daemon = await createWebhook(config, parseConfiguredContext(undefined), log);
   await daemon.start();
   await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);
   return { port, certFile, keyFile, stop: () => daemon.stop() };
