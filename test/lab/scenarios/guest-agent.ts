@@ -95,7 +95,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
 
 /** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
 export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
-  applyObjects(lab, [NETWORK, ...agentObjects('dpu')]);
+  applyObjects(lab, [NETWORK, ...agentObjects(['base/node-agent/components/dpu'])]);
   await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
   });

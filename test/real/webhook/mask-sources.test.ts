@@ -177,10 +177,11 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       if (source.cluster)
         await refused(create(owner, source, { [MASK]: '0' }), mayNot(where), 'by a namespace’s owner');
       await create(whoever, source, { [MASK]: '0' });
-      await create(guest, source, { note: 'mine' }, 'later');
+      const name = `later-${++count}`;
+      await create(guest, source, { note: 'mine' }, name);
       // The content of a revision cannot be changed.
       if (source.kind === 'ControllerRevision') return;
-      const patch = (as: KubeClient, content: object) => as.patch(`${pathOf(source)}/later`, MERGE, content);
+      const patch = (as: KubeClient, content: object) => as.patch(`${pathOf(source)}/${name}`, MERGE, content);
       await refused(patch(guest, source.content({ [MASK]: '0' })), mayNot(where));
       await patch(whoever, source.content({ [MASK]: '0' }));
       await patch(guest, { metadata: { labels: { a: 'b' } } });
