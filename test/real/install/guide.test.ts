@@ -225,16 +225,5 @@ describe('docs/tasks/install.md, on a real API server', function () {
         assert.deepEqual([scheduler, cpu, device, isDecided], expected);
       });
     }
-
-    it('elsewhere, a launcher still cannot take a device', async () => {
-      const path = '/apis/kubevirt.io/v1/namespaces/others/virtualmachineinstances';
-      await stage.plane.client.create(path, virtualMachineInstance('thief', { namespace: 'others' }));
-      const more = { 'physnet.plumbline.dev/physnet0': '1' };
-      const launcher = launcherFor((await stage.plane.client.get(`${path}/thief`)) as CreatedVmi, { cpu: '9', more });
-      const created = stage.plane.client.create('/api/v1/namespaces/others/pods', launcher, {
-        query: { dryRun: 'All' },
-      });
-      await assert.rejects(created, /physnet\.plumbline\.dev\/physnet0/);
-    });
   });
 });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
 import { isNotFound } from '../../../kube/client.ts';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { SYSTEM } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
-import { type OrderStage, type RunningWebhook, startOrderStage, UNTOUCHED } from './order-stage.ts';
+import { type OrderStage, startOrderStage, UNTOUCHED } from './order-stage.ts';
 import { objectsOf, render } from './rendered.ts';
 
 const ASIDE = ['components/no-cert-manager'];
@@ -82,8 +81,7 @@ describe('an installation in the wrong order, on a real API server', function ()
 
   describe('in reverse order', () => {
     let stage: OrderStage;
-    let webhook: RunningWebhook;
-    let bundle = '';
+    let webhook: Awaited<ReturnType<OrderStage['startWebhook']>>;
     before(async () => {
       stage = await startOrderStage(DEFINITIONS);
       await stage.plane.startControllers(['namespace-controller']);
@@ -112,31 +110,9 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual(await stage.verdict(), UNTOUCHED);
     });
 
-    it('a ready webhook waits until its CA is in its configurations', async () => {
+    it('the webhook switches itself on when it has certificates, and pads launchers', async () => {
       stage.certificates();
-      const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/plumbline-webhook';
-      const { webhooks } = (await stage.plane.client.get(path)) as {
-        webhooks: { clientConfig: { caBundle: string } }[];
-      };
-      bundle = webhooks[0]?.clientConfig.caBundle ?? '';
-      await stage.setAuthority(undefined);
       webhook = await stage.startWebhook();
-      await until('it to say so', async () => /has no CA bundle/.test(webhook.waits()));
-      assert.deepEqual(await stage.verdict(), UNTOUCHED);
-    });
-
-    it('a webhook with the CA of another authority stays switched off, because the API server cannot reach it', async () => {
-      await stage.setAuthority(Buffer.from(createCertificateAuthority('other').cert).toString('base64'));
-      await until('it to say so', async () =>
-        /failed calling webhook "required\.plumbline\.dev"/.test(webhook.waits()),
-      );
-      assert.match(webhook.waits(), /certificate/);
-      const got = await stage.verdict();
-      assert.deepEqual([got, await stage.isSwitchedOn()], [UNTOUCHED, false]);
-    });
-
-    it('a webhook with its own CA switches itself on and pads launchers', async () => {
-      await stage.setAuthority(bundle);
       await until('the webhook to be switched on', stage.isSwitchedOn);
       await until('launchers to be padded', async () => (await stage.verdict()).asking === '10 CPUs');
       assert.deepEqual(await stage.verdict(), { ...UNTOUCHED, asking: '10 CPUs', aligned: '4 CPUs' });

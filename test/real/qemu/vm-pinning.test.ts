@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
@@ -25,17 +22,6 @@ const UID = '11111111-2222-3333-4444-555555555555';
 const ID = 'feedc0de';
 /** Seconds from a change that others made until the agent corrects it; the agent looks once a second. */
 const BOUND = 2;
-
-/** The calls that this process makes meanwhile, as strace writes them. */
-async function callsOf(seconds: number): Promise<string> {
-  const strace = spawn('strace', ['-f', '-e', 'openat,sched_setaffinity,sched_getaffinity', '-p', String(process.pid)]);
-  const said = text(strace.stderr);
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
-  strace.kill('SIGINT');
-  await once(strace, 'exit');
-  return said;
-}
-
 describe('the node agent with a real QEMU and the kernel’s cgroups', function () {
   needs('linux');
   needs('qemu');
@@ -184,26 +170,5 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
     }
     await eventually(isRight, 'after it has come to rest', BOUND);
     assert.deepEqual([listsOf(qemu.vcpus()), cgroup.cpuset(), readdirSync(cgroup.path)], ['0', '0-1', before]);
-  });
-
-  describe('at rest', () => {
-    needs('strace');
-
-    it('reads only its own VM below /proc, and nothing without a VM', async () => {
-      const { vms, run, scene } = await start(2, '1:0', 0);
-      run();
-      await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
-      // Threads that are no vCPUs are asked for their names for a second.
-      await new Promise((resolve) => setTimeout(resolve, 2200));
-      const calls = await callsOf(3);
-      const opened = [...calls.matchAll(/openat\([^"]*"(\/proc[^"]*)"/g)].map(([, path]) => path ?? '');
-      assert.deepEqual([...new Set(opened)], [`/proc/${qemu.pid}/task`]);
-      assert.ok(opened.length <= 4, `${opened.length} files in 3 s`);
-      assert.ok(!calls.includes('sched_setaffinity'));
-      scene.launchers.clear();
-      scene.view = {};
-      await eventually(() => vms.pinning().length === 0, 'no VM');
-      assert.doesNotMatch(await callsOf(2), /"\/proc|sched_/);
-    });
   });
 });

@@ -84,21 +84,12 @@ describe('placement with a real kube-scheduler', function () {
     await report(stage.client, 'm-last', fullTopology());
   });
 
-  it('writes nothing in a quiet cluster', async () => {
-    await stage.addPod({ name: 'too-large', cpu: '10' });
-    await until('it to be unschedulable', async () => {
-      const { status } = await stage.podOf('too-large');
-      return status.conditions?.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False') ?? false;
-    });
-    const before = await replica.metric(RECHECKS);
-    await delay(5000);
-    assert.equal(await replica.metric(RECHECKS), before);
-  });
-
   it('gives the reason as text, and wakes the pod when a node reports room', async () => {
-    const { status } = await stage.podOf('too-large');
-    const message = status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
-    assert.match(message, /too few free whole cores/);
+    await stage.addPod({ name: 'too-large', cpu: '10' });
+    await until('the reason', async () => {
+      const { conditions = [] } = (await stage.podOf('too-large')).status;
+      return conditions.some(({ message = '' }) => message.includes('too few free whole cores'));
+    });
     await report(stage.client, 'n-000', topologyOf());
     const { node, took } = await boundTo('too-large');
     assert.equal(node, 'n-000');

@@ -2,8 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { parseConfiguredContext } from '../../../model/networks/context.ts';
-import type { Logger } from '../../../runtime/log.ts';
-import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
 import { silent } from '../../support/logger.ts';
@@ -18,10 +17,6 @@ const SYSTEM = 'plumbline-system';
 
 /** A real API server with Plumbline's roles and policies and its webhook, with its own service account. */
 export interface InstalledWebhook extends Policies {
-  /** The authority of the serving certificate in `certFile` and `keyFile`. */
-  readonly authority: CertificateAuthority;
-  readonly certFile: string;
-  readonly keyFile: string;
   /** Stops only the webhook, as if it were down. */
   stopWebhook(): Promise<void>;
 }
@@ -41,10 +36,10 @@ export async function installWebhook(options: PoliciesOptions = {}): Promise<Ins
   };
   try {
     webhook = await startWebhook(plane, authority.issue(['127.0.0.1']));
-    const { port, certFile, keyFile } = webhook;
+    const { port } = webhook;
     await plane.create(...configurations().map((one) => callOf(one, port, authority.cert)));
     await untilCalled(plane);
-    return { ...policies, authority, certFile, keyFile, stopWebhook, stop };
+    return { ...policies, stopWebhook, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -57,7 +52,7 @@ export function configurations(components: readonly string[] = []) {
 }
 
 /** The webhook in this process, with the shipped account. Resolves when it is ready. */
-export async function startWebhook(plane: ControlPlane, pair: { cert: string; key: string }, log: Logger = silent) {
+export async function startWebhook(plane: ControlPlane, pair: { cert: string; key: string }) {
   const file = (name: string) => join(plane.directory, name);
   const [certFile, keyFile] = [file('webhook.crt'), file('webhook.key')];
   await writeFile(certFile, pair.cert);
@@ -69,10 +64,10 @@ export async function startWebhook(plane: ControlPlane, pair: { cert: string; ke
     ...['--cert-file', certFile, '--key-file', keyFile],
     ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
   ]);
-  const daemon = await createWebhook(config, parseConfiguredContext(undefined), log);
+  const daemon = await createWebhook(config, parseConfiguredContext(undefined), silent);
   await daemon.start();
   await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);
-  return { port, certFile, keyFile, stop: () => daemon.stop() };
+  return { port, stop: () => daemon.stop() };
 }
 
 /**
