@@ -9,9 +9,7 @@ const USAGE = `npm run test:kubevirt [-- --help]
 Runs test/kubevirt: KubeVirt's own virt-api and virt-controller as processes on a real control plane, with Plumbline as its
 manifests install it. KUBEVIRT_ASSETS names the folder with KubeVirt's programs
 (${KUBEVIRT_PROGRAMS.join(', ')}).
-Where they are missing it says so in one line and ends with 0. Otherwise ends as npm test does.
-
-PLUMBLINE_LONG_OUTAGES=1 has the webhook be away for one minute and for three as well.`;
+Where they are missing it says so in one line and ends with 0. Otherwise ends as npm test does.`;
 
 commandLine(USAGE, {}, false);
 const [folder] = kubevirtAssets();

@@ -182,6 +182,7 @@ describe('an agent and a real API server', function () {
     assert.ok(await isDenied(() => apply(OTHER), /agent of node worker-1 may not write the NodeTopology of worker-2/));
     assert.ok(await isDenied(() => agent.create(TOPOLOGIES, topology('worker-3')), /may not write the NodeTopology/));
     assert.ok(await isDenied(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`)), /may not write the Lease/));
+    await agent.create(LEASES, lease(`plumbline-agent-${OWN}`));
     const owner = { apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' };
     const stolen = { metadata: { ownerReferences: [owner] } };
     const patch = () => agent.patch(`${LEASES}/plumbline-agent-${OWN}`, 'application/merge-patch+json', stolen);
