@@ -2,13 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
-import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
@@ -43,7 +42,9 @@ const podList = z.object({
  */
 export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   const { client } = cluster;
-  const shipped = shippedDaemonSet();
+  const shipped = objectsOf(render('base')).find(
+    ({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME,
+  ) as DaemonSet;
   await importImage(lab, shipped.spec.template.spec.containers[0]!.image);
   await applyAgentObjects(lab, cluster, node);
 
@@ -87,19 +88,6 @@ type DaemonSet = KubernetesObject & {
     };
   };
 };
-
-/** From the shipped base, with its namespace and image tag. */
-function shippedDaemonSet(): DaemonSet {
-  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const found = parseAllDocuments(yaml)
-    .map((document) => document.toJS() as KubernetesObject)
-    .find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME);
-  if (found === undefined) throw new Error(`manifests/base has no DaemonSet ${NAME}`);
-  return found as DaemonSet;
-}
 
 function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
   const { template } = shipped.spec;
