@@ -1,32 +1,35 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import Mocha from 'mocha';
-import { runLanes, type Tally } from './lanes.ts';
+import { runLanes } from './lanes.ts';
+import { checkLastRun, recordRun, TIERS, type TierName } from './last-run.ts';
+import { summaryLines, writeDetails } from './summary.ts';
 import { endAllAtExit } from './support/children.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
-import { absentParts, missingParts, REQUIREMENTS } from './support/parts.ts';
+import { absentParts, isInstalled, missingParts, REQUIREMENTS } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
 import { failOnUnhandledRejections } from './support/unhandled-rejections.ts';
+import { notedVersions } from './support/versions.ts';
+import { countsOf, countsText, runTests, type Tally } from './tally.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
 
-Runs every test below these folders, or in these files, of test/ (default: all). What a part is missing for is skipped, and
-said at the end: npm run test:setup installs what Debian has. Files named *.long.ts take minutes and run only by their own
-name. The last line is the count.
+Runs every test below these folders, or in these files, of test/ (default: all that this machine can run). Tests whose parts
+are missing are skipped; npm run test:setup installs what Debian has. Files named *.long.ts take minutes and run only by
+their own name. Failures are printed last, each with the command that repeats it; the last line is the count.
 
-  --require <parts>  fail at once where one of these parts is missing: packaged (what Debian and npm have) or all
+  --require <parts>  fail at once if one of these parts is missing: packaged (what Debian and npm have) or all
   --lanes            run all tests in two processes side by side (test/lanes.ts): for two or more free processors
-  --result <file>    write what the run comes to, as JSON
+  --record           write test/TIER/last-run.md for each of ${Object.keys(TIERS).slice(0, 2).join(', ')} that ran whole without a failure
+  --result <file>    write the result as JSON instead of a summary
   --help
 
-Ends with 0 if every test passed, with 1 if one failed, there was none to run or a required part is missing, with 2 on an argument that names nothing.`;
+Exits with 0 if every test passed, with 1 if one failed, there was none to run or a required part is missing, with 2 on an
+argument that names nothing.`;
 
-/** Characters of a failure's message that are repeated at the end. */
-const MAX_MESSAGE = 1000;
-
-/** Files that took less than so many seconds are not listed. */
-const LONG = 20;
+/** Tiers whose tests run here; the lab has its own runner. */
+const OWN_TIERS: readonly TierName[] = ['real', 'kubevirt'];
 
 const {
   positionals: folders,
@@ -34,10 +37,15 @@ const {
   refuse,
 } = commandLine(
   USAGE,
-  { lanes: { type: 'boolean', default: false }, require: { type: 'string' }, result: { type: 'string' } },
+  {
+    lanes: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    require: { type: 'string' },
+    result: { type: 'string' },
+  },
   true,
 );
-const required = REQUIREMENTS.find((one) => one === flags.require);
+const required = REQUIREMENTS.find((name) => name === flags.require);
 if (flags.require !== undefined && required === undefined) {
   refuse(`--require: ${flags.require} is none of ${REQUIREMENTS.join(', ')}`);
 }
@@ -46,42 +54,57 @@ if (absent.length > 0) {
   for (const line of absent) console.error(line);
   process.exit(1);
 }
-// An exit, so that what the tests started is ended with it.
+if (flags.lanes && folders.length > 0) refuse('--lanes runs all tests: name no folder');
+// An exit, so that the processes that tests started end with it.
 endAllAtExit();
 exitOnSignals();
-if (flags.lanes) {
-  if (folders.length > 0) refuse('--lanes runs all tests: name no folder');
-  conclude(await runLanes(import.meta.filename), true);
-} else {
-  conclude(await runHere(), folders.length === 0);
+conclude(flags.lanes ? await runLanes(import.meta.filename) : await runHere());
+
+/** Prints the result, or writes it to a file, and exits. */
+function conclude(tally: Tally): never {
+  const counts = countsOf(tally);
+  if (flags.result === undefined) {
+    const isWhole = folders.length === 0;
+    const promises = isWhole ? promisesOf('docs/maintainers/conformance.md') : [];
+    const unshown = notShown(promises, new Map(tally.passed));
+    writeDetails(tally, unshown);
+    for (const line of summaryLines(tally, unshown)) console.log(line);
+    if (flags.record) for (const tier of OWN_TIERS) record(tier, tally);
+    if (isWhole) for (const line of missedTiers()) console.log(line);
+    console.log(countsText(counts));
+  } else {
+    writeFileSync(flags.result, JSON.stringify(tally));
+  }
+  process.exit(counts.failed > 0 || counts.passed + counts.skipped === 0 ? 1 : 0);
 }
 
-/** Prints what the run came to, and ends with it. */
-function conclude(tally: Tally, everything: boolean): never {
-  const { passes, failures, failed, pending, missing } = tally;
-  const long = tally.seconds.filter(([, seconds]) => seconds >= LONG).slice(0, 20);
-  for (const [file, seconds] of long) console.log(`${seconds.toFixed(0).padStart(5)} s  ${file}`);
-  for (const line of missing) console.log(line);
-  if (everything) for (const line of unshownPromises(tally)) console.log(line);
-  for (const line of failed) console.log(line);
-  if (flags.result !== undefined) writeFileSync(flags.result, JSON.stringify(tally));
-  console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
-  process.exit(failures > 0 || passes + pending === 0 ? 1 : 0);
+/** Records the run of a tier, if all of it ran. */
+function record(tier: TierName, tally: Tally): void {
+  const isWhole = folders.length === 0 || folders.includes(tier);
+  const counts = countsOf(tally, `${tier}/`);
+  if (!isWhole || counts.passed === 0) return;
+  if (counts.failed === 0) recordRun(tier, counts, tally.versions);
+  const result = counts.failed === 0 ? `recorded in test/${tier}/last-run.md` : 'not recorded, as tests failed';
+  console.log(`${tier}: ${result}`);
 }
 
-/** Promises of docs/maintainers/conformance.md that this run has not shown, as parts are missing. */
-function unshownPromises({ passed }: Tally): string[] {
-  return notShown(promisesOf('docs/maintainers/conformance.md'), new Map(passed)).map(
-    ({ name, file, title }) =>
-      `not shown in this run: promise ${name} of docs/maintainers/conformance.md (${file}: ${title})`,
-  );
+/** A line for each tier that cannot run here: when it ran last, and whether its code has changed since. */
+function missedTiers(): string[] {
+  const isHere: Readonly<Record<TierName, boolean>> = {
+    real: isInstalled('controlPlane'),
+    kubevirt: isInstalled('controlPlane') && isInstalled('kubevirt'),
+    lab: false,
+  };
+  const missed = (Object.keys(TIERS) as TierName[]).filter((tier) => !isHere[tier]);
+  return missed.map((tier) => `not run: ${checkLastRun(tier).line}`);
 }
 
-/** Runs the tests of the folders and files that were named in this process. */
+/** Runs the tests of the named folders and files in this process. */
 async function runHere(): Promise<Tally> {
   failOnUnhandledRejections();
-  // Ends a test that hangs, on the busiest machine.
-  const mocha = new Mocha({ timeout: 300_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
+  const Reporter = process.env['CI'] ? Mocha.reporters.Dot : Mocha.reporters.Spec;
+  // The timeout ends a test that hangs, on the busiest machine. Failures are printed in the summary.
+  const mocha = new Mocha({ timeout: 300_000, forbidOnly: true, reporter: withoutEpilogue(Reporter) });
   for (const folder of folders.length > 0 ? folders : ['']) {
     if (!existsSync(join(import.meta.dirname, folder))) {
       console.error(`${folder}: no such folder or file in test/`);
@@ -90,34 +113,17 @@ async function runHere(): Promise<Tally> {
     for (const file of await testFiles(join(import.meta.dirname, folder))) mocha.addFile(file);
   }
   await mocha.loadFilesAsync();
-  return new Promise((resolve) => {
-    const passed = new Map<string, string[]>();
-    const failed: string[] = [];
-    const seconds = new Map<string, number>();
-    const runner = mocha.run((failures) => {
-      const { passes = 0, pending = 0 } = runner.stats ?? {};
-      const sorted = [...seconds].sort(([, a], [, b]) => b - a);
-      resolve({ passes, failures, failed, pending, passed: [...passed], seconds: sorted, missing: missingParts() });
-    });
-    runner.on('pass', (test) => {
-      const file = relative(import.meta.dirname, test.file ?? '').replace(/\.test\.ts$/, '');
-      passed.set(file, [...(passed.get(file) ?? []), test.fullTitle()]);
-    });
-    runner.on('fail', (test, error: Error) => {
-      const file = relative(import.meta.dirname, test.file ?? '');
-      failed.push(`failed: ${file}: ${test.fullTitle()}: ${error.message.slice(0, MAX_MESSAGE)}`);
-    });
-    let started = performance.now();
-    runner.on('suite', ({ parent }) => {
-      if (parent?.root) started = performance.now();
-    });
-    // With its hooks.
-    runner.on('suite end', ({ parent, file }) => {
-      if (!parent?.root || file === undefined) return;
-      const name = relative(import.meta.dirname, file);
-      seconds.set(name, (seconds.get(name) ?? 0) + (performance.now() - started) / 1000);
-    });
-  });
+  return runTests(mocha, () => ({ missing: missingParts(), versions: notedVersions() }));
+}
+
+type Reporter = typeof Mocha.reporters.Base;
+
+function withoutEpilogue(Base: Reporter): Reporter {
+  return class extends Base {
+    override epilogue(): void {
+      console.log();
+    }
+  };
 }
 
 async function testFiles(folder: string): Promise<string[]> {

@@ -4,7 +4,7 @@ import { needs } from '../support/parts.ts';
 import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
-/** The short form of `npm run test:faults`: the fastest scenarios, with fewer VMs. */
+/** The short form of `npm run test:long -- faults`: the fastest scenarios, with fewer VMs. */
 const SHORT = ['watch-cut', 'rotation'];
 const VMS = 40;
 
@@ -17,7 +17,7 @@ describe('faults on the sandbox', function () {
     it(`${scenario.name}: ${scenario.title}`, async () => {
       const seed = Date.now() % 2 ** 31;
       const { problems, logs } = await play(scenario, { ground: 'sandbox', seed, vms: VMS });
-      const again = `npm run test:faults -- --on sandbox --scenario ${scenario.name} --vms ${VMS} --seed ${seed}`;
+      const again = `npm run test:long -- faults --on sandbox --scenario ${scenario.name} --vms ${VMS} --seed ${seed}`;
       assert.deepEqual(problems, [], `logs: ${logs}; again: ${again}`);
     });
   }

@@ -8,7 +8,7 @@ import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import type { Ground } from './world/world.ts';
 
-const USAGE = `npm run test:faults -- [options]
+const USAGE = `npm run test:long -- faults [options]
 
 Breaks things while VMs come and go, and watches from outside that nothing is broken that must not be.
 
@@ -89,7 +89,7 @@ for (const ground of grounds) {
     const seconds = ((performance.now() - began) / 1000).toFixed(0);
     if (outcome.held) held++;
     else failed++;
-    const again = `npm run test:faults -- --seed ${seed} --on ${ground} --scenario ${scenario.name}`;
+    const again = `npm run test:long -- faults --seed ${seed} --on ${ground} --scenario ${scenario.name}`;
     console.log(outcome.held ? `  held (${seconds} s)` : `  logs: ${outcome.logs}; again: ${again}`);
   }
 }

@@ -465,7 +465,10 @@ describe('the rules of a reflector', () => {
         if (most > 0) await pass(most);
         assert.equal(watches.length, before + 1);
       }
-      const waits = warnings().map(({ msg, waitSeconds }) => [msg, Number(waitSeconds) <= 2 ** (warnings().length - 1)]);
+      const waits = warnings().map(({ msg, waitSeconds }) => [
+        msg,
+        Number(waitSeconds) <= 2 ** (warnings().length - 1),
+      ]);
       assert.deepEqual(waits, Array(3).fill(['watches end at once; keeping the cache and retrying', true]));
       await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
       const before = watches.length;

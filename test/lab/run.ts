@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { recordRun } from '../last-run.ts';
 import { commandLine, newSeed } from '../support/command-line.ts';
 import { type KubeletProgram, kubeletFolders, readKubelets } from './kubelets.ts';
 import { findLab, type Lab } from './lab.ts';
@@ -28,6 +29,7 @@ by random pods that are created and deleted under each round's configuration of 
   --pods <number>    of each round (default ${PODS})
   --seed <number>    of the pods; a run with the same seed draws the same
   --record <file>    write what the kubelets did, a line of JSON for each step
+  --last-run         write test/lab/last-run.md, if everything was played and nothing failed
   --keep             leave the machine running until Ctrl-C
   --help
 
@@ -46,6 +48,7 @@ const {
   scenario: { type: 'string', multiple: true },
   kubelet: { type: 'string', multiple: true },
   record: { type: 'string' },
+  'last-run': { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
 });
 const seed = wholeNumber('seed', 0) ?? newSeed();
@@ -97,6 +100,10 @@ async function runAll(lab: Lab): Promise<boolean> {
   for (const line of tally.table()) console.log(line);
   console.log(`seed ${seed}, ${(monotonicSeconds() - began).toFixed(0)} s`);
   const failed = held.failed + tally.failed;
+  if (flags['last-run'] && failed === 0 && rounds.length === ROUNDS.length && scenarios.length === SCENARIOS.length) {
+    const counts = { passed: held.passed + tally.passed, failed, skipped: 0 };
+    recordRun('lab', counts, [['kubelet', kubelets.map(({ version }) => version).join(' and ') || 'of the machine']]);
+  }
   console.log(`${held.passed + tally.passed} passed, ${failed} failed`);
   return failed === 0;
 }

@@ -12,6 +12,7 @@ import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { until } from '../support/until.ts';
+import { noteVersion } from '../support/versions.ts';
 import { freePort, type Program, startProgram } from './processes.ts';
 
 /**
@@ -170,8 +171,10 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     },
   });
 
+  const version = execFileSync(binary('kube-apiserver'), ['--version'], { encoding: 'utf8' }).trim();
+  noteVersion('kube-apiserver', version.replace('Kubernetes ', ''));
   return {
-    version: execFileSync(binary('kube-apiserver'), ['--version'], { encoding: 'utf8' }).trim(),
+    version,
     url,
     ca: authority.cert,
     directory,

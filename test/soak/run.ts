@@ -5,7 +5,7 @@ import { fitLine, rises } from './line.ts';
 import { MEASURES, type Measure, type Sample } from './sample.ts';
 import { soak } from './soak.ts';
 
-const USAGE = `npm run test:soak -- [options]
+const USAGE = `npm run test:long -- soak [options]
 
 VMs come and go without pause while watches break off, certificates are renewed and a DPU renews its lease, all of it
 twelve times as fast as in a cluster. Prints how each daemon's memory and handles went: the slope of the line through

@@ -21,6 +21,9 @@ interface Part {
 /** KubeVirt's own programs: two run, the others print the required objects. */
 export const KUBEVIRT_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resource-generator'] as const;
 
+/** The programs of a control plane: with some of them missing, none of its tests can run. */
+const CONTROL_PLANE_PROGRAMS = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kube-controller-manager'] as const;
+
 const setup = 'npm run test:setup (Debian, as root)';
 
 const PARTS = {
@@ -101,8 +104,11 @@ const PARTS = {
   },
   controlPlane: {
     name: 'a Kubernetes control plane',
-    found: () => which('kube-apiserver', assetDirectories()),
-    install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
+    found: () => {
+      const paths = CONTROL_PLANE_PROGRAMS.map((program) => which(program, assetDirectories()));
+      return paths.every((path) => path !== undefined) ? paths[0] : undefined;
+    },
+    install: `put ${CONTROL_PLANE_PROGRAMS.join(', ')} into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin`,
     packaged: false,
   },
   ovnKubernetes: {
@@ -151,7 +157,7 @@ export function skipFor(missed: Pick<Part, 'name' | 'install'>, context: { skip(
 }
 
 function count({ name, install }: Pick<Part, 'name' | 'install'>, tests: number): void {
-  const text = `that need ${name}: ${install}`;
+  const text = `${name}: ${install}`;
   missing.set(text, (missing.get(text) ?? 0) + tests);
 }
 
@@ -177,10 +183,8 @@ export function absentParts(required: (typeof REQUIREMENTS)[number]): string[] {
     .map(({ name, install }) => `${name} is required and missing: ${install}`);
 }
 
-/** A line for each part that was missing in this run. */
-export function missingParts(): string[] {
-  return [...missing].map(([text, tests]) => `skipped ${tests} tests ${text}`);
-}
+/** Number of skipped tests by missing part, with the way to install it. */
+export const missingParts = (): readonly (readonly [part: string, tests: number])[] => [...missing];
 
 /** The directories of the control plane's binaries from envtest. */
 export function assetDirectories(): string[] {

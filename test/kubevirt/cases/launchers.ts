@@ -5,6 +5,7 @@ import { skipFor } from '../../support/parts.ts';
 import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
 import { placedBy } from '../../support/rendered-launcher.ts';
 import { vector } from '../../support/vectors.ts';
+import { noteVersion } from '../../support/versions.ts';
 import { cpusOf } from '../machines.ts';
 import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../releases.ts';
 import type { Cases } from './case.ts';
@@ -27,6 +28,7 @@ export const launcherCases: Cases = (stage) => {
       const { client, create, launcher } = stage();
       const { gitVersion } = (await client.get('/apis/subresources.kubevirt.io/v1/version')) as { gitVersion: string };
       minor = minorOf(gitVersion);
+      noteVersion('KubeVirt', gitVersion);
       console.log(`      rendered by KubeVirt ${gitVersion}`);
       for (const object of NETWORKS) await create(object);
       // Nothing should run: only the rendered pods are checked.

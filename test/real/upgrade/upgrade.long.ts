@@ -21,7 +21,7 @@ describe('an upgrade and a rollback on a real control plane', function () {
     const outcome = await play(UPGRADE, { ground: 'real', seed, vms: UPGRADE.vms });
     notes = outcome.notes;
     for (const note of notes) console.log(`      ${note}`);
-    const again = `npm run test:faults -- --on real --scenario ${UPGRADE.name} --seed ${seed}`;
+    const again = `npm run test:long -- faults --on real --scenario ${UPGRADE.name} --seed ${seed}`;
     assert.deepEqual(outcome.problems, [], `logs: ${outcome.logs}; again: ${again}`);
   });
 
