@@ -3,7 +3,6 @@ import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { NAMESPACE } from '../cluster.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
@@ -33,7 +32,6 @@ export const GATE: Scenario = {
     const dpu = playDpu(scene);
     await cni.write('list');
     await refusedAndLet(scene, cni, dpu);
-    await behindMultus(scene, cni);
     await statusTells(scene, cni, dpu);
   },
 };
@@ -123,44 +121,6 @@ async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promi
     await runs(scene, waits);
   });
   await pods.remove(waits);
-}
-
-async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
-  const { holds, pods } = scene;
-  await cni.write('multus');
-  await holds('a meta-plugin becomes the primary: the gate wraps it in a file that it does not read', async () => {
-    const files = await cni.files();
-    assert.deepEqual(files.slice(0, 2), [OWN, '00-multus.conf']);
-    const { type, delegate } = await cni.read(OWN);
-    assert.deepEqual([type, (delegate as { type: string }).type], ['plumbline-gate', 'multus']);
-    return files.join(', ');
-  });
-  const before = await answered(scene, 'allowed');
-  const pod = await pods.create('wrapped', {});
-  await holds('a pod runs behind both, with one call', async () => {
-    await runs(scene, pod);
-    assert.equal(await answered(scene, 'allowed'), before + 1);
-  });
-  if (cni.isRealMultus) {
-    await holds('multus itself has recorded the pod’s network', async () => {
-      const { metadata } = (await scene.cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
-        metadata: { annotations?: Record<string, string> };
-      };
-      const status = metadata.annotations?.['k8s.v1.cni.cncf.io/network-status'] ?? '';
-      assert.match(status, /"name": ?"lab"/);
-      return status.replaceAll(/\s+/g, ' ');
-    });
-  }
-  await cni.killSandbox(pod.uid);
-  await holds('its sandbox is created again', async () => {
-    assert.equal(await answered(scene, 'allowed'), before + 2);
-    await runs(scene, pod);
-  });
-  await pods.remove(pod);
-  await cni.remove('multus');
-  await holds('the meta-plugin is removed: the gate is before the list again', async () => {
-    assert.deepEqual(await cni.files(), [OWN_LIST, '10-lab.conflist']);
-  });
 }
 
 async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise<void> {
