@@ -5,7 +5,7 @@ import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
 /** The short form of `npm run test:long -- faults`: the fastest scenarios, with fewer VMs. */
-const SHORT = ['watch-cut', 'rotation'];
+const SHORT = ['cut', 'rotation'];
 const VMS = 40;
 
 describe('faults on the sandbox', function () {

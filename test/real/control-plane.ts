@@ -54,8 +54,6 @@ export interface ControlPlane {
   readonly apiServer: Program;
   /** Starts the API server again on the same port after it was stopped. Resolves when it answers. */
   restartApiServer(): Promise<void>;
-  /** Compacts all older versions, so that watches from one get 410. */
-  compact(): Promise<void>;
   /** Stops all programs and removes the directory. */
   stop(): Promise<void>;
 }
@@ -189,7 +187,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       apiServer = start('kube-apiserver', apiServerFlags);
       await ready(client, apiServer);
     },
-    compact: () => compact(etcdUrl),
     stop,
     async serviceAccountToken(namespace, name, pod) {
       const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
@@ -233,17 +230,6 @@ async function memoryOrDisk(): Promise<string> {
     () => 0,
   );
   return free < ETCD_NEEDS ? tmpdir() : MEMORY_DISK;
-}
-
-/** Through etcd's JSON gateway. */
-async function compact(etcdUrl: string): Promise<void> {
-  const call = async (verb: string, body: object) => {
-    const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) });
-    if (!answer.ok) throw new Error(`etcd: ${verb}: ${answer.status} ${await answer.text()}`);
-    return (await answer.json()) as { header: { revision: string } };
-  };
-  const { header } = await call('range', { key: Buffer.from('/').toString('base64') });
-  await call('compaction', { revision: header.revision, physical: true });
 }
 
 /** @throws Error that names the missing binary and the searched directories */

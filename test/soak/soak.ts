@@ -76,7 +76,7 @@ async function take(
 /** Events that wear daemons out over hours. Returns a function that stops them. */
 function startWear({ gate, daemons }: World): () => void {
   const timers = [
-    setInterval(() => gate.cutWatches(), WATCH_SECONDS * 1000),
+    setInterval(() => gate.cut(), WATCH_SECONDS * 1000),
     setInterval(() => void daemons.certificate.rotate(), RENEWAL_SECONDS * 1000),
   ];
   return () => {

@@ -16,6 +16,11 @@ export interface FreezingProxy {
   thaw(): void;
   /** Passes one byte on each dripping connection to its client. */
   drip(): void;
+  /** Breaks every open connection. */
+  cut(): void;
+  /** Breaks them and refuses new ones until `open`. */
+  shut(): Promise<void>;
+  open(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -41,7 +46,12 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
     // The end of the server's side does not pass a frozen proxy either.
     server.once('close', () => pair.kept ?? client.destroy());
   });
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const listen = (port: number) =>
+    new Promise<void>((resolve) => {
+      listener.listen(port, '127.0.0.1', resolve);
+    });
+  await listen(0);
+  const { port } = listener.address() as AddressInfo;
   const dripping = new Set<object>();
   const freezeOpen = (how: Freeze) => {
     for (const pair of pairs) {
@@ -49,8 +59,17 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
       if (how === 'dripping') dripping.add(pair);
     }
   };
+  const cut = () => {
+    for (const client of clients) client.destroy();
+  };
+  const shut = async () => {
+    cut();
+    await new Promise<void>((resolve) => {
+      listener.close(() => resolve());
+    });
+  };
   return {
-    port: (listener.address() as AddressInfo).port,
+    port,
     get connections() {
       return connections;
     },
@@ -70,11 +89,9 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
         if (bytes.length > 0 && !pair.client.destroyed) pair.client.write(bytes.subarray(0, 1));
       }
     },
-    async stop() {
-      for (const client of clients) client.destroy();
-      await new Promise<void>((resolve) => {
-        listener.close(() => resolve());
-      });
-    },
+    cut,
+    shut,
+    open: () => listen(port),
+    stop: shut,
   };
 }

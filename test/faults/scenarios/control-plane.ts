@@ -27,28 +27,14 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     },
   },
   {
-    name: 'etcd-paused',
-    title: 'etcd is stopped and continued (on the sandbox: requests are accepted and answered late)',
+    name: 'cut',
+    title: 'every connection is interrupted repeatedly',
     on: BOTH,
     vms: 120,
     admissionsMayFail: true,
-    async run({ world: { real, gate }, random }) {
-      const paused = 6000 + random.below(6000);
-      if (real === undefined) gate.behave({ mute: true });
-      else real.plane.etcd.signal('SIGSTOP');
-      await delay(paused);
-      if (real === undefined) gate.behave({});
-      else real.plane.etcd.signal('SIGCONT');
-    },
-  },
-  {
-    name: 'watch-cut',
-    title: 'every watch is interrupted repeatedly',
-    on: BOTH,
-    vms: 120,
     async run({ world: { gate }, random }) {
       for (let i = 0; i < 20; i++) {
-        gate.cutWatches();
+        gate.cut();
         await delay(50 + random.below(500));
       }
     },
@@ -60,40 +46,8 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     vms: 120,
     admissionsMayFail: true,
     async run({ world: { gate } }) {
-      gate.freezeOpen();
+      gate.freezeOpen('silent');
       await delay(FROZEN_MILLISECONDS);
-    },
-  },
-  {
-    name: 'expired',
-    title: 'watches are answered with 410 (and on the real one, older versions are compacted away)',
-    on: BOTH,
-    vms: 120,
-    admissionsMayFail: true,
-    async run({ world: { real, gate }, random, note }) {
-      gate.behave({ expireWatches: true });
-      for (let i = 0; i < 10; i++) {
-        gate.cutWatches();
-        await delay(100 + random.below(500));
-        if (i === 5) await real?.plane.compact();
-      }
-      gate.behave({});
-      note(`${gate.expired} watches were answered with 410`);
-      if (gate.expired === 0) throw new Error('no watch was answered with 410');
-    },
-  },
-  {
-    name: 'slow',
-    title: 'the API server answers late',
-    on: BOTH,
-    vms: 60,
-    admissionsMayFail: true,
-    async run({ world: { gate }, random }) {
-      for (let i = 0; i < 5; i++) {
-        gate.behave({ late: 200 + random.below(2500) });
-        await delay(2000);
-      }
-      gate.behave({});
     },
   },
 ];

@@ -1,20 +1,18 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DemoCluster } from '../../../cli/demo/cluster.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
+import { mountSecret } from '../../support/mounted-secret.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
-import type { ApiGate } from './api-gate.ts';
 import { startForwarder } from './forwarder.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
 import { lastingPort } from './ports.ts';
 import { createReplicas, type Replicas } from './replicas.ts';
 import { schedulerPair } from './scheduler-pair.ts';
-import { type ServingPair, servingPair } from './serving-pair.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
-import { redirect } from './through-gate.ts';
 
 /** Two webhooks, an extender next to each scheduler, an agent on each node, an agent on the DPU. */
 export interface Daemons {
@@ -30,17 +28,15 @@ export interface Daemons {
   /** Connections to the webhook's Service that no pod accepted at once. */
   readonly webhookRefused: number;
   /** The webhook's. */
-  readonly certificate: ServingPair;
-  /** The directory of an agent's files, and the file with the offset of the DPU's clock (milliseconds). */
-  stateDirectory(node: string): string;
-  readonly dpuClock: string;
+  readonly certificate: { rotate(): Promise<void> };
   ready(seconds: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface DaemonsOptions {
   readonly cluster: DemoCluster;
-  readonly gate: ApiGate;
+  /** A kubeconfig with the gate in front of the API server. */
+  readonly gated: (file: string) => Promise<string>;
   readonly ovs: SwitchProcesses;
   readonly directory: string;
   /** The bundles. */
@@ -57,25 +53,20 @@ export interface DaemonsOptions {
 /** Parameters of a process in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
-/** The options of the shipped image replace NODE_OPTIONS of this process. */
-const CLOCK =
-  process.env['PLUMBLINE_TEST_SPEED'] === undefined ? [] : ['--require', join(import.meta.dirname, 'fast-clock.cjs')];
-
 /** Of webhook and extender. */
 const REPLICAS = 2;
 
 export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
-  const { cluster, gate, directory } = options;
+  const { cluster, gated, directory } = options;
   const all: Supervised[] = [];
   const through: DemoCluster = {
     ...cluster,
-    kubeconfig: async (identity) => redirect(await cluster.kubeconfig(identity), gate),
+    kubeconfig: async (identity) => gated(await cluster.kubeconfig(identity)),
   };
   const start = async (
     name: string,
     program: Parameters<typeof shippedNodeOptions>[0],
     args: readonly string[],
-    more: Process = {},
     dist = options.dist,
   ) => {
     const [port, probePort] = [await lastingPort(), await lastingPort()];
@@ -84,29 +75,34 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     const file = join(dist, `${program}.cjs`);
     const given = {
       args: [...args, ...serving, ...probes],
-      ...together({ nodeArgs: CLOCK, env: shippedNodeOptions(program) }, together(options.process, more)),
+      ...(options.process?.nodeArgs && { nodeArgs: options.process.nodeArgs }),
+      env: { ...shippedNodeOptions(program), ...options.process?.env },
     };
     const daemon = supervise({ name, program: file, directory, port, probePort, ...given });
     all.push(daemon);
     return daemon;
   };
 
-  const certificate = await servingPair(await folder(directory, 'webhook-tls'), cluster.authority, WEBHOOK);
+  const issue = () => {
+    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.plumbline-system.svc`, 'localhost', '127.0.0.1']);
+    return { 'tls.crt': cert, 'tls.key': key };
+  };
+  const secret = await mountSecret(await folder(directory, 'webhook-tls'), issue());
+  const certificate = ['--cert-file', secret.path('tls.crt'), '--key-file', secret.path('tls.key')];
   const { startScheduler } = options;
   const webhookConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
   const webhooks = await createReplicas(REPLICAS, options.dist, (i, dist) =>
-    start(`webhook-${i}`, 'webhook', [...certificate.args, ...webhookConfig], {}, dist),
+    start(`webhook-${i}`, 'webhook', [...certificate, ...webhookConfig], dist),
   );
   const schedulers = startScheduler === undefined ? 1 : REPLICAS;
   const extenders = await createReplicas(schedulers, options.dist, async (i, dist) => {
     const name = `extender-${i}`;
     const lease = ['--scheduler-lease', `${NAMESPACE}/${SCHEDULER}`];
     const pod = ['--pod-name', (startScheduler === undefined ? await cluster.schedulerPod?.() : undefined) ?? name];
-    const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...pod], {}, dist);
+    const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...pod], dist);
     return startScheduler === undefined ? extender : schedulerPair(extender, () => startScheduler(name, extender.port));
   });
-  const stateDirectory = (node: string) => join(directory, `${node}-state`);
   const agents: Supervised[] = [];
   for (const node of NODES) {
     const state = await folder(directory, `${node.name}-state`);
@@ -114,13 +110,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     const files = ['--state-dir', state, '--run-dir', state, '--kubelet-endpoint', ''];
     agents.push(await start(`agent-${node.name}`, 'node-agent', [...own, ...files]));
   }
-  const dpuClock = join(directory, 'dpu-clock');
-  await writeFile(dpuClock, '0');
-  const jumping = {
-    nodeArgs: ['--require', join(import.meta.dirname, 'jumping-clock.cjs')],
-    env: { PLUMBLINE_TEST_CLOCK: dpuClock },
-  };
-  await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }), jumping);
+  await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }));
 
   const webhook = await startForwarder(webhooks.endpoints);
   return {
@@ -137,9 +127,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
       return found;
     },
     ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
-    certificate,
-    stateDirectory,
-    dpuClock,
+    certificate: { rotate: () => secret.write(issue()) },
     async ready(seconds) {
       await Promise.all([...all, ...extenders.pods].map((one) => one.ready(seconds)));
     },
@@ -148,10 +136,6 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
       await webhook.stop();
     },
   };
-}
-
-function together(a: Process = {}, b: Process): Process {
-  return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
 }
 
 async function folder(directory: string, name: string): Promise<string> {

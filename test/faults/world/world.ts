@@ -15,12 +15,12 @@ import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { startRealOvs } from '../../node-agent/real-ovs.ts';
 import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
 import { dist, root } from '../../support/bundles.ts';
+import { type FreezingProxy, startFreezingProxy } from '../../support/freezing-proxy.ts';
 import { isInstalled } from '../../support/parts.ts';
 import { type Observer, startObserver } from '../observer/observer.ts';
-import { type ApiGate, startApiGate } from './api-gate.ts';
 import { type Daemons, type Process, startDaemons } from './daemons.ts';
 import { NODES, VSWITCH_NODE } from './nodes.ts';
-import { serverOf } from './through-gate.ts';
+import { redirect, serverOf } from './through-gate.ts';
 
 /** The ground of scenarios: the embedded cluster, or a real control plane. */
 export type Ground = 'sandbox' | 'real';
@@ -35,7 +35,8 @@ export interface World {
   readonly cluster: DemoCluster;
   /** The control plane's own processes; undefined on the sandbox. */
   readonly real: RealCluster | undefined;
-  readonly gate: ApiGate;
+  /** The daemons' connections to the API server, which can be broken; the observer bypasses it. */
+  readonly gate: FreezingProxy;
   readonly daemons: Daemons;
   readonly observer: Observer;
   readonly ovs: SwitchProcesses;
@@ -83,11 +84,11 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
     const ovs = await switchOf(directory, options);
     stops.push(() => ovs.stop());
     const server = await serverOf(await cluster.kubeconfig({ kind: 'admin' }));
-    const gate = await startApiGate(server.url, server.ca);
+    const gate = await startFreezingProxy(Number(new URL(server.url).port));
     stops.push(() => gate.stop());
     const daemons = await startDaemons({
       cluster,
-      gate,
+      gated: (file) => redirect(file, gate.port),
       ovs,
       directory,
       dist: from,
