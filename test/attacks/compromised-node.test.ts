@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { FULL_PCPUS_LABEL } from '../../model/names.ts';
 import { createRandom } from '../lab/random.ts';
-import { skipFor } from '../support/parts.ts';
+import { needs } from '../support/parts.ts';
 import { onHardware, randomReport } from '../support/random-report.ts';
 import { until } from '../support/until.ts';
 import {
@@ -15,7 +15,6 @@ import {
   peakMiB,
   postTo,
   processorMs,
-  REAL_GROUND,
   type Stage,
   startStage,
   TOPOLOGIES,
@@ -23,8 +22,6 @@ import {
 
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;
-/** 4,096 characters: 16 of them are as much text as the definition allows in a list of lists. */
-const WIDEST_LIST = `${'100,'.repeat(1023)}1000`;
 /** PLUMBLINE_SLOW_TESTS=1: as many random reports as documented; otherwise a part of them. */
 const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
 /** Milliseconds after which the extender has updated its gauges. */
@@ -36,6 +33,8 @@ const APPLY = { query: { fieldManager: 'rogue', force: true } };
 
 /** Root on one node, or the token of its agent. */
 describe('attacks by a compromised node', function () {
+  needs('controlPlane');
+  needs('kubectl');
   this.timeout(600_000);
   let stage: Stage;
   let rogue: KubeClient;
@@ -65,32 +64,12 @@ describe('attacks by a compromised node', function () {
     await rogue.patch(`${TOPOLOGIES}/${stage.rogue}/status`, 'application/apply-patch+yaml', object, APPLY);
   };
   const quarantined = async () => (await metricOf(stage.extender, 'plumbline_extender_quarantined_reports')) === 1;
-  const eventsOnNode = async () => {
-    const { items } = (await stage.admin.get('/api/v1/namespaces/default/events')) as {
-      items: { reason: string; message: string; involvedObject: { name: string } }[];
-    };
-    return items.filter(
-      ({ reason, involvedObject }) => reason === 'ReportQuarantined' && involvedObject.name === stage.rogue,
-    );
-  };
-  const quarter = (n: number) => [{ id: 0, cpus: `0-${n - 1}` }];
-
   const lies: [string, Record<string, unknown>][] = [
-    ['one core of 1,024 CPUs', { cells: quarter(1024), cores: ['0-1023'] }],
+    ['one core of 1,024 CPUs', { cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] }],
     [
       '400 overlapping cores of 65,536 CPUs',
       { cells: [{ id: 0, cpus: '0-65535' }], cores: Array.from({ length: 400 }, () => '0-65535') },
     ],
-    ['2,048 cores of the same eight CPUs', { cells: quarter(8), cores: Array.from({ length: 2048 }, () => '0-7') }],
-    [
-      'more CPUs than its Node has',
-      { cells: quarter(2048), cores: Array.from({ length: 1024 }, (_, i) => `${i * 2}-${i * 2 + 1}`) },
-    ],
-    ['overlapping NUMA nodes', { cells: [0, 1, 2].map((id) => ({ id, cpus: '0-15' })) }],
-    ['a NUMA node with id 65535', { cells: [{ id: 65_535, cpus: '0-15' }] }],
-    ['reserved CPUs that it does not have', { reserved: '8000-8191' }],
-    ['a physnet with an invalid resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
-    ['overlapping sockets', { sockets: Array.from({ length: 64 }, (_, id) => ({ id, cpus: '0-15' })) }],
   ];
   for (const [name, lie] of lies) {
     it(`${name}: is quarantined with little CPU time, and changes no other VM`, async () => {
@@ -108,14 +87,6 @@ describe('attacks by a compromised node', function () {
       await until('the report to count again', async () => !(await quarantined()));
     });
   }
-
-  it('a quarantine is reported in a short Event on its Node', async () => {
-    const events = await until('the Event', async () => {
-      const found = await eventsOnNode();
-      return found.length > 0 && found;
-    });
-    for (const { message } of events) assert.ok(message.length < 400, message);
-  });
 
   it('another node’s pod in its report frees nothing there', async () => {
     const unbound = () => metricOf(stage.extender, 'plumbline_extender_reservations{kind="unbound"}');
@@ -199,74 +170,45 @@ describe('attacks by a compromised node', function () {
     await stage.serve();
   });
 
-  it('fields that the API server does not know, and lists beyond their limits, are refused', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    for (const lie of [
-      { cores: Array.from({ length: 2049 }, (_, i) => `${i}`) },
-      { cells: Array.from({ length: 65 }, (_, id) => ({ id, cpus: `${id}` })) },
-      { cores: [`0-1,${'2,'.repeat(200)}3`] },
-      { assignments: Array.from({ length: 2049 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: '1' })) },
-      { assignments: Array.from({ length: 17 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: WIDEST_LIST })) },
-      { uncores: Array.from({ length: 17 }, (_, id) => ({ id, cpus: WIDEST_LIST })) },
-      {
-        refusals: Array.from({ length: 65 }, (_, i) => ({
-          namespace: 'n',
-          podName: `${i}`,
-          container: 'c',
-          message: '',
-        })),
-      },
-    ]) {
-      await assert.rejects(report(lie), (error) => error instanceof KubeError && error.status === 422);
+  it('a longer duration, written while it is dead, revives no DPU and causes no flood of requests', async () => {
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+    const name = `ovn-dpu-${stage.rogue}`;
+    const write = (spec: object) => stage.admin.patch(`${leases}/${name}`, MERGE, { spec });
+    const renewal = () => ({ renewTime: new Date().toISOString().replace('Z', '000Z') });
+    const condition = async () => {
+      const { status } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as {
+        status: { conditions?: { type: string; status: string }[] };
+      };
+      return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+    };
+    const labels = { 'k8s.ovn.org/dpu-host': '' };
+    await stage.admin.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, { metadata: { labels } });
+    const spec = { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 3, ...renewal() };
+    await stage.admin
+      .create(leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec })
+      .catch(() => write(spec));
+    await until('the DPU to count as alive', async () => {
+      await write(renewal());
+      return (await condition()) === 'True';
+    });
+    await until('the DPU to count as dead', async () => (await condition()) === 'False');
+    for (const leaseDurationSeconds of [600, 1_000_000, 2_147_483_647]) {
+      const before = processorMs(stage.extender);
+      await write({ leaseDurationSeconds });
+      await delay(2000);
+      assert.equal(await condition(), 'False', `${leaseDurationSeconds} s`);
+      const spent = processorMs(stage.extender) - before;
+      // 334 requests per second would take most of it.
+      assert.ok(spent < 1000, `${spent} ms of processor time in 2 s`);
+      await stage.serve();
     }
-  });
-
-  it('what is not its own is refused by the API server', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const forbidden = (work: Promise<unknown>) =>
-      assert.rejects(
-        work,
-        (error) => error instanceof KubeError && (error.status === 403 || error.status === 422 || error.status === 409),
-      );
-    const { honest } = stage;
-    await forbidden(rogue.patch(`${TOPOLOGIES}/${honest}/status`, MERGE, { status: stage.truth }));
-    await forbidden(rogue.patch(`${LEASES}/plumbline-agent-${honest}`, MERGE, { spec: { holderIdentity: 'x' } }));
-    await forbidden(rogue.patch(`/api/v1/nodes/${honest}`, MERGE, { spec: { unschedulable: true } }));
-    await forbidden(
-      rogue.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, { metadata: { labels: { 'kubernetes.io/arch': 'ppc64le' } } }),
-    );
-    await forbidden(rogue.get('/api/v1/secrets'));
-    await forbidden(rogue.delete(`${TOPOLOGIES}/${honest}`));
-  });
-
-  it('the extender’s token cannot cordon, taint or resize a node', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const thief = await stage.as({ kind: 'extender' });
-    const { honest } = stage;
-    for (const [path, body] of [
-      [`/api/v1/nodes/${honest}`, { spec: { unschedulable: true } }],
-      [`/api/v1/nodes/${honest}`, { spec: { taints: [{ key: 'x', effect: 'NoSchedule' }] } }],
-      [`/api/v1/nodes/${honest}`, { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } }],
-      [`/api/v1/nodes/${honest}`, { metadata: { annotations: { 'x/y': 'z' } } }],
-      [`/api/v1/nodes/${honest}/status`, { status: { allocatable: { cpu: '1k' } } }],
-      [`/api/v1/nodes/${honest}/status`, { status: { capacity: { 'physnet.plumbline.dev/forged': '1' } } }],
-      [`/api/v1/nodes/${honest}/status`, { status: { conditions: [{ type: 'Ready', status: 'False' }] } }],
-    ] as const) {
-      await assert.rejects(
-        thief.patch(path, MERGE, body),
-        (error) => error instanceof KubeError && error.status >= 403,
-        JSON.stringify(body),
-      );
-    }
-    await thief.patch(`/api/v1/nodes/${honest}`, MERGE, {
-      metadata: { annotations: { 'plumbline.dev/recheck': 'now' } },
+    await stage.admin.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, {
+      metadata: { labels: { 'k8s.ovn.org/dpu-host': null } },
     });
   });
 
   it('random reports that the definition allows cause no long task and no other verdict', async function () {
-    // The sandbox keeps the history of its objects in the memory of this process.
-    const reports = stage.ground === 'real' ? RANDOM_REPORTS : 100;
-    this.timeout(600_000 + reports * SECONDS_PER_REPORT * 1000);
+    this.timeout(600_000 + RANDOM_REPORTS * SECONDS_PER_REPORT * 1000);
     const random = createRandom(7);
     const busy = async () => Math.max(await longestDelay(stage.extender), await longestDelay(stage.webhook));
     await busy();
@@ -286,7 +228,7 @@ describe('attacks by a compromised node', function () {
       }
       return busy();
     };
-    for (let accepted = 0; accepted < reports; ) {
+    for (let accepted = 0; accepted < RANDOM_REPORTS; ) {
       const lies = Array.from({ length: BATCH }, (_, i) => {
         const lie = randomReport(random);
         // Every tenth report matches the hardware, so that the worst accepted ones are included.

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { skipFor } from '../support/parts.ts';
-import { GATE, peakMiB, processorMs, type Stage, startStage } from './stage.ts';
+import { needs } from '../support/parts.ts';
+import { peakMiB, processorMs, type Stage, startStage } from './stage.ts';
 
 /** The memory limit of the agent, MiB. */
 const LIMIT = 160;
 
 /** A process on a node that can reach the agent's socket: root, or one with access through a wrong mode. */
 describe('attacks by a process on the node', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('root');
   this.timeout(300_000);
   let stage: Stage;
   const sockets: Socket[] = [];
@@ -26,48 +29,21 @@ describe('attacks by a process on the node', function () {
     sockets.push(socket);
     return socket;
   };
-  const ready = async (probePort: number) =>
-    (await fetch(`http://127.0.0.1:${probePort}/readyz`, { signal: AbortSignal.timeout(2000) })).status;
-
-  it('the socket of the gate is its owner’s alone', function () {
-    if (!stage.agent || !existsSync(stage.agent.gateSocket)) skipFor(GATE, this);
-    assert.equal(statSync(stage.agent!.gateSocket).mode & 0o077, 0);
+  it('the socket of the gate is its owner’s alone', () => {
+    assert.equal(statSync(stage.agent.gateSocket).mode & 0o077, 0);
   });
 
-  const floods: [string, (path: string) => void][] = [
-    ['1,000 silent connections', (path) => void open(path)],
-    ['1,000 requests that never end', (path) => void open(path).write('{"question":"')],
-    ['1,000 times a megabyte of garbage', (path) => void open(path).write(Buffer.alloc(1 << 20, 0x5b))],
-    ['1,000 requests about missing pods', (path) => void open(path).write('ADD ns pod uid container\n')],
-  ];
-  for (const [name, flood] of floods) {
-    it(`${name}: the agent stays within its memory limit, and answers`, async function () {
-      const { agent } = stage;
-      if (!agent || !existsSync(agent.gateSocket)) return skipFor(GATE, this);
-      const before = processorMs(agent);
-      for (let i = 0; i < 1000; i++) flood(agent.gateSocket);
-      await delay(1500);
-      console.log(
-        `      ${processorMs(agent) - before} ms of processor time, at most ${peakMiB(agent).toFixed(0)} of ${LIMIT} MiB`,
-      );
-      assert.ok(peakMiB(agent) < LIMIT, `${peakMiB(agent)} MiB`);
-      assert.equal(await ready(agent.probePort), 200);
-      await stage.serve();
-    });
-  }
-
-  it('200 connections to the probes and invalid paths do no harm', async function () {
+  it('1,000 times a megabyte of garbage: the agent stays within its memory limit, and answers', async () => {
     const { agent } = stage;
-    if (!agent) return skipFor(GATE, this);
-    for (let i = 0; i < 200; i++) {
-      const socket = connect(agent.probePort, '127.0.0.1').on('error', () => undefined);
-      sockets.push(socket);
-    }
-    for (const path of ['/../../etc/passwd', '/metrics/..', `/${'x'.repeat(8000)}`, '/__proto__', '/constructor']) {
-      const answer = await fetch(`http://127.0.0.1:${agent.probePort}${path}`);
-      assert.ok(answer.status >= 400 || path.includes('..'), path);
-      assert.doesNotMatch(await answer.text(), /root:/);
-    }
-    assert.equal(await ready(agent.probePort), 200);
+    const before = processorMs(agent);
+    for (let i = 0; i < 1000; i++) open(agent.gateSocket).write(Buffer.alloc(1 << 20, 0x5b));
+    await delay(1500);
+    console.log(
+      `      ${processorMs(agent) - before} ms of processor time, at most ${peakMiB(agent).toFixed(0)} of ${LIMIT} MiB`,
+    );
+    assert.ok(peakMiB(agent) < LIMIT, `${peakMiB(agent)} MiB`);
+    const url = `http://127.0.0.1:${agent.probePort}/readyz`;
+    assert.equal((await fetch(url, { signal: AbortSignal.timeout(2000) })).status, 200);
+    await stage.serve();
   });
 });

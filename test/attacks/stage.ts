@@ -1,17 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { startWorld } from '../faults/world/world.ts';
-import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons.ts';
+import { DPU_WORKER, SYSTEM, WORKER } from '../real/install/daemons.ts';
 import { install } from '../real/install/installation.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
-import { buildOnce } from '../support/bundles.ts';
-import { assetDirectories } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 
 /** A daemon under attack. */
@@ -26,33 +22,16 @@ export interface Victim {
 export type Attacker =
   /** The token of a node's agent. */
   | { readonly kind: 'node'; readonly node: string }
-  /** The account of a node's DPU. */
-  | { readonly kind: 'dpu'; readonly node: string }
-  | { readonly kind: 'extender' }
   /** May create VMs and pods in the namespace `mallory`. */
   | { readonly kind: 'tenant' };
 
-/** The sandbox's API server does not enforce permissions of service accounts and admission policies. */
-export const REAL_GROUND = {
-  name: 'permissions and admission policies as a real API server enforces them',
-  install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
-};
-
-/** An agent that serves the gate. */
-export const GATE = {
-  name: 'a node agent with a gate, which the sandbox has none of',
-  install: `as root, ${REAL_GROUND.install}`,
-};
-
 /** A cluster with Plumbline, its daemons as processes, and VMs of other tenants that must be served meanwhile. */
 export interface Stage {
-  /** `real`: a real API server with the shipped permissions and policies. The sandbox authorises everyone. */
-  readonly ground: 'real' | 'sandbox';
   readonly admin: KubeClient;
   readonly webhook: Victim;
   readonly extender: Victim;
-  /** The honest node's agent with the socket of its gate; undefined on the sandbox. */
-  readonly agent: (Victim & { readonly gateSocket: string }) | undefined;
+  /** The honest node's agent, with the socket of its gate. */
+  readonly agent: Victim & { readonly gateSocket: string };
   /** The authority of the webhook's certificate, PEM. */
   readonly ca: string;
   /** A node with an honest agent, and one whose agent does not run. */
@@ -73,15 +52,8 @@ export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';
 
-export function isReal(): boolean {
-  return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
-}
-
-export function startStage(): Promise<Stage> {
-  return isReal() ? onRealApiServer() : onSandbox();
-}
-
-async function onRealApiServer(): Promise<Stage> {
+/** A real API server with the shipped permissions and policies. */
+export async function startStage(): Promise<Stage> {
   const installed = await install();
   const { plane } = installed;
   const clients: KubeClient[] = [];
@@ -95,7 +67,6 @@ async function onRealApiServer(): Promise<Stage> {
       ((await plane.client.get(`${TOPOLOGIES}/${node}`)) as { status?: NodeTopologyStatus }).status;
     let count = 0;
     const stage: Stage = {
-      ground: 'real',
       admin: plane.client,
       webhook: { name: 'webhook', pid: webhook.pid, ...(await webhook.ports()) },
       extender: { name: 'extender', pid: extender.pid, ...(await extender.ports()) },
@@ -130,7 +101,8 @@ async function onRealApiServer(): Promise<Stage> {
         const pods = '/api/v1/namespaces/tenant/pods';
         const pod = (await plane.client.create(pods, launcher)) as Launcher;
         try {
-          assertPadded(pod, '6');
+          const cpus = pod.spec.containers.find(({ name: one }) => one === 'compute')?.resources.limits['cpu'];
+          if (cpus !== '6') throw new Error(`${name} has ${cpus} CPUs: expected 6, as before the attack`);
           await until(`${name} to be bound`, async () => (await readPod(plane.client, pod)).spec.nodeName);
         } finally {
           await plane.client.delete(`${pods}/${pod.metadata.name}`, { body: { gracePeriodSeconds: 0 } });
@@ -150,83 +122,18 @@ async function onRealApiServer(): Promise<Stage> {
   }
 }
 
-async function onSandbox(): Promise<Stage> {
-  buildOnce();
-  const world = await startWorld('sandbox');
-  const { cluster, daemons } = world;
-  // It expands every reported list, which is attacked here.
-  world.observer.stop();
-  const clients: KubeClient[] = [];
-  const clientOf = async (identity: Parameters<typeof cluster.kubeconfig>[0]) => {
-    const client = createKubeClient(kubeconfigAccess(await cluster.kubeconfig(identity)), 'attacker');
-    clients.push(client);
-    return client;
-  };
-  const admin = await clientOf({ kind: 'admin' });
-  await admin.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: MALLORY } });
-  const victim = (name: string): Victim => daemons.get(name);
-  const truth = await until('the report of the honest node', async () => {
-    const { status } = (await admin.get(`${TOPOLOGIES}/two-b`)) as { status?: NodeTopologyStatus };
-    return status;
-  });
-  await daemons.get('agent-two-b').stop();
-  let count = 0;
-  const stage: Stage = {
-    ground: 'sandbox',
-    admin,
-    webhook: victim('webhook-1'),
-    extender: victim('extender-1'),
-    agent: undefined,
-    ca: cluster.authority.cert,
-    honest: 'one',
-    rogue: 'two-b',
-    truth,
-    as(attacker) {
-      if (attacker.kind === 'node') return clientOf({ kind: 'node-agent', node: attacker.node });
-      if (attacker.kind === 'dpu') return clientOf({ kind: 'dpu', node: attacker.node });
-      return clientOf({ kind: attacker.kind === 'extender' ? 'scheduler-plugin' : 'admin' });
-    },
-    async serve() {
-      const name = `innocent-${++count}`;
-      const vms = '/apis/kubevirt.io/v1/namespaces/demo/virtualmachines';
-      await admin.create(vms, demoMachine({ name, annotated: true }));
-      try {
-        const pod = await until(`the launcher of ${name}`, async () => {
-          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };
-          return items.find(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
-        });
-        assertPadded(pod, '10');
-        await until(`${name} to be bound`, async () => (await readPod(admin, pod)).spec.nodeName);
-      } finally {
-        await admin.delete(`${vms}/${name}`);
-      }
-    },
-    async stop() {
-      await Promise.all(clients.map((client) => client.close()));
-      await world.stop(false);
-    },
-  };
-  await stage.serve();
-  return stage;
-}
-
 interface Launcher {
   readonly metadata: {
     readonly name: string;
     readonly namespace: string;
-    readonly ownerReferences?: readonly { readonly name: string }[];
   };
   readonly spec: {
     readonly nodeName?: string;
-    readonly containers: readonly { readonly name: string; readonly resources: { readonly limits: Amounts } }[];
+    readonly containers: readonly {
+      readonly name: string;
+      readonly resources: { readonly limits: Readonly<Record<string, string>> };
+    }[];
   };
-}
-type Amounts = Readonly<Record<string, string>>;
-
-function assertPadded({ metadata, spec }: Launcher, cpus: string): void {
-  const compute = spec.containers.find(({ name }) => name === 'compute');
-  const found = compute?.resources.limits['cpu'];
-  if (found !== cpus) throw new Error(`${metadata.name} has ${found} CPUs: expected ${cpus}, as before the attack`);
 }
 
 async function readPod(client: KubeClient, { metadata: { namespace, name } }: Launcher): Promise<Launcher> {
@@ -259,26 +166,11 @@ const TENANT = [
 type Plane = Awaited<ReturnType<typeof install>>['plane'];
 
 async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
-  switch (attacker.kind) {
-    case 'node': {
-      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${attacker.node}`)) as {
-        metadata: { name: string; uid: string };
-      };
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
-    }
-    case 'dpu': {
-      await plane.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { name: attacker.node, namespace: DPUS },
-      });
-      return plane.serviceAccountToken(DPUS, attacker.node);
-    }
-    case 'extender':
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
-    case 'tenant':
-      return plane.serviceAccountToken(MALLORY, 'mallory');
-  }
+  if (attacker.kind === 'tenant') return plane.serviceAccountToken(MALLORY, 'mallory');
+  const { metadata } = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${attacker.node}`)) as {
+    metadata: { name: string; uid: string };
+  };
+  return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', metadata);
 }
 
 /** The extender serves plain HTTP, on loopback. */

@@ -1,21 +1,16 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** What the proxy does with bytes: nothing more, or one byte of the server at each `drip`. */
-export type Freeze = 'silent' | 'dripping';
-
 /** A TCP proxy whose open connections can freeze without an error, as behind a failed load balancer. */
 export interface FreezingProxy {
   readonly port: number;
   /** Connections so far. */
   readonly connections: number;
   /** Freezes the open connections permanently. New ones work. */
-  freezeOpen(how: Freeze): void;
+  freezeOpen(): void;
   /** Freezes the open connections permanently, and each new one until `thaw`. */
   freezeAll(): void;
   /** New connections work again. */
   thaw(): void;
-  /** Passes one byte on each dripping connection to its client. */
-  drip(): void;
   /** Breaks every open connection. */
   cut(): void;
   /** Breaks them and refuses new ones until `open`. */
@@ -25,7 +20,7 @@ export interface FreezingProxy {
 }
 
 export async function startFreezingProxy(targetPort: number): Promise<FreezingProxy> {
-  const pairs = new Set<{ client: Socket; server: Socket; kept: Buffer[] | undefined }>();
+  const pairs = new Set<{ client: Socket; server: Socket; isFrozen: boolean }>();
   const clients = new Set<Socket>();
   let connections = 0;
   let isFrozen = false;
@@ -35,16 +30,16 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
     client.on('error', () => undefined).once('close', () => clients.delete(client));
     if (isFrozen) return void client.resume();
     const server = connect(targetPort, '127.0.0.1').on('error', () => undefined);
-    const pair = { client, server, kept: undefined as Buffer[] | undefined };
+    const pair = { client, server, isFrozen: false };
     pairs.add(pair);
-    client.on('data', (bytes) => pair.kept ?? server.write(bytes));
-    server.on('data', (bytes) => (pair.kept === undefined ? client.write(bytes) : pair.kept.push(bytes)));
+    client.on('data', (bytes) => pair.isFrozen || server.write(bytes));
+    server.on('data', (bytes) => pair.isFrozen || client.write(bytes));
     client.once('close', () => {
       server.destroy();
       pairs.delete(pair);
     });
     // The end of the server's side does not pass a frozen proxy either.
-    server.once('close', () => pair.kept ?? client.destroy());
+    server.once('close', () => pair.isFrozen || client.destroy());
   });
   const listen = (port: number) =>
     new Promise<void>((resolve) => {
@@ -52,12 +47,8 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
     });
   await listen(0);
   const { port } = listener.address() as AddressInfo;
-  const dripping = new Set<object>();
-  const freezeOpen = (how: Freeze) => {
-    for (const pair of pairs) {
-      pair.kept ??= [];
-      if (how === 'dripping') dripping.add(pair);
-    }
+  const freezeOpen = () => {
+    for (const pair of pairs) pair.isFrozen = true;
   };
   const cut = () => {
     for (const client of clients) client.destroy();
@@ -76,18 +67,10 @@ export async function startFreezingProxy(targetPort: number): Promise<FreezingPr
     freezeOpen,
     freezeAll() {
       isFrozen = true;
-      freezeOpen('silent');
+      freezeOpen();
     },
     thaw() {
       isFrozen = false;
-    },
-    drip() {
-      for (const pair of pairs) {
-        if (pair.kept === undefined || !dripping.has(pair)) continue;
-        const bytes = Buffer.concat(pair.kept);
-        pair.kept = [bytes.subarray(1)];
-        if (bytes.length > 0 && !pair.client.destroyed) pair.client.write(bytes.subarray(0, 1));
-      }
     },
     cut,
     shut,

@@ -46,7 +46,7 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     vms: 120,
     admissionsMayFail: true,
     async run({ world: { gate } }) {
-      gate.freezeOpen('silent');
+      gate.freezeOpen();
       await delay(FROZEN_MILLISECONDS);
     },
   },
