@@ -72,6 +72,27 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
     });
   }
 
+  it('top, simulate and doctor work with the roles of the guide; doctor marks what it may not read', async () => {
+    const kubeconfig = await userOfGuide(stage.plane, 'reader');
+    assert.equal((await plumbline(['top', '-o', 'name'], { kubeconfig })).stdout, 'node/full\n');
+    const { stdout: room } = await plumbline(['simulate', '--vm', '4c2t'], { kubeconfig });
+    assert.match(room, /no room for one more 4c2t/);
+    const { stdout, stderr } = await plumbline(['doctor'], { kubeconfig });
+    assert.equal(stderr, '');
+    assert.match(stdout, /certificates: not checked: the certificate of plumbline-webhook \(you may not read them\)/);
+  });
+
+  it('names a missing permission in one line, and ends with status 3', async () => {
+    const { plane } = stage;
+    await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'none', namespace: 'default' } });
+    const kubeconfig = await plane.kubeconfig('none', await plane.serviceAccountToken('default', 'none'));
+    for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
+      const { status, stderr } = await plumbline(args, { kubeconfig });
+      assert.equal(status, 3, args.join(' '));
+      assert.match(stderr, /^plumbline: .*not allowed: .*cannot (list|get) resource "\w+".*cli-doctor.md\n$/);
+    }
+  });
+
   it('doctor shows the leader’s pod, its extender and the versions', async () => {
     const { status, stdout } = await doctor();
     const text = stdout.replaceAll(/\s+/g, ' ');

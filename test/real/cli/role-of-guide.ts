@@ -18,7 +18,7 @@ function rolesOfGuide(): GuideRole[] {
 }
 
 /** Grants the roles, with the account's name, to an account of the namespace default. */
-export async function grantRoles(plane: ControlPlane, account: string, roles = rolesOfGuide()): Promise<void> {
+async function grantRoles(plane: ControlPlane, account: string, roles: readonly GuideRole[]): Promise<void> {
   const subjects = [{ kind: 'ServiceAccount', name: account, namespace: 'default' }];
   for (const role of roles) {
     const metadata = { ...role.metadata, name: account };
