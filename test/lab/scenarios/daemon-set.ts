@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
@@ -24,18 +23,6 @@ const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
 /** Seconds for the DaemonSet's pod to end: its grace period, and the slowness of the emulation. */
 const GONE_WITHIN = 600;
 
-const podList = z.object({
-  items: z.array(
-    z.object({
-      status: z.object({
-        containerStatuses: z
-          .array(z.object({ state: z.object({ terminated: z.object({ exitCode: z.number() }).nullish() }) }))
-          .default([]),
-      }),
-    }),
-  ),
-});
-
 /**
  * The agent as operators install it: its image, created here without a container engine, the shipped DaemonSet that
  * names it, and its requirements in the cluster.
@@ -53,11 +40,7 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
       if (!isNotFound(error)) throw error;
     });
     const end = monotonicSeconds() + GONE_WITHIN;
-    let status = Number.NaN;
-    for (;;) {
-      const { items } = podList.parse(await client.get(PODS, { query: { labelSelector: SELECTOR } }));
-      if (items.length === 0) return status;
-      status = items[0]?.status.containerStatuses[0]?.state.terminated?.exitCode ?? status;
+    while ((await podsOf(client)).length > 0) {
       if (monotonicSeconds() > end) throw new Error(`the agent's pod is still there after ${GONE_WITHIN} s`);
       await sleep(0.2);
     }
@@ -70,7 +53,6 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
     allow: () => {
       throw new Error('the shipped DaemonSet says what the agent may write');
     },
-    kill: async () => void (await lab.run(`pkill -KILL -f '^${PROGRAM}'`)),
     stop,
     async log() {
       const text = await lab.run(`cat ${LOGS}`);
@@ -79,6 +61,10 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
       return whole.map((line) => JSON.parse(line) as LogLine);
     },
   };
+}
+
+async function podsOf(client: Cluster['client']): Promise<readonly unknown[]> {
+  return ((await client.get(PODS, { query: { labelSelector: SELECTOR } })) as { items: unknown[] }).items;
 }
 
 type DaemonSet = KubernetesObject & {

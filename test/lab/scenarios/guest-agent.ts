@@ -44,10 +44,8 @@ export interface GuestAgent {
   start(...flags: string[]): Promise<void>;
   /** Additional writable paths from its next start on, with any owner, as in the gate's components. */
   allow(...paths: readonly string[]): void;
-  /** Kills it. */
-  kill(): Promise<void>;
-  /** Stops it as Kubernetes does. @returns its exit status */
-  stop(): Promise<number>;
+  /** Stops it as Kubernetes does. */
+  stop(): Promise<void>;
   /** Its log since its last start. */
   log(): Promise<readonly LogLine[]>;
 }
@@ -66,10 +64,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
   const settings = ['--node-name', node.name, '--kubeconfig', `${HOME}/kubeconfig`];
   const writable: string[] = [];
   const stop = async () => {
-    const output = await lab.run(
-      `systemctl stop ${UNIT} 2>/dev/null; systemctl show -P ExecMainStatus ${UNIT}; systemctl reset-failed ${UNIT} 2>/dev/null || true`,
-    );
-    return Number(output.trim());
+    await lab.run(`systemctl stop ${UNIT} 2>/dev/null; systemctl reset-failed ${UNIT} 2>/dev/null || true`);
   };
   return {
     async start(...flags) {
@@ -83,7 +78,6 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
       await lab.run(`systemd-run --quiet --unit=${UNIT} ${properties.join(' ')} ${env} ${command}`);
     },
     allow: (...paths) => void writable.push(...paths),
-    kill: async () => void (await lab.run(`systemctl kill -s KILL ${UNIT}`)),
     stop,
     async log() {
       const text = await lab.run(`cat ${LOG}`);
