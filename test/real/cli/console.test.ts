@@ -59,12 +59,4 @@ describe('plumbline console on a real API server, with the permissions of the gu
     assert.equal(await end('SIGINT'), 0);
     assert.equal(stderr(), '');
   });
-
-  it('without pods/portforward, shows everything except the explanation and names the missing permission', async () => {
-    const { url, end } = await startConsole(await userOfGuide(stage.plane, 'no-forward', []));
-    const answer = await fetch(`${url}explain?pod=default/waits`);
-    assert.equal(answer.status, 502);
-    assert.match(await answer.text(), /you may not reach the extender \(pods\/portforward in plumbline-system\)/);
-    assert.equal(await end('SIGTERM'), 0);
-  });
 });

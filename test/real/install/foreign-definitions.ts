@@ -135,24 +135,29 @@ const KINDS: readonly Kind[] = [
   })),
 ];
 
-export const DEFINITIONS: readonly KubernetesObject[] = [
-  ...FOREIGN_DEFINITIONS,
-  ...KINDS.map(({ group, version, kind, plural, scope = 'Namespaced', schema }) => ({
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope,
-      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: 'object', properties: schema } },
-        },
-      ],
-    },
-  })),
-];
+const definitionOf = ({ group, version, kind, plural, scope, schema }: Kind): KubernetesObject => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: scope ?? 'Namespaced',
+    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', properties: schema } },
+      },
+    ],
+  },
+});
+
+export const DEFINITIONS: readonly KubernetesObject[] = [...FOREIGN_DEFINITIONS, ...KINDS.map(definitionOf)];
+
+/** KubeVirt's own CR, which only the guide writes. */
+export const KUBEVIRTS = definitionOf({
+  ...{ group: 'kubevirt.io', version: 'v1', kind: 'KubeVirt', plural: 'kubevirts' },
+  schema: { spec: anything },
+});

@@ -10,10 +10,9 @@ import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
 import { type CreatedVmi, launcherFor, localnet, nodeWith, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
 
 const PAGE = join(root, 'docs/tasks/install.md');
@@ -43,25 +42,6 @@ const OUTPUT: readonly (readonly [RegExp, RegExp])[] = [
 ];
 /** Commands that may exit with status 1, because they report something: no daemon runs here. */
 const REPORTS = /^plumbline doctor/;
-const KUBEVIRTS: KubernetesObject = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'kubevirts.kubevirt.io' },
-  spec: {
-    group: 'kubevirt.io',
-    scope: 'Namespaced',
-    names: { kind: 'KubeVirt', plural: 'kubevirts', singular: 'kubevirt', listKind: 'KubeVirtList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-};
-
 interface Sample {
   readonly resources?: readonly string[];
   readonly images?: readonly { readonly newName: string }[];
