@@ -68,9 +68,8 @@ const REASONS: Readonly<Record<string, string>> = {
     'schedulers, API server, etcd and extender share two cores; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
   'scheduler-plugin.filter-': 'V8 marks its old generation once in some thirty calls (`runtime/daemon.ts`).',
-  'cli.explain': 'not known yet; the command takes half a second.',
-  'node-agent.resident-megabytes':
-    'not the agent alone: a bare node:http server takes 44 MB on this machine and took 37 before. The limit of the agent is 160 MiB.',
+  'cli.explain': 'see the goal below.',
+  'node-agent.resident-megabytes': 'see the goal below. The limit of the agent is 160 MiB.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
 };
 
@@ -109,12 +108,12 @@ const HEAD = `# Benchmarks
 \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\` writes this page, and replaces the rows that it has measured. Most figures
 are ratios to a base that was measured in the same run, so that a busy machine slows both. The spread is the smallest and the largest value
 of the rounds. A bound in bold was not met in that run. \`--quick\` runs a fifth of the rounds in about five minutes, with bounds that are
-wider by half.
+wider by half. The last run had ${cpus().length} CPUs and Node.js ${process.versions.node}.
 
 Some rows need a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, or Pepr (\`PLUMBLINE_PEPR\`, a directory with the
 npm package).
 `;
-const COLUMNS = '| measurement | ratio | spread | bound | measured; base | CPUs, Node.js |\n|-|-:|-:|-:|-|-|';
+const COLUMNS = '| measurement | ratio | spread | bound | measured; base |\n|-|-:|-:|-:|-|';
 
 /**
  * Adds results to the table, ordered by name. Rows that were not measured now stay unchanged.
@@ -164,11 +163,8 @@ function rowsOf(file: string): [string, string][] {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-  const rows = text.matchAll(/^\| `([^`]+)` \|((?:[^|]*\|){3})[^|]*\|([^|]*)\|$/gm);
-  return [...rows].map(([, name = '', figures, machine]) => [
-    name,
-    `| \`${name}\` |${figures} ${whatOf(name)} |${machine}|`,
-  ]);
+  const rows = text.matchAll(/^\| `([^`]+)` \|((?:[^|]*\|){3})[^|]*\|$/gm);
+  return [...rows].map(([, name = '', figures]) => [name, `| \`${name}\` |${figures} ${whatOf(name)} |`]);
 }
 
 /** The description of a measurement. @throws Error if AGAINST has no text for it */
@@ -182,7 +178,6 @@ function whatOf(name: string): string {
 function rowOf({ name, ratio, spread, bound, holds }: BenchResult): string {
   const digits = (value: number) => value.toFixed(value < 0.1 ? 3 : 2);
   const [least, most] = spread;
-  const machine = `${cpus().length}, ${process.versions.node}`;
   const held = holds ? bound : `**${bound}**`;
-  return `| \`${name}\` | ${digits(ratio)} | ${digits(least)} to ${digits(most)} | ${held} | ${whatOf(name)} | ${machine} |`;
+  return `| \`${name}\` | ${digits(ratio)} | ${digits(least)}–${digits(most)} | ${held} | ${whatOf(name)} |`;
 }

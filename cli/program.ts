@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
-import { EXIT, type ExitStatus } from './support/exit-status.ts';
+import { ArgumentError, EXIT, type ExitStatus } from './support/exit-status.ts';
 import { printLines, printMessage } from './support/output.ts';
 
 const AFTER = `
@@ -118,22 +118,27 @@ function withSubcommands(command: Command): Command[] {
  * @returns the exit status; undefined: the command has set it
  */
 export async function runProgram(name: string, args: readonly string[]): Promise<ExitStatus | undefined> {
-  const [first = '', second = ''] = args.filter((arg) => !arg.startsWith('-'));
+  const words = commandFirst(args);
+  const [first = '', second = ''] = words.filter((arg) => !arg.startsWith('-'));
   const meant = first === 'help' ? second : first;
   const program = await createProgram(name, (command) => command === meant);
+  let running = program;
+  program.hook('preAction', (_, command) => {
+    running = command;
+  });
   try {
     if (args.length === 0) {
       program.outputHelp();
       return EXIT.ok;
     }
-    await program.parseAsync([...args], { from: 'user' });
+    await program.parseAsync([...words], { from: 'user' });
     return undefined;
   } catch (error) {
     if (error instanceof CommanderError) return usageEnding(error as CommandLineError);
     // Loaded only here: most commands end without an error.
     const { endingOf } = await import('./support/errors.ts');
     const { line, status } = endingOf(error);
-    printMessage(`plumbline: ${line}`);
+    printMessage(`plumbline: ${line}${error instanceof ArgumentError ? `; see ${nameOf(running)} --help` : ''}`);
     return status;
   }
 }
@@ -142,8 +147,32 @@ export async function runProgram(name: string, args: readonly string[]): Promise
 function usageEnding({ command, exitCode, message }: CommandLineError): ExitStatus {
   if (exitCode === 0) return EXIT.ok;
   const what = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
-  printMessage(`plumbline: ${what === '(outputHelp)' ? 'a command is missing' : what}; see ${nameOf(command)} --help`);
+  const text = what === '(outputHelp)' ? 'a command is missing' : valueText(what);
+  printMessage(`plumbline: ${text}; see ${nameOf(command)} --help`);
   return EXIT.usage;
+}
+
+const ARGUMENT = /^command-argument value '(?<value>.*)' is invalid for argument '(?<noun>[\w-]+?)s?'\. (?<why>.*)$/s;
+const OPTION =
+  /^option '(?:-\w, )?(?<flag>--[\w-]+) .(?<noun>[\w-]+).' argument '(?<value>.*)' is invalid\. (?<why>.*)$/s;
+
+/** Commander's message about a wrong value in the form of Plumbline's own; another message stays as it is. */
+function valueText(message: string): string {
+  const { flag, noun, value, why = '' } = (ARGUMENT.exec(message) ?? OPTION.exec(message))?.groups ?? {};
+  if (value === undefined) return message;
+  const [, choices] = /^Allowed choices are (.*)\.$/.exec(why) ?? [];
+  if (choices !== undefined) return `unknown ${noun} '${value}': use ${choices}`;
+  return `${flag ?? noun} '${value}': ${why}`;
+}
+
+const CLUSTER_FLAG = /^(?:-n|--(?:kubeconfig|context|namespace|as|request-timeout))(?<value>=.*)?$/s;
+
+/** Moves flags of the cluster that precede the command, as kubectl accepts them, behind it. */
+function commandFirst(args: readonly string[]): readonly string[] {
+  const flag = CLUSTER_FLAG.exec(args[0] ?? '');
+  if (flag === null) return args;
+  const words = flag.groups?.['value'] === undefined ? 2 : 1;
+  return [...commandFirst(args.slice(words)), ...args.slice(0, words)];
 }
 
 /**

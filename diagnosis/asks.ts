@@ -19,7 +19,7 @@ export function asksOf(pod: ExplainedPod) {
   const owned = containers.map(({ name, cpus }) => `${countText(cpus, 'dedicated CPU')} for ${name}`).join(', ');
   const text = [containers.length === 0 ? 'no dedicated CPUs' : owned];
   if (padding > 0) text[0] += ` (including ${padding} to complete whole cores)`;
-  if (wholeCores) text.push('whole cores');
+  else if (wholeCores) text.push('whole cores');
   if (mask) {
     const otherwise = mask.fixMismatch ? ', or all CPUs on a node that lacks some of them' : '';
     const late = startsRunning(pod.metadata) ? `, applied once it runs (${CPU_MASK_START_ANNOTATION}: running)` : '';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { cpuListText } from '../model/amounts.ts';
+import { cpuListText, numaNodesText } from '../model/amounts.ts';
 import { CpuSet } from '../model/cpu-set.ts';
 import { byName, groupBy } from '../model/lists.ts';
 import type { PlacementNeeds } from '../model/placement/needs.ts';
@@ -136,7 +136,8 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   const nodes = sorted.map(({ node }) => node);
   if (first.fits) {
     const numa = first.numaNodes.join(',');
-    const where = first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on NUMA node ${numa}`;
+    const where =
+      first.cpus === '' ? 'on shared CPUs' : `it would get ${cpuListText(first.cpus)} on ${numaNodesText(numa)}`;
     const isPlain = first.warnings.length === 0;
     const outcome = isPlain ? 'could run it' : 'could run it, with warnings';
     const explanation = isPlain ? where : first.warnings.join('; ');

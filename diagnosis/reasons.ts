@@ -53,8 +53,8 @@ export const REASONS = {
   LauncherDenied: row('broken', 'without a launcher: it was denied'),
 
   // A kubelet or the extender refused its launcher.
-  UnalignedRejected: row('broken', 'rejected by the kubelet: the CPUs are not whole cores, and the VM does not opt in'),
-  UnpaddedRejected: row('broken', 'rejected by the kubelet: opts in to whole cores, but was not padded'),
+  UnalignedRejected: row('broken', 'rejected by the kubelet: no whole cores, and it does not opt in'),
+  UnpaddedRejected: row('broken', 'rejected by the kubelet: opts in, but was not padded'),
   CoresTaken: row('waiting', 'rejected by the kubelet: another pod got the cores first'),
   TopologyRejected: row('broken', 'rejected by the kubelet: no NUMA nodes have all requested resources'),
   AdmissionRejected: row('waiting', 'rejected by the kubelet: another pod got a resource first'),
@@ -109,10 +109,11 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+/** From the best to the worst. */
+export const VERDICTS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** The most important of several facts: the worst verdict; the first of equal ones. */
 export function worst<T extends { readonly reason: Reason }>(facts: readonly T[]): T | undefined {
-  const badness = ({ reason }: T) => BADNESS.indexOf(REASONS[reason].verdict);
+  const badness = ({ reason }: T) => VERDICTS.indexOf(REASONS[reason].verdict);
   return facts.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);
 }

@@ -1,4 +1,4 @@
-import { cpuListText } from '../model/amounts.ts';
+import { cpuListText, numaNodesText } from '../model/amounts.ts';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { isWholeCores } from '../model/host.ts';
 import {
@@ -41,7 +41,7 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
 
 const silent = (at: string): Cause => ({
   reason: 'AgentSilent',
-  text: `the agent on ${at} does not report, so its CPU data may be stale`,
+  text: `on ${at}, whose agent does not report, so its CPU data may be stale`,
   remedies: [checkAgent(at)],
 });
 
@@ -78,11 +78,11 @@ function aligned(
         },
       ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
-  const where = `on ${at}, ${cpuListText(cpus)} of NUMA ${cells.length === 1 ? 'node' : 'nodes'} ${cells.join(',')}`;
+  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (causes.length > 1) return causes;
-  const near = needs.networks.length === 0 ? '' : ', near its networks';
-  return [...causes, { reason: 'Aligned', text: `whole cores${near}`, remedies: [] }];
+  const near = needs.networks.length === 0 ? '' : ', and is near its networks';
+  return [...causes, { reason: 'Aligned', text: `it shares no core with other pods${near}`, remedies: [] }];
 }
 
 /** Why a network is not near the CPUs. */
@@ -107,7 +107,7 @@ function farFrom(
   }
   if (spansCells ? touched.intersects(there) : touched.isSubsetOf(there)) return [];
   return [
-    { reason: 'NetworkElsewhere', text: `${what} is on NUMA node ${there}, its CPUs are on ${touched}`, remedies },
+    { reason: 'NetworkElsewhere', text: `${what} is on ${numaNodesText(there)}, its CPUs are on ${touched}`, remedies },
   ];
 }
 

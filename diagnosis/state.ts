@@ -143,6 +143,9 @@ const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[
   ],
 ];
 
+/** What the API server writes around the cause if it cannot call a webhook. */
+const CALL = /^.*failed calling webhook "[^"]*": (?:failed to call webhook: )?(?:Post "[^"]*": )?/s;
+
 /** @param effect what KubeVirt cannot do because of the refusal */
 function denied(facts: VmFacts, effect: string, refusal: string): Cause {
   const text = `${effect}: ${refusal}`;
@@ -151,6 +154,6 @@ function denied(facts: VmFacts, effect: string, refusal: string): Cause {
     return { reason: 'LauncherDenied', text, remedies: [remedy('correct-vm', 'change what the message says')] };
   }
   const [, reason, remedyOf] = denial;
-  const isAway = reason === 'WebhookUnavailable';
-  return { reason, text: isAway ? `the webhook does not answer: ${text}` : text, remedies: [remedyOf(facts)] };
+  const away = `the webhook does not answer (${refusal.replace(CALL, '')}), so ${effect}`;
+  return { reason, text: reason === 'WebhookUnavailable' ? away : text, remedies: [remedyOf(facts)] };
 }

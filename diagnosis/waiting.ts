@@ -37,7 +37,7 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
   }
   if (search === undefined) {
-    const text = condition?.message || 'the scheduler found no node and gave no reason';
+    const text = summaryOf(condition?.message ?? '') || 'the scheduler found no node and gave no reason';
     return { reason: 'NoNodeFits', text, remedies: [] };
   }
   return searched(facts, search);
@@ -77,6 +77,27 @@ function notTried(scheduler: string): Remedy {
   return scheduler === SCHEDULER ? bringSchedulerBack() : remedy('check-other-scheduler', text, events);
 }
 
+const every = (nodes: number, reason: string) => `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${reason}`;
+
+const noneOf = (nodes: number | string, closest: string) =>
+  `none of ${nodes} nodes can take it; closest match: ${closest}`;
+
+/** Starts of the reasons of kube-scheduler's own filters. All others are the extender's. */
+const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
+
+/**
+ * kube-scheduler's message as a prediction would word it; any other text stays as it is. kube-scheduler only asks the
+ * extender about nodes that pass its own filters, so a reason of the extender is the closest match.
+ */
+function summaryOf(message: string): string {
+  const [, nodes, list = ''] =
+    /^0\/(\d+) nodes are available: (.*?)\.?(?: no new claims .*| preemption: .*)?$/s.exec(message) ?? [];
+  const reasons = list.split(/, (?=\d+ )/).map((entry) => entry.replace(/^\d+ /, ''));
+  const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
+  if (nodes === undefined || nodes === '0' || !closest) return message;
+  return reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest);
+}
+
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
   const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
@@ -85,6 +106,6 @@ function searchText({ groups, nodes }: SearchFacts): string {
   if (unknown !== undefined)
     return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
   const [first] = groups;
-  if (groups.length === 1) return `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${first?.text}`;
-  return `none of ${nodes} nodes can take it; closest match: ${first?.text}`;
+  if (groups.length === 1) return every(nodes, first?.text ?? '');
+  return noneOf(nodes, first?.text ?? '');
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { consoleSettings } from '../console/server/config.ts';
 import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
+import { REASONS, VERDICTS } from '../diagnosis/reasons.ts';
 import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
@@ -128,17 +129,35 @@ export const LOG_MESSAGES: Readonly<Record<string, LogMessages>> = {
 
 /** A list for each daemon and level; messages that say everything are on its first line. */
 function logMessageLists(): string {
-  const levelList = ([level, messages]: [string, Readonly<Record<string, string>>]) => {
-    const entries = Object.entries(messages).map(([message, meaning]) => ({ code: `\`${message.trim()}\``, meaning }));
-    const clear = entries.filter(({ meaning }) => meaning === '').map(({ code }) => code);
-    const explained = entries
-      .filter(({ meaning }) => meaning !== '')
-      .map(({ code, meaning }) => `- ${code}: ${meaning}`);
-    return `**${level}**${clear.length > 0 ? ` ${clear.join(', ')}` : ''}\n\n${explained.join('\n')}`;
-  };
   return Object.entries(LOG_MESSAGES)
-    .map(([daemon, byLevel]) => `## ${daemon}\n\n${Object.entries(byLevel).map(levelList).join('\n\n')}\n`)
+    .map(([daemon, { info = {}, warn = {}, error = {}, fatal = {} }]) => {
+      const explained = Object.fromEntries(Object.entries(info).filter(([, meaning]) => meaning !== ''));
+      const parts = [
+        messageTable('warn', 'what to do', warn),
+        messageTable('info', 'meaning', explained),
+        messageTable('error', 'what to do', { ...error, ...fatal }),
+      ];
+      return `## ${daemon}\n\n${parts.filter((part) => part !== '').join('\n\n')}\n`;
+    })
     .join('\n');
+}
+
+/** Without spaces around the cells: the limit of words counts each bar between spaces. */
+function messageTable(level: string, meaning: string, messages: Readonly<Record<string, string>>): string {
+  const rows = Object.entries(messages).map(([message, text]) => `|\`${message.trim()}\`|${text}|`);
+  return rows.length === 0 ? '' : [`|${level}|${meaning}|`, '|-|-|', ...rows].join('\n');
+}
+
+/** The reasons of states, by verdict. */
+function reasonList(): string {
+  const width = Math.max(...Object.keys(REASONS).map(({ length }) => length)) + 2;
+  const lines = VERDICTS.toReversed().flatMap((verdict) => [
+    `${verdict}:`,
+    ...Object.entries(REASONS).flatMap(([reason, row]) =>
+      row.verdict === verdict ? [`  ${reason.padEnd(width)}${row.about}`] : [],
+    ),
+  ]);
+  return `\`\`\`text\n${lines.join('\n')}\n\`\`\`\n`;
 }
 
 /** Pages with a generated part, and what makes it. */
@@ -146,6 +165,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   'flags.md': flagTables,
   'api.md': apiTable,
   'log-messages.md': logMessageLists,
+  'cli.md': reasonList,
 };
 
 /**

@@ -247,8 +247,9 @@ export class ApiEventRecorder implements EventRecorder {
     const now = this.#options.now();
     if (now - this.#loggedAt < LOG_SECONDS) return;
     this.#loggedAt = now;
-    const { reason } = event;
-    this.#options.log.warn({ err, reason, object: target.name, failures: this.#failures }, 'writing an Event failed');
+    const object = target.namespace === undefined ? target.name : `${target.namespace}/${target.name}`;
+    const fields = { err, event: event.reason, object, failures: this.#failures };
+    this.#options.log.warn(fields, 'writing an Event failed');
   }
 }
 

@@ -37,15 +37,21 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
   let isSilent = false;
   /** Watches in a row that ended at once without an event. */
   let fruitless = 0;
+  /** When the first watch began that ended at once and was logged. */
+  let endingSince: number | undefined;
 
   const pauseAfter = async (begun: number, signal: AbortSignal): Promise<void> => {
     if (hasEvents || now() - begun >= SHORT_WATCH_SECONDS) {
       fruitless = 0;
       backoff.reset();
+      if (endingSince !== undefined)
+        log.info({ path, lastedSeconds: Math.round(begun - endingSince) }, 'list and watch work again');
+      endingSince = undefined;
       return;
     }
     if (++fruitless <= MAX_FREE_ENDS) return;
     const wait = backoff.next();
+    endingSince ??= begun;
     log.warn({ path, waitSeconds: Math.round(wait) }, 'watches end at once; keeping the cache and retrying');
     await sleep(wait, signal).catch(() => undefined);
   };
@@ -65,8 +71,8 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
     } catch (error) {
       if (!late.signal.aborted || signal.aborted) throw error;
       isSilent = true;
-      log.warn(
-        { path, seconds: Math.round(now() - heardAt) },
+      log.info(
+        { path, silentSeconds: Math.round(now() - heardAt) },
         'watch without events or past its timeout; opening it again',
       );
     } finally {
@@ -125,7 +131,7 @@ function createOutageLog({ path, log, now }: Pick<DecoderOptions<never, never>, 
     },
     ended(): void {
       if (isLogged && since !== undefined)
-        log.info({ path, seconds: Math.round(now() - since) }, 'list and watch work again');
+        log.info({ path, lastedSeconds: Math.round(now() - since) }, 'list and watch work again');
       since = undefined;
       isLogged = false;
     },

@@ -17,6 +17,12 @@ export function cpuListText(list: CpuSet | string): string {
   return `${/^\d+$/.test(text) ? 'CPU' : 'CPUs'} ${text}`;
 }
 
+/** NUMA nodes by number: `NUMA node 1`, `NUMA nodes 0-1`. @param list in the form of /sys */
+export function numaNodesText(list: CpuSet | string): string {
+  const text = `${list}`;
+  return `NUMA ${/^\d+$/.test(text) ? 'node' : 'nodes'} ${text}`;
+}
+
 /** `CPU 3 is`, `CPUs 3-5 are`. */
 export const cpusAre = (cpus: CpuSet): string => `${cpuListText(cpus.brief)} ${cpus.size === 1 ? 'is' : 'are'}`;
 

@@ -6,7 +6,7 @@ import { parseNodeAgentConfig } from './wiring/config.ts';
 /** Maximum seconds for stopping; restoring the threads' CPU masks takes milliseconds. */
 const STOP_DEADLINE_SECONDS = 10;
 
-void runMain(AGENT, async () => {
+void runMain(AGENT, 'node-agent', async () => {
   tuneGarbageCollection();
   const config = parseNodeAgentConfig(process.argv.slice(2));
   const log = createLogger('node-agent', config.logLevel);

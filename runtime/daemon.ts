@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { ConfigError, HelpPrinted } from './config.ts';
 import type { HttpServer } from './http-server.ts';
-import { boundedLine, describeError, type Logger } from './log.ts';
+import { createLogger, type Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 import { printable } from './printable.ts';
 import { createProbeServer, type Readiness } from './probes.ts';
@@ -58,15 +58,18 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   }
 }
 
-/** Runs `main` and turns an exception into one line on standard error and the exit status: 2 for bad settings. */
-export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
+/**
+ * Runs `main` and turns an exception into a line for people, a line of the log, and the exit status: 2 for bad settings.
+ * @param component as in the daemon's log
+ */
+export async function runMain(name: string, component: string, main: () => Promise<void>): Promise<void> {
   try {
     await main();
   } catch (error) {
     if (error instanceof HelpPrinted) process.exit(0);
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`${printable(`${name}: ${message}`)}\n`);
-    if (!(error instanceof ConfigError)) process.stderr.write(boundedLine(`${JSON.stringify(describeError(error))}\n`));
+    createLogger(component).fatal({ err: error }, 'startup failed');
     process.exit(error instanceof ConfigError ? 2 : 1);
   }
 }

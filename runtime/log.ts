@@ -9,7 +9,7 @@ export type LogMessages = Readonly<
 >;
 
 /** A message of this level. One that ends with a colon and a space is the beginning of a line. */
-type MessageAt<M extends LogMessages, L extends keyof LogMessages> = keyof M[L] extends infer Text
+export type MessageAt<M extends LogMessages, L extends keyof LogMessages> = keyof M[L] extends infer Text
   ? Text extends `${string}: `
     ? `${Text}${string}`
     : Text

@@ -4,7 +4,7 @@ import { createLogger } from '../runtime/log.ts';
 import { parseSchedulerPluginConfig } from './wiring/config.ts';
 import { createSchedulerPlugin } from './wiring/daemon.ts';
 
-void runMain(SERVICE, async () => {
+void runMain(SERVICE, 'scheduler-plugin', async () => {
   tuneGarbageCollection();
   const config = parseSchedulerPluginConfig(process.argv.slice(2));
   const log = createLogger('scheduler-plugin', config.logLevel);

@@ -56,13 +56,13 @@ export function createWebhookApp(options: WebhookAppOptions): Express {
   const refusing =
     (name: string): ErrorRequestHandler =>
     (error: unknown, _request, response, _next) => {
-      const { status, message } = problem(error);
+      const { status, message: reason } = problem(error);
       // The rest of a body that was not read would precede the next request on this connection.
       if (error instanceof BodyError && error.status !== 400) response.setHeader('connection', 'close');
       metrics.reviews.inc({ review: name, outcome: status < 500 ? 'malformed' : 'failed' });
-      if (status < 500) log.warn({ status, message }, 'request refused');
+      if (status < 500) log.warn({ status, reason }, 'request refused');
       else log.error({ err: error }, 'review failed');
-      response.status(status).json(encodeReview('', { allowed: false, code: status, message }));
+      response.status(status).json(encodeReview('', { allowed: false, code: status, message: reason }));
     };
 
   for (const [name, path] of Object.entries(PATHS) as [keyof typeof PATHS, string][]) {

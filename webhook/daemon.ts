@@ -8,6 +8,7 @@ import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../runtime/metrics.ts';
+import { Durations } from '../runtime/problem-log.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { createWebhookApp, createWebhookMetrics, MAX_BODY_BYTES, type WebhookMetrics } from './app.ts';
 import { createNadFetch, createVmiLookup } from './cluster/cluster-facts.ts';
@@ -94,13 +95,18 @@ export async function createWebhook(
 /** Counts the ignored reports and logs them when they change. */
 function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
   let lastNodes = '';
+  const durations = new Durations();
   return (faults: ReadonlyMap<string, ReportFault>): void => {
     metrics.quarantinedReports.set(faults.size);
     const [first] = faults;
     const nodes = [...faults.keys()].slice(0, 10).join(',');
     if (nodes === lastNodes) return;
     lastNodes = nodes;
-    if (first === undefined) log.info('all node reports accepted');
-    else log.warn({ nodes, count: faults.size, fault: first[1].message }, 'implausible node reports ignored');
+    if (first === undefined) {
+      log.info(durations.end(''), 'all node reports accepted');
+      return;
+    }
+    durations.begin('');
+    log.warn({ nodes, reports: faults.size, reason: first[1].message }, 'implausible node reports ignored');
   };
 }

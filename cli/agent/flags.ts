@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
-import { usageError } from '../support/exit-status.ts';
+import { ArgumentError } from '../support/exit-status.ts';
 import type { AskAgent } from './ask.ts';
 
 /** The default of the agent's --probe-host and --probe-port. */
@@ -27,7 +27,7 @@ export async function usingAgent<T>(
   { agent, ...cluster }: AgentFlags,
   use: (ask: AskAgent) => Promise<T>,
 ): Promise<T> {
-  if (!URL.canParse(agent)) throw usageError(`--agent ${agent}: expected a URL such as ${AGENT}`);
+  if (!URL.canParse(agent)) throw new ArgumentError(`--agent '${agent}': expected a URL such as ${AGENT}`);
   const { agentAt, agentOf } = await import('./ask.ts');
   if (node === undefined) return use(agentAt(agent, cluster.requestTimeout));
   const port = Number(new URL(agent).port || 80);

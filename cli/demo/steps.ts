@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
@@ -98,7 +99,7 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   const { host } = cluster.node(node);
   const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
   printer.lines([`scheduler: node ${node}; kubelet: CPUs ${cpus} on NUMA node ${cells.join(',')}`, '']);
-  printer.lines(drawNode(cluster, node, cpus));
+  printer.lines(drawNode(cluster, node, pod.metadata.uid ?? ''));
   expect(node === 'numa1', `expected node numa1, which alone has physnet1, saw ${node}`);
   expect(cells.join() === '1', `expected NUMA node 1, where physnet1 is, saw ${cells.join()}`);
   expect(
@@ -111,14 +112,19 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
 }
 
+const assignmentsOn = (cluster: DemoCluster, node: string) =>
+  nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node)).status?.assignments ?? [];
+
 export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
-  const { status } = nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node));
-  const assignment = status?.assignments.find(({ podUID }) => podUID === uid);
+  const assignment = assignmentsOn(cluster, node).find(({ podUID }) => podUID === uid);
   return assignment && CpuSet.parse(assignment.cpus);
 }
 
-function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
+/** @param uid of the launcher whose CPUs are drawn */
+function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
   const { host } = cluster.node(name);
+  const cpus = reportedCpus(cluster, name, uid) ?? CpuSet.EMPTY;
+  const index = ownersByCpu(assignmentsOn(cluster, name)).findIndex(([owner]) => owner?.podUID === uid);
   const reserved = host.cores[0] ?? CpuSet.EMPTY;
   const physnets = Object.entries(DEMO_NODES.find((node) => node.name === name)?.physnets ?? {});
   const cellLabels = new Map(physnets.flatMap(([physnet, cells]) => cells.map((cell) => [cell, physnet] as const)));
@@ -127,7 +133,7 @@ function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
     cellLabels,
     owners: [
       { mark: 'R', label: 'reserved for the system', cpus: reserved, style: 'dim' },
-      { mark: 'V', label: FORWARDER, cpus, style: 'green' },
+      { mark: ownerLetter(index), label: FORWARDER, cpus, style: 'green' },
     ],
   });
 }
@@ -156,9 +162,11 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     return { threads: threads.length, allowed: unionOf(threads).toString(), moved: false };
   }
   expect(move !== undefined, 'the agent reports no move');
-  const { milliseconds } = move;
+  const { millisecondsSinceNoticed: milliseconds } = move;
   expect(typeof milliseconds === 'number', 'the agent reports no duration of its move');
-  printer.lines([`${String(move['threads'])} threads moved ${milliseconds} ms after the kubelet assigned the CPUs`]);
+  printer.lines([
+    `${String(move['threads'])} threads moved ${milliseconds} ms after the agent learned who owns the CPUs`,
+  ]);
   return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, milliseconds };
 }
 

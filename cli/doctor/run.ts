@@ -107,6 +107,8 @@ async function lookAtLeases(
 
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 
+const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
+
 /**
  * The diagnosis for people: findings first, then a line for each area without a fault.
  * @param findings one for each cause, most severe first
@@ -133,10 +135,10 @@ export function doctorLines(
       '',
     ];
   });
-  for (const { area, findings: own, seen, unseen } of reports) {
-    const ok = own.length === 0 && unseen.length === 0;
+  for (const report of reports) {
+    const { area, findings: own, seen, unseen } = report;
     if ((wide || own.length === 0) && seen.length > 0) {
-      const mark = paint(own.length > 0 ? undefined : 'green', ok ? '✔' : '·');
+      const mark = paint(own.length > 0 ? undefined : 'green', isChecked(report) ? '✔' : '·');
       const [first = '', ...more] = wrap(`${area}: ${seen.join('; ')}`, columns, '  ');
       lines.push([mark, first.slice(1)], ...more);
     }
@@ -145,10 +147,24 @@ export function doctorLines(
       lines.push(...wrap(text, columns, '? ').map((line) => [paint('dim', line)]));
     }
   }
+  if (lines.length > 0 && lines.at(-1) !== '') lines.push('');
+  return [...lines, ...legendLines(reports, wide), summaryLine(reports, findings)];
+}
+
+/** The meaning of the signs above, unless all are those of findings and of areas without a fault. */
+function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {
+  const isPartial = (one: AreaReport) => !isChecked(one) && one.seen.length > 0 && (wide || one.findings.length === 0);
+  const signs = [
+    ...(reports.some(isPartial) ? ['· these checks of the area found nothing'] : []),
+    ...(reports.some(({ unseen }) => unseen.length > 0) ? ['? skipped'] : []),
+  ];
+  return signs.length === 0 ? [] : [[paint('dim', signs.join('   '))]];
+}
+
+function summaryLine(reports: readonly AreaReport[], findings: readonly DoctorFinding[]): string {
   const errors = findings.filter(({ severity }) => severity === 'error').length;
-  const summary =
-    findings.length === 0
-      ? 'no problems found'
-      : `${countText(errors, 'error')}, ${countText(findings.length - errors, 'warning')}`;
-  return [...lines, '', summary];
+  const counts = `${countText(errors, 'error')}, ${countText(findings.length - errors, 'warning')}`;
+  const skipped = reports.reduce((sum, { unseen }) => sum + new Set(unseen).size, 0);
+  const skippedText = skipped === 0 ? '' : `; ${countText(skipped, 'check')} skipped`;
+  return `${findings.length === 0 ? 'no problems found' : counts}${skippedText}`;
 }

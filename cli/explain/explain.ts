@@ -104,6 +104,8 @@ async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: 
   return nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true);
 }
 
+export const isOfPlumbline = ({ component }: { readonly component: string }) => component.startsWith('plumbline-');
+
 function recentEvents({ events }: Subject, now: number) {
   const seen = new Set<string>();
   const explained = [];
@@ -111,10 +113,11 @@ function recentEvents({ events }: Subject, now: number) {
     const { type, reason, message, source, reportingComponent } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
-    const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
-    if (isKnown || ago > RECENT_SECONDS || (type !== 'Warning' && explained.length > 1)) continue;
-    seen.add(`${reason} ${message}`);
     const component = source?.component || reportingComponent || 'unknown';
+    const isMinor = type !== 'Warning' && !isOfPlumbline({ component });
+    const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
+    if (isKnown || ago > RECENT_SECONDS || (isMinor && explained.length > 1)) continue;
+    seen.add(`${reason} ${message}`);
     explained.push({
       reason: reason ?? '',
       message: message ?? '',

@@ -1,4 +1,4 @@
-import { usageError } from '../support/exit-status.ts';
+import { ArgumentError, usageError } from '../support/exit-status.ts';
 
 export interface Reference {
   /** Undefined: a VM with that name, else a pod. */
@@ -24,7 +24,11 @@ const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
 };
 
 /** Other kinds that users of kubectl type before a slash: not meant as namespaces. */
-const OTHER_KINDS = /^(deploy(ment)?|statefulset|sts|daemonset|ds|replicaset|rs|job|cronjob|cj|node|no|service|svc)s?$/;
+const OTHER_KINDS = /^(deploy(ment)?|statefulset|sts|daemonset|ds|replicaset|rs|job|cronjob|cj|service|svc)s?$/;
+const NODES: readonly string[] = ['node', 'nodes', 'no'];
+
+const nodeError = (name: string) =>
+  usageError(`only a VM or a pod can be explained; for a node: plumbline top ${name}`);
 
 export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 
@@ -42,10 +46,10 @@ export function parseReference(first: string, second: string | undefined, flag: 
   const { kind, rest } = splitKind(first, second);
   const [namespace, name, ...more] = rest.includes('/') ? rest.split('/') : [undefined, rest];
   if (!name || namespace === '' || more.length > 0) {
-    throw usageError(`'${[first, second].filter(Boolean).join(' ')}' is not a name: expected ${FORMS}`);
+    throw new ArgumentError(`'${[first, second].filter(Boolean).join(' ')}' is not a name: expected ${FORMS}`);
   }
   if (namespace !== undefined && flag !== undefined && namespace !== flag) {
-    throw usageError(`conflicting namespaces: ${namespace} in ${rest}, and -n ${flag}`);
+    throw new ArgumentError(`conflicting namespaces: ${namespace} in ${rest}, and -n ${flag}`);
   }
   return { kind, namespace: namespace ?? flag, name };
 }
@@ -54,13 +58,17 @@ function splitKind(first: string, second: string | undefined): { kind: Reference
   if (second !== undefined) {
     const firstKind = kindOf(first);
     if (firstKind !== undefined) return { kind: firstKind, rest: second };
-    throw usageError(`argument '${first}' is invalid. Allowed choices are ${KIND_WORDS.join(', ')}`);
+    if (NODES.includes(first.toLowerCase())) throw nodeError(second);
+    throw new ArgumentError(`unknown kind '${first}': use ${KIND_WORDS.join(', ')}`);
   }
-  if (kindOf(first) !== undefined) throw usageError(`missing required argument 'name': expected ${FORMS}`);
+  if (kindOf(first) !== undefined) throw new ArgumentError(`missing required argument 'name': expected ${FORMS}`);
   const slash = first.indexOf('/');
   const before = first.slice(0, Math.max(0, slash)).toLowerCase();
+  if (NODES.includes(before)) throw nodeError(first.slice(slash + 1));
   if (OTHER_KINDS.test(before)) {
-    throw usageError(`${first}: cannot explain a ${before}, only a VM or a pod; give a namespace of that name with -n`);
+    throw new ArgumentError(
+      `${first}: cannot explain a ${before}, only a VM or a pod; give a namespace of that name with -n`,
+    );
   }
   const kind = kindOf(before);
   return kind === undefined ? { kind, rest: first } : { kind, rest: first.slice(slash + 1) };

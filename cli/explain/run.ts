@@ -3,7 +3,7 @@ import { remedyText } from '../../diagnosis/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
-import { type ExplainedEvent, type Explanation, explain } from './explain.ts';
+import { type ExplainedEvent, type Explanation, explain, isOfPlumbline } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
 import { parseReference } from './reference.ts';
 import type { ExtenderChoice } from './search.ts';
@@ -80,9 +80,10 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   if (scheduler !== undefined) {
     lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
   }
-  if (events.length > 0 && state !== 'running') {
+  const current = state === 'running' ? events.filter(isOfPlumbline) : events;
+  if (current.length > 0) {
     const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
-    const rows = events.flatMap((event) =>
+    const rows = current.flatMap((event) =>
       para('  ', `${ageText(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
     );
     lines.push('', [paint('bold', 'Events')], ...rows);

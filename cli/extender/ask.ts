@@ -5,7 +5,7 @@ import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { ArgumentError, CliError, EXIT } from '../support/exit-status.ts';
 import { readOne, undefinedIfForbidden } from '../support/lists.ts';
 import type { PodPort } from './port-forward.ts';
 
@@ -136,7 +136,9 @@ export function explainUrl(extender: string): URL {
   const text = `${extender.replace(/\/+$/, '')}/explain`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'http:') return url;
-  throw usageError(`--extender ${extender}: expected a URL that begins with http://, such as http://localhost:8082`);
+  throw new ArgumentError(
+    `--extender '${extender}': expected a URL that begins with http://, such as http://localhost:8082`,
+  );
 }
 
 /** Holders renew every 1 or 2 s; the rest is a margin for different clocks. */

@@ -55,7 +55,7 @@ export function ovsStatusData(status: OvsStatus) {
 }
 
 /**
- * The status for people: the wanted CPUs and the reason, then each process with its threads.
+ * The status for people: the desired CPUs and the reason, then each process with its threads.
  * @param each one line for each thread; otherwise equal threads share one
  */
 export function statusLines(status: OvsStatus, each = false): string[] {
@@ -85,7 +85,7 @@ function threadLine(group: readonly OvsThread[]): string {
   const { allowed, desired } = thread;
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${threadKind(thread)}`;
   const reason = noteOf(thread);
-  const misplaced = `wanted ${desired}: ${reason || 'not moved yet'}`;
-  const verdict = isInPlace(thread) ? 'as wanted' : misplaced;
+  const misplaced = `desired ${desired}: ${reason || 'not moved yet'}`;
+  const verdict = isInPlace(thread) ? 'as desired' : misplaced;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${desired === null ? reason : verdict}`.trimEnd();
 }

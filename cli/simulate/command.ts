@@ -41,7 +41,7 @@ export function createCommand(): Command {
     .option(
       '--nodes <number>',
       'number of hypothetical nodes to use instead of the cluster',
-      wholeNumber(0, 999_999, 'a whole number'),
+      wholeNumber(1, 999_999, 'a whole number above 0'),
     )
     .option(
       '--topology <SxCxT>',

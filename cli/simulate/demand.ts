@@ -7,7 +7,7 @@ import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import type { VmiShape } from '../../model/shapes.ts';
-import { usageError } from '../support/exit-status.ts';
+import { ArgumentError } from '../support/exit-status.ts';
 
 interface VmRequest {
   /** In the user's notation: `4c2t@physnet0`, or the VM's name. */
@@ -71,7 +71,7 @@ const MAX_COUNT = 100_000;
 export function parseShape(text: string): VmRequest {
   const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];
   const amount = count === undefined ? undefined : Number(count);
-  const wrong = (why: string) => usageError(`--vm ${text}: ${why}`);
+  const wrong = (why: string) => new ArgumentError(`--vm '${text}': ${why}`);
   if (cores === '')
     throw wrong('expected cores and threads such as 8c or 4c2t, with optional @physnet and :count: 4c2t@physnet0:10');
   if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM needs at least one core with one thread');

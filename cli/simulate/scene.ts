@@ -13,7 +13,7 @@ import { groupBy } from '../../model/lists.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { DEDICATED_SELECTORS } from '../../model/placement/preferences.ts';
-import { usageError } from '../support/exit-status.ts';
+import { ArgumentError } from '../support/exit-status.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import type { Demand } from './demand.ts';
 import type { Circumstances } from './simulate.ts';
@@ -140,12 +140,12 @@ const MAX_NODES = 10_000;
 export function inventNodes(invention: Invention): NodeTopology[] {
   const { nodes, topology, topologyManager, kubelet } = invention;
   if (!Number.isInteger(nodes) || nodes < 1 || nodes > MAX_NODES) {
-    throw usageError(`--nodes ${nodes}: expected 1 to ${MAX_NODES}`);
+    throw new ArgumentError(`--nodes '${nodes}': expected 1 to ${MAX_NODES}`);
   }
   const [, sockets = 0, coresEach = 0, threads = 0] = (/^(\d{1,2})x(\d{1,3})x(\d)$/.exec(topology) ?? []).map(Number);
   if (sockets < 1 || sockets > 8 || coresEach < 1 || threads < 1 || threads > 8) {
     const form = 'NUMA nodes (1 to 8) x cores of each x threads of a core (1 to 8)';
-    throw usageError(`--topology ${topology}: expected ${form}, such as 2x16x2`);
+    throw new ArgumentError(`--topology '${topology}': expected ${form}, such as 2x16x2`);
   }
   const cores = sockets * coresEach;
   const siblings = (core: number) => CpuSet.of(Array.from({ length: threads }, (_, thread) => core + thread * cores));
@@ -175,10 +175,10 @@ export function inventNodes(invention: Invention): NodeTopology[] {
 
 function physnetOf(text: string, sockets: number): { name: string; cells: string } {
   const [, name = '', list = ''] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-  if (name === '') throw usageError(`--physnet ${text}: expected NAME=NUMA-NODES, such as physnet0=0`);
+  if (name === '') throw new ArgumentError(`--physnet '${text}': expected NAME=NUMA-NODES, such as physnet0=0`);
   const cells = cpuList('--physnet', list);
   const foreign = cells.toArray().find((cell) => cell >= sockets);
-  if (foreign !== undefined) throw usageError(`--physnet ${text}: there is no NUMA node ${foreign}`);
+  if (foreign !== undefined) throw new ArgumentError(`--physnet '${text}': there is no NUMA node ${foreign}`);
   return { name, cells: cells.toString() };
 }
 
@@ -186,7 +186,7 @@ function cpuList(flag: string, text: string): CpuSet {
   try {
     return CpuSet.parse(text);
   } catch (error) {
-    if (error instanceof PlumblineError) throw usageError(`${flag} ${text}: ${error.message}`);
+    if (error instanceof PlumblineError) throw new ArgumentError(`${flag} '${text}': ${error.message}`);
     throw error;
   }
 }

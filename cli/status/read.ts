@@ -12,7 +12,7 @@ import {
   occurrence,
   timeOf,
 } from '../../diagnosis/objects.ts';
-import { type Stage, WAITING_STAGES } from '../../diagnosis/reasons.ts';
+import { type Stage, VERDICTS, WAITING_STAGES } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -29,6 +29,7 @@ export interface WaitingVm {
   readonly namespace: string;
   readonly name: string;
   readonly state: Stage;
+  readonly verdict: VmState['verdict'];
   readonly reason: VmState['reason'];
   readonly text: string;
   readonly node: string | undefined;
@@ -53,8 +54,13 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     topologies.some((one) => one.metadata.name === name),
   );
   return {
+    /** As in the console: broken ones first, then those that wait longest. */
     waiting: [...waitingLaunchers(facts, now), ...waitingMachines(facts, now)].sort(
-      (a, b) => a.namespace.localeCompare(b.namespace) || byName<WaitingVm>(({ name }) => name)(a, b),
+      (a, b) =>
+        VERDICTS.indexOf(b.verdict) - VERDICTS.indexOf(a.verdict) ||
+        (b.age ?? -1) - (a.age ?? -1) ||
+        a.namespace.localeCompare(b.namespace) ||
+        byName<WaitingVm>(({ name }) => name)(a, b),
     ),
     /** Deployments of Plumbline without a ready replica. */
     notReady: (deployments ?? [])
@@ -162,12 +168,17 @@ interface Since {
   readonly now: number;
 }
 
-function waitingVm(vm: string, { state, reason, text }: VmState, { created, now }: Since, node = ''): WaitingVm[] {
+function waitingVm(
+  vm: string,
+  { state, verdict, reason, text }: VmState,
+  { created, now }: Since,
+  node = '',
+): WaitingVm[] {
   if (!WAITING_STAGES.includes(state)) return [];
   const [namespace = '', name = ''] = vm.split('/', 2);
   const since = Date.parse(created ?? '');
   const age = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));
-  return [{ namespace, name, state, reason, text, node: node || undefined, age }];
+  return [{ namespace, name, state, verdict, reason, text, node: node || undefined, age }];
 }
 
 /** `namespace/name` of the VM of a launcher. */

@@ -28,13 +28,22 @@ export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): K
  */
 function kubeconfigFiles(kubeconfig: string | undefined): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
-  const listed = (process.env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
+  const listed = filesInEnvironment();
   return (listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')]).filter(existsSync);
+}
+
+function filesInEnvironment(): string[] {
+  return (process.env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
 }
 
 function serviceAccount(): KubeConfig {
   if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
-    const message = 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
+    const listed = filesInEnvironment();
+    const does = listed.length > 1 ? 'none of which exists' : 'which does not exist';
+    const message =
+      listed.length > 0
+        ? `KUBECONFIG names ${listed.join(' and ')}, ${does}: correct it, or give --kubeconfig`
+        : 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
     throw new CliError(EXIT.unreachable, message);
   }
   const config = new KubeConfig();

@@ -29,5 +29,12 @@ export class CliError extends PlumblineError {
   }
 }
 
+/** A wrong argument or value of a flag: the line also names the command's --help. */
+export class ArgumentError extends CliError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(EXIT.usage, message, options);
+  }
+}
+
 export const usageError = (message: string, options?: ErrorOptions) => new CliError(EXIT.usage, message, options);
 export const notFound = (message: string) => new CliError(EXIT.notFound, message);

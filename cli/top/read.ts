@@ -1,6 +1,7 @@
 import { freeCpus, hostsOf, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { launcherStates, vmiOwner } from '../../diagnosis/launcher-states.ts';
 import { deadDpu, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
+import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { cpuOwners } from '../../kube/node-topology.ts';
@@ -8,7 +9,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
-import { byName, groupBy } from '../../model/lists.ts';
+import { byName } from '../../model/lists.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
@@ -82,6 +83,7 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
 interface Owner {
   /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
   readonly name: string;
+  readonly letter: string;
   readonly cpus: CpuSet;
   /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
   readonly padding: CpuSet;
@@ -142,16 +144,16 @@ function ownersOf(
   launched: ReadonlyMap<string, Launched>,
   host: Host,
 ): Owner[] {
-  const owners = [...groupBy(assignments, ({ podUID }) => podUID)].map(([uid, list]): Owner => {
+  return ownersByCpu(assignments).map((list, index): Owner => {
     const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
-    const launcher = launched.get(uid);
     const [first] = list;
+    const uid = first?.podUID ?? '';
+    const launcher = launched.get(uid);
     const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
     const compute = list.find(({ container }) => container === 'compute');
     const padding = launcher?.vmi && compute ? paddingOf(launcher.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
-    return { name: launcher?.name ?? pod, cpus, padding, state: launcher?.state };
+    return { name: launcher?.name ?? pod, letter: ownerLetter(index), cpus, padding, state: launcher?.state };
   });
-  return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
 
 /** Computed as in virt-launcher, because no object records its pins. */

@@ -57,8 +57,6 @@ function show(view: TopView, nodes: readonly string[], output: OutputFormat | un
   });
 }
 
-/** R and P have other meanings. */
-const LETTERS = [...'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz'];
 const COLORS: readonly Style[] = [
   'green',
   'cyan',
@@ -78,8 +76,8 @@ const FREE = '·';
 /** The owners on a node, with the letter and colour of each. Padding comes before its owner, so it wins. */
 function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
   const vms = owners.map(
-    ({ name, cpus }, i): CpuOwner => ({
-      mark: LETTERS[i % LETTERS.length]!,
+    ({ name, letter, cpus }, i): CpuOwner => ({
+      mark: letter,
       label: `${name} (${cpus.size})`,
       cpus,
       style: COLORS[i % COLORS.length]!,

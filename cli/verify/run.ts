@@ -49,7 +49,7 @@ export function verificationLines(verification: Verification, width: number, eve
   return [
     ...lines,
     '',
-    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : ''}: ${withoutNode === 0 ? 'each has a node' : `${withoutNode} have none`}`,
+    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : ''}: ${withoutNode === 0 ? 'every mask can be applied on some node' : countText(withoutNode, 'has no node', 'have no node')}`,
   ];
 }
 

@@ -42,7 +42,7 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
 }
 
 /**
- * The status for people: each VM with the state of its mask, and its threads with their wanted and actual CPUs.
+ * The status for people: each VM with the state of its mask, and its threads with their desired and actual CPUs.
  * @param each one line for each thread; otherwise equal emulator threads share one
  */
 export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
@@ -62,7 +62,7 @@ function headLines({ namespace, vmi, pid, container, mask, state, message, house
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
 }
 
-const placeText = (isInPlace: boolean) => (isInPlace ? 'as wanted' : 'not moved yet');
+const placeText = (isInPlace: boolean) => (isInPlace ? 'as desired' : 'not moved yet');
 
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
@@ -74,7 +74,7 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
     return [...who, role, desired ?? '-', allowed, desired === null ? 'left alone' : placeText(desired === allowed)];
   });
-  return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
+  return tableLines(['THREAD', 'NAME', 'ROLE', 'DESIRED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
 }
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */

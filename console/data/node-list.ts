@@ -98,14 +98,27 @@ function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): st
   ];
 }
 
+const STALE: readonly NodeProblem[] = ['silent', 'no-node'];
+
 export function totalsOf(nodes: Iterable<NodeItem>) {
-  const sum = { nodes: 0, withProblems: 0, cores: 0, freeCores: 0, starting: 0, dpus: 0, dpusReady: 0 };
+  const sum = {
+    nodes: 0,
+    withProblems: 0,
+    cores: 0,
+    freeCores: 0,
+    /** Free by the last report of a node whose agent is silent, or that the API server no longer has. */
+    unknownCores: 0,
+    starting: 0,
+    dpus: 0,
+    dpusReady: 0,
+  };
   const problemCounts: Partial<Record<NodeProblem, number>> = {};
   for (const { problems, shape, freeCores, inFlight, dpu } of nodes) {
     sum.nodes++;
     if (problems.length > 0) sum.withProblems++;
     sum.cores += shape?.cores.length ?? 0;
-    sum.freeCores += freeCores;
+    if (problems.some((problem) => STALE.includes(problem))) sum.unknownCores += freeCores;
+    else sum.freeCores += freeCores;
     sum.starting += inFlight.length;
     if (dpu !== '') sum.dpus++;
     if (dpu === 'alive') sum.dpusReady++;

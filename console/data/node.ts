@@ -81,7 +81,7 @@ export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
 export const COLOUR_COUNT = 6;
 
 /**
- * The number of each owner's colour and letter. A pod keeps its own while others come and go, and its containers share
+ * The number of each owner's colour. A pod keeps its own while others come and go, and its containers share
  * it. A new pod gets the one derived from its name, so that it is the same on every page and, usually, on every node.
  */
 export function marksOf(
@@ -102,7 +102,7 @@ export function marksOf(
 }
 
 /**
- * The preferred number if it is free, else another of the first colours, else the preferred colour with a later letter.
+ * The preferred number if it is free, else another of the first colours, else a later number of the preferred colour.
  */
 function freeMark(preferred: number, used: ReadonlySet<number>): number {
   for (let step = 0; step < COLOUR_COUNT; step++) {

@@ -78,7 +78,7 @@ export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCe
 
 /** `1 node`, `3 nodes`, as in the command. The page may import nothing outside console/. */
 export function countWords(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** `1 needs attention`, `2 need attention`. */

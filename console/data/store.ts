@@ -4,9 +4,12 @@ import type { NodeContent, PodContent, RunningEntry, ShapeContent, Status, WireR
 
 export interface PodItem extends PodContent {
   readonly uid: string;
-  /** namespace/name of the pod. */
+  /** namespace/name of its VM, which stays the same with another launcher; of the pod if it has no VM. */
   readonly key: string;
 }
+
+/** namespace/name of a pod. */
+export const podName = ({ namespace, name }: PodContent): string => `${namespace}/${name}`;
 
 /**
  * The cluster according to the latest records. The store applies records on arrival, even while the page is hidden, so
@@ -22,8 +25,14 @@ export class Store {
   /** By their content: nodes of the same model share one. */
   readonly #shapes = new Map<string, Shape>();
 
-  podNamed(key: string): PodItem | undefined {
-    return [...this.pods.values()].find((pod) => pod.key === key);
+  /**
+   * The waiting pod of a VM, or of this name. Of several pods of a VM, the one that may still start, then the newest.
+   * @param name namespace/name
+   */
+  podNamed(name: string): PodItem | undefined {
+    const pods = [...this.pods.values()].filter((pod) => pod.key === name || podName(pod) === name);
+    const age = ({ rejected, since = '' }: PodItem) => `${rejected === undefined ? 1 : 0}${since}`;
+    return pods.sort((a, b) => age(b).localeCompare(age(a)))[0];
   }
 
   take(records: readonly WireRecord[]): void {
@@ -57,7 +66,7 @@ export class Store {
   }
 
   #takePod(uid: string, content: PodContent): void {
-    this.pods.set(uid, { ...content, uid, key: `${content.namespace}/${content.name}` });
+    this.pods.set(uid, { ...content, uid, key: `${content.namespace}/${content.vm ?? content.name}` });
   }
 
   #shapeOf(content: ShapeContent): Shape {

@@ -7,7 +7,7 @@ export type WaitingFilter = keyof typeof WAITING_FILTERS;
 export type WaitingQuery = ListQuery<WaitingSort, WaitingFilter>;
 
 /** Whether it does not continue by itself. */
-const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
+export const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
 const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
 
 const byName = (a: PodItem, b: PodItem) =>

@@ -4,7 +4,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 7;
+export const WIRE_VERSION = 8;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
@@ -41,6 +41,7 @@ export interface NodeContent {
   readonly dpu: DpuState;
   /** The last transition of the DPU's condition, RFC 3339, and its message. */
   readonly dpuSince?: readonly [time: string, message: string] | undefined;
+  /** In the order of their pods' lowest CPUs. */
   readonly owners: readonly OwnerEntry[];
   readonly inFlight: readonly InFlightEntry[];
   readonly resources: readonly (readonly [resource: string, text: string])[];
@@ -89,9 +90,11 @@ export interface Status {
   readonly missing?: string | undefined;
   /** Since when the data may be old, RFC 3339, and why. */
   readonly problem?: readonly [since: string, why: string] | undefined;
-  /** Deployments of Plumbline without a ready replica, each with that text. */
+  /** Deployments of Plumbline without a ready replica, by name. */
   readonly notReady: readonly string[];
   readonly version: string;
+  /** The letters of the pods that own CPUs of a node, in their order and as in `plumbline top`. */
+  readonly letters: string;
   /** Optional kinds that the console has no permission to read. */
   readonly without: readonly string[];
 }

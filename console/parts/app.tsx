@@ -1,5 +1,5 @@
 import { hashOf, route } from '../state/route.ts';
-import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
+import { oldSince, totals, vms, vmsToLookAt, waiting, waitingBroken } from '../state/state.ts';
 import { Announcer, Banner, Header } from './header.tsx';
 import { layout } from './layout.ts';
 import { NodeDetail } from './node-detail.tsx';
@@ -29,7 +29,7 @@ export function App() {
         <nav class="tabs" aria-label="Lists">
           <Tab to="nodes" title="Nodes" count={totals.value.nodes} attention={totals.value.withProblems} />
           <Tab to="vms" title="VMs" count={vms.value.length} attention={vmsToLookAt.value} />
-          <Tab to="waiting" title="Waiting" count={waiting.value.length} />
+          <Tab to="waiting" title="Waiting" count={waiting.value.length} attention={waitingBroken.value} />
         </nav>
         <section class="list" aria-label={LIST_LABELS[list]}>
           {list === 'nodes' && <NodeList chosen={chosen} />}

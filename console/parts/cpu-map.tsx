@@ -1,5 +1,6 @@
 import { COLOUR_COUNT, cpuSlots, type NodeItem, Paint } from '../data/node.ts';
 import type { Shape, ShapeCell } from '../data/shape.ts';
+import { status } from '../state/state.ts';
 
 export interface CpuMapProps {
   readonly node: NodeItem;
@@ -103,14 +104,16 @@ export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): st
   return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOUR_COUNT}`}`;
 }
 
-/** The letter of an owner, in addition to its colour. */
-export function markOf({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
-  if (paint === Paint.free) return '';
-  if (paint === Paint.reserved) return 'R';
-  if (paint === Paint.polled) return 'S';
-  if (paint === Paint.inFlight) return '→';
-  const index = marks[paint - Paint.owner] ?? 0;
-  return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
+const SIGNS = ['', 'R', 'P', '→'] as const;
+
+/** The sign of an owner as in `plumbline top`, in addition to its colour. */
+export function markOf({ owners }: Pick<NodeItem, 'owners'>, paint: number): string {
+  const sign = SIGNS[paint];
+  if (sign !== undefined) return sign;
+  const letters = status.value?.letters ?? '';
+  const pods = [...new Set(owners.map(([pod]) => pod))];
+  const index = pods.indexOf(owners[paint - Paint.owner]?.[0] ?? '');
+  return letters[index % letters.length] ?? '';
 }
 
 /** The owners of a node's CPUs, in the order of the report. `padded` are the slots that were added for whole cores. */

@@ -59,6 +59,18 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
+/** A CPU list that breaks after commas only. */
+export function CpuList({ cpus }: { readonly cpus: string }) {
+  return cpus.split(/(?<=,)/).map((part) => (
+    <>
+      <span key={part} class="unbroken">
+        {part}
+      </span>
+      <wbr />
+    </>
+  ));
+}
+
 const BADGE_CLASSES: Readonly<Record<StateVerdict, string>> = {
   ok: 'badge is-good',
   stopped: 'badge is-stopped',

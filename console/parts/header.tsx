@@ -43,6 +43,28 @@ const UNKNOWN: Readonly<Record<string, string>> = {
   resourceslices: 'the page cannot show nodes where dra.cpu gives CPUs to claims',
 };
 
+/** A part of Plumbline that is down: what it means for users, and the area of `plumbline doctor` that shows why. */
+interface Fault {
+  readonly text: string;
+  readonly area: string;
+}
+
+const NO_LEADER: Fault = { text: 'Plumbline’s scheduler has no leader: new VMs stay pending', area: 'extender' };
+
+const NOT_READY: Readonly<Record<string, Fault>> = {
+  'plumbline-webhook': {
+    text: 'The webhook is down (no replica is ready): new VMs that use Plumbline do not start',
+    area: 'webhook',
+  },
+  'plumbline-scheduler': {
+    text: 'The scheduler is down (no replica is ready): new VMs that use Plumbline stay pending',
+    area: 'extender',
+  },
+};
+
+const faultOf = (deployment: string): Fault =>
+  NOT_READY[deployment] ?? { text: `${deployment} is down (no replica is ready)`, area: '' };
+
 /** Limits of the data on the page; nothing if there are none. */
 export function Banner() {
   const about = status.value;
@@ -74,14 +96,13 @@ export function Banner() {
     );
   }
   if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
-  const faults = [
-    ...notReady,
-    ...(leader === null ? ['Plumbline’s scheduler has no leader: new VMs stay pending'] : []),
-  ];
+  const faults = [...notReady.map(faultOf), ...(leader === null ? [NO_LEADER] : [])];
   if (faults.length > 0) {
+    const areas = new Set(faults.map(({ area }) => area));
     return (
       <p class="banner is-warning">
-        <span role="alert">{faults.join('; ')}.</span> <code>kubectl plumbline doctor</code> shows the reason.
+        <span role="alert">{faults.map(({ text }) => `${text}.`).join(' ')}</span>{' '}
+        <code>{`plumbline doctor ${[...areas].join(' ')}`.trim()}</code> shows the reason.
       </p>
     );
   }

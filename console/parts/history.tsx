@@ -1,3 +1,4 @@
+import { countWords } from '../data/shape.ts';
 import type { HistoryAnswer as Found, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
@@ -5,33 +6,43 @@ import { Ago, timeText } from './ago.tsx';
 const REFRESH_MILLISECONDS = 30_000;
 const FIRST_ROWS = 12;
 
+interface HistoryProps {
+  readonly of: 'node' | 'vm';
+  readonly name: string;
+  /** A text above the history, which is not repeated in it. */
+  readonly above?: string | undefined;
+}
+
 /** Events and conditions of a node or VM, the newest first. */
-export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly name: string }) {
+export function History({ of, name, above = '' }: HistoryProps) {
   const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
   return (
     <section class="history" aria-labelledby="history" aria-busy={answer === undefined}>
       <h3 id="history">History</h3>
       {answer === undefined && <p class="about">Asking the API server …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'data' in answer && <Entries history={answer.data} />}
+      {answer !== undefined && 'data' in answer && <Entries history={answer.data} above={above} />}
     </section>
   );
 }
 
-function Entries({ history: { entries, notes } }: { readonly history: Found }) {
-  const more = entries.length - FIRST_ROWS;
+/** A condition that tells of no problem. */
+const isUsual = ({ from, isWarning }: HistoryEntry) => from === 'condition' && !isWarning;
+
+function Entries({ history: { entries, notes }, above }: { readonly history: Found; readonly above: string }) {
+  const usual = entries.filter(isUsual);
+  const rows = withoutRepeats(
+    entries.filter((entry) => !isUsual(entry)),
+    above,
+  );
   return (
     <>
       {entries.length === 0 && (
         <p class="about">No Events or conditions. By default, the API server keeps Events for an hour.</p>
       )}
-      <List entries={entries.slice(0, FIRST_ROWS)} />
-      {more > 0 && (
-        <details>
-          <summary>{more} older</summary>
-          <List entries={entries.slice(FIRST_ROWS)} />
-        </details>
-      )}
+      <List entries={rows.slice(0, FIRST_ROWS)} />
+      <Folded title={`${rows.length - FIRST_ROWS} older`} entries={rows.slice(FIRST_ROWS)} />
+      <Folded title={`${countWords(usual.length, 'condition')} without a problem`} entries={usual} />
       {notes.map((note) => (
         <p key={note} class="about">
           {note}
@@ -39,6 +50,30 @@ function Entries({ history: { entries, notes } }: { readonly history: Found }) {
       ))}
     </>
   );
+}
+
+function Folded({ title, entries }: { readonly title: string; readonly entries: readonly HistoryEntry[] }) {
+  if (entries.length === 0) return null;
+  return (
+    <details>
+      <summary>{title}</summary>
+      <List entries={entries} />
+    </details>
+  );
+}
+
+/** Characters from which a text that repeats is left out. */
+const MIN_REPEAT_CHARACTERS = 60;
+
+function withoutRepeats(entries: readonly HistoryEntry[], above: string): HistoryEntry[] {
+  let texts = above;
+  return entries.map((entry) => {
+    const { text } = entry;
+    if (text.length >= MIN_REPEAT_CHARACTERS && texts.includes(text))
+      return { ...entry, text: '(the same text as above)' };
+    texts += `\n${text}`;
+    return entry;
+  });
 }
 
 function List({ entries }: { readonly entries: readonly HistoryEntry[] }) {

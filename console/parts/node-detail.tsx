@@ -6,10 +6,12 @@ import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago, DataAge, timeText } from './ago.tsx';
 import { CpuMap, markOf, ownersOf, paintName } from './cpu-map.tsx';
-import { Detail, Facts } from './detail.tsx';
+import { CpuList, Detail, Facts } from './detail.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH_MILLISECONDS } from './open-vswitch.tsx';
 import { Remedies } from './remedies.tsx';
+
+const AGENT_SILENT = { failed: 'Not available: the agent is silent.' } as const;
 
 /** A dead DPU has a separate section with the VMs that depend on it. */
 const isSaidHere = (problem: NodeProblem) => problem !== 'dpu-dead';
@@ -19,8 +21,10 @@ export function NodeDetail({ name }: { readonly name: string }) {
   const node = store.nodes.get(name);
   // On the host of a DPU, Open vSwitch runs on the DPU; a node without a report has no agent to ask.
   const hasSwitch = node?.shape !== undefined && node.dpu === '';
-  const switchUrl = hasSwitch ? `/switch?node=${encodeURIComponent(name)}` : undefined;
-  const moved = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH_MILLISECONDS);
+  const isSilent = node?.problems.includes('silent') === true;
+  const switchUrl = hasSwitch && !isSilent ? `/switch?node=${encodeURIComponent(name)}` : undefined;
+  const answer = useAnswer<SwitchPicture>(switchUrl, SWITCH_REFRESH_MILLISECONDS);
+  const moved = isSilent ? AGENT_SILENT : answer;
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (
@@ -124,7 +128,9 @@ function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shap
                   </span>
                 )}
               </th>
-              <td class="cpus">{formatCpus(slots.map((slot) => shape.slots[slot]!.cpu))}</td>
+              <td class="cpus">
+                <CpuList cpus={formatCpus(slots.map((slot) => shape.slots[slot]!.cpu))} />
+              </td>
               <td class="number">{new Set(slots.map((slot) => shape.slots[slot]!.core)).size}</td>
               <td class="number">
                 {cellsOf(shape, slots)

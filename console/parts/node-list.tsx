@@ -53,7 +53,7 @@ function Empty() {
   if (allNodes.value.length > 0) return <>No node matches. Clear the search or choose “All nodes”.</>;
   return (
     <>
-      No node reports. Check the agent's DaemonSet: <code>kubectl plumbline doctor</code> shows what is missing.
+      No node reports. Check the agent's DaemonSet: <code>plumbline doctor agents</code> shows what is missing.
     </>
   );
 }

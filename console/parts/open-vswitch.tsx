@@ -1,5 +1,6 @@
 import type { SwitchPicture } from '../data/wire.ts';
 import type { ServerAnswer } from '../state/ask.ts';
+import { CpuList } from './detail.tsx';
 
 export const SWITCH_REFRESH_MILLISECONDS = 10_000;
 
@@ -50,7 +51,9 @@ function Threads({ picture: { enabled, desired, problems, threads } }: { readonl
                       {process}, pid {pid}
                     </span>
                   </th>
-                  <td class="cpus">{allowed}</td>
+                  <td class="cpus">
+                    <CpuList cpus={allowed} />
+                  </td>
                   <td>
                     {own === null
                       ? note || 'not managed'

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { countWords } from '../data/shape.ts';
-import type { PodItem } from '../data/store.ts';
+import { type PodItem, podName } from '../data/store.ts';
 import type { ExtenderExplanation } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
-import { changes, ready, store } from '../state/state.ts';
+import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail, type Fact, Facts } from './detail.tsx';
 import { History } from './history.tsx';
@@ -17,19 +17,23 @@ import { requestsOf } from './waiting-list.tsx';
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);
-  const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', pod && name, pod?.unscheduled);
-  const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
+  const launcher = pod && podName(pod);
+  const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
+  const kind = pod?.vm === undefined ? 'Pod' : 'VM';
+  const title = pod?.key ?? name;
+  const text = answer !== undefined && 'data' in answer ? answer.data.text : pod?.text;
   return (
-    <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
+    <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
-        <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
+        <p>
+          {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
+          {vms.value.some((vm) => vm.name === name) && <a href={hashOf({ list: 'vms', chosen: name })}>It runs now.</a>}
+        </p>
       ) : (
         <>
-          <p class={pod.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
-            {answer !== undefined && 'data' in answer ? answer.data.text : pod.text}
-          </p>
-          {answer !== undefined && 'data' in answer && pod.unscheduled && answer.data.text !== pod.unscheduled && (
-            <details class="about">
+          <p class={pod.verdict === 'broken' ? 'problem' : 'problem is-mild'}>{text}</p>
+          {pod.unscheduled && text !== pod.unscheduled && (
+            <details class="about scheduler-message">
               <summary>kube-scheduler’s message</summary>
               {pod.unscheduled}
             </details>
@@ -38,8 +42,8 @@ export function PodDetail({ name }: { readonly name: string }) {
           <Facts facts={factsOf(pod)} />
         </>
       )}
-      {!pod?.noLauncher && <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />}
-      {pod?.vm !== undefined && <History of="vm" name={title} />}
+      {!pod?.noLauncher && <NodeByNode pod={launcher} noun={kind} reason={pod?.unscheduled} />}
+      {pod?.vm !== undefined && <History of="vm" name={title} above={text} />}
     </Detail>
   );
 }
@@ -53,41 +57,51 @@ function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
   ];
 }
 
-export interface NodeByNodeProps {
-  readonly pod: string;
+interface NodeByNodeProps {
+  /** namespace/name; undefined: it no longer waits. */
+  readonly pod: string | undefined;
+  readonly noun: 'VM' | 'Pod';
   /** The scheduler's last message: a change of it repeats the request. */
   readonly reason: string | undefined;
-  readonly gone: boolean;
 }
 
 const REFRESH_MILLISECONDS = 30_000;
 
 /** The extender's answer for the pod on each node, requested when it is visible. */
-export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
-  const url = gone ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
+function NodeByNode({ pod, noun, reason }: NodeByNodeProps) {
+  const url = pod === undefined ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
   const answer = useAnswer<ExtenderExplanation>(url, REFRESH_MILLISECONDS, reason);
-  if (gone && answer === undefined) return null;
+  if (pod === undefined && answer === undefined) return null;
   return (
     <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
       <h3 id="node-by-node">Node by node, now</h3>
       {answer === undefined && <p class="about">Asking the extender about every node …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
-      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} />}
+      {answer !== undefined && 'data' in answer && <LastCall explanation={answer.data} noun={noun} />}
       {answer !== undefined && 'data' in answer && <Groups explanation={answer.data} />}
     </section>
   );
 }
 
-function LastCall({ explanation: { lastCall, reserved: promised } }: { readonly explanation: ExtenderExplanation }) {
+type LastCallProps = Pick<NodeByNodeProps, 'noun'> & { readonly explanation: ExtenderExplanation };
+
+function LastCall({ explanation, noun }: LastCallProps) {
+  const { lastCall, reserved: promised, nodes } = explanation;
   if (lastCall === undefined) return null;
   const { time, offered, passed } = lastCall;
   return (
     <p class="about">
-      The scheduler last asked <Ago time={time} /> ago: it offered {offered.toLocaleString('en')}{' '}
-      {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} could run it.
+      At the last attempt, <Ago time={time} /> ago, kube-scheduler’s own filters left {countWords(offered, 'node')} of{' '}
+      {nodes.length.toLocaleString('en')}; {passedText(offered, passed)} the {noun === 'VM' ? noun : 'pod'}.
       {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
+}
+
+/** What the extender said about the nodes that it was asked for. */
+function passedText(offered: number, passed: number): string {
+  if (offered === 1) return passed === 1 ? 'it could run' : 'it could not run';
+  return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run`;
 }
 
 function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) {
@@ -106,7 +120,10 @@ function Groups({ explanation }: { readonly explanation: ExtenderExplanation }) 
                   <span class="about">the closest lacks {countWords(group.missing, 'CPU')}</span>
                 )}
               </span>
-              <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
+              <span class="share-text about">
+                {group.nodes.toLocaleString('en')} of {countWords(all, 'node')}
+                <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
+              </span>
             </summary>
             <GroupNodes explanation={explanation} index={index} />
           </details>

@@ -4,15 +4,17 @@ import type { NodeFilter } from '../data/node-list.ts';
 import { attentionText } from '../data/shape.ts';
 import type { NodeProblem } from '../data/wire.ts';
 import { go, nodeQuery, vmQuery, waitingQuery } from '../state/route.ts';
-import { oldSince, totals, vms, vmsToLookAt, waiting } from '../state/state.ts';
+import { oldSince, totals, vms, vmsToLookAt, waiting, waitingBroken } from '../state/state.ts';
 import { Ago, OldAge } from './ago.tsx';
 
 const number = (value: number) => value.toLocaleString('en');
 
 /** The cluster in a few numbers, each with a link to the items that it counts. */
 export function Summary() {
-  const { nodes, withProblems, problemCounts, cores, freeCores, starting, dpus, dpusReady } = totals.value;
+  const { nodes, withProblems, problemCounts, cores, freeCores, unknownCores, starting, dpus, dpusReady } =
+    totals.value;
   const waits = waiting.value;
+  const broken = waitingBroken.value;
   const show = (filter: NodeFilter) => () => {
     nodeQuery.value = { ...nodeQuery.value, text: '', filter };
     go({ list: 'nodes' });
@@ -39,14 +41,21 @@ export function Summary() {
         {problemText || 'none'}
       </Tile>
       <Tile label="Waiting" value={waits.length} attention={waits.length > 0} onClick={showWaiting}>
-        {waitingSince === undefined ? 'none' : 'longest '}
-        {waitingSince !== undefined && <Ago time={waitingSince} />}
+        {waits.length === 0 && 'none'}
+        {broken > 0 && `${number(broken)} broken`}
+        {broken > 0 && waitingSince !== undefined && ', '}
+        {waitingSince !== undefined && (
+          <>
+            longest <Ago time={waitingSince} />
+          </>
+        )}
       </Tile>
       <Tile label="Running VMs" value={vms.value.length} onClick={showVms}>
         {attention > 0 ? attentionText(attention) : vmText}
       </Tile>
       <Tile label="Free cores" value={freeCores}>
         <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of {number(cores)}
+        {unknownCores > 0 && `, ${number(unknownCores)} unknown`}
       </Tile>
       {dpus > 0 && (
         <Tile label="DPUs not ready" value={dpus - dpusReady} attention={dpusReady < dpus} onClick={show('dpu')}>

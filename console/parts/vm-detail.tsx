@@ -14,20 +14,20 @@ export function VmDetail({ name }: { readonly name: string }) {
   const places = vms.value.filter((vm) => vm.name === name);
   const needsHelp = places.some(({ verdict }) => verdict !== 'ok');
   const answer = useDiagnosis('vm', needsHelp ? name : undefined);
-  const waits = waiting.value.find(({ namespace, vm, name: pod }) => `${namespace}/${vm ?? pod}` === name);
+  const waits = waiting.value.some(({ key }) => key === name);
   return (
     <Detail title={name} kind="VM" back={{ list: 'vms' }}>
       {places.length === 0 && (
         <p>
           {ready.value ? 'No running VM or pod of this name has dedicated CPUs or a CPU mask.' : 'Loading …'}{' '}
-          {waits && <a href={hashOf({ list: 'waiting', chosen: waits.key })}>It is waiting: see why.</a>}
+          {waits && <a href={hashOf({ list: 'waiting', chosen: name })}>It is waiting: see why.</a>}
         </p>
       )}
       {places.map((vm) => (
         <Place key={vm.key} vm={vm} />
       ))}
       {places.length > 0 && <DiagnosisDetails answer={answer} remedies={places.flatMap(({ remedies }) => remedies)} />}
-      <History of="vm" name={name} />
+      <History of="vm" name={name} above={places.map(({ text }) => text).join('\n')} />
     </Detail>
   );
 }

@@ -1,12 +1,18 @@
 import * as z from 'zod';
-import { hasReadyReplica, isDpuHost, NO_READY_REPLICA } from '../../diagnosis/objects.ts';
+import { hasReadyReplica, isDpuHost } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import { DPU_READY_CONDITION, NAMESPACE, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
+import {
+  AGENT_READY_CONDITION,
+  DPU_READY_CONDITION,
+  NAMESPACE,
+  SCHEDULABLE_LABEL,
+  SCHEDULER,
+} from '../../model/names.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -118,11 +124,17 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
   const readable = () => all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
 
+  /** Nodes whose agent the extender calls silent, while no renewal of its Lease was observed here. */
+  const silentAtStart = () =>
+    [...nodes.items].flatMap(([name, { agentReady }]) =>
+      agentReady === 'False' && !agents.hasRenewed(name) ? [name] : [],
+    );
+
   const sweep = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
       const before = stale;
-      stale = agents.stale(now(), leases.lastHeard);
+      stale = new Set([...agents.stale(now(), leases.lastHeard), ...silentAtStart()]);
       for (const node of [...stale, ...before]) if (stale.has(node) !== before.has(node)) feed.nodeChanged(node);
     }
   };
@@ -148,8 +160,8 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     instances: instances.items,
     /** VMs that should run and have no VMI, by `namespace/name`. */
     machines: machines.items,
-    /** Deployments of Plumbline without a ready replica, each with that text. */
-    notReady: () => [...deployments.items.values()].map((name) => `${name}: ${NO_READY_REPLICA}`).sort(),
+    /** Deployments of Plumbline without a ready replica, by name. */
+    notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     /** Optional kinds without read permission, whose data is missing. */
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     /** Nodes with an expired agent Lease. */
@@ -215,12 +227,15 @@ function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draC
 }
 
 function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
-  const condition = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
+  const conditionOf = (name: string) => status?.conditions?.find(({ type }) => type === name);
+  const condition = conditionOf(DPU_READY_CONDITION);
   return {
     ...factsOfNode({ metadata, status }),
     dpuHost: isDpuHost({ metadata }),
     /** Whether KubeVirt starts VMs there, so that it needs an agent. */
     acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
+    /** Status of the condition plumbline.dev/AgentReady, which the extender writes. */
+    agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
     /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
     dpuReady: condition?.status,
     /** Last transition of that condition, RFC 3339, and its message. */

@@ -1,3 +1,4 @@
+import { OWNER_LETTERS } from '../../diagnosis/owner-letters.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { VERSION } from '../../runtime/config.ts';
 import { createHttpServer, type ListenAddress } from '../../runtime/http-server.ts';
@@ -42,7 +43,8 @@ export function createConsole(options: ConsoleOptions) {
     while (!signal.aborted) {
       const { leader, missing, forbidden } = cluster;
       const [problem, notReady] = [cluster.problem(), cluster.notReady()];
-      feed.update(cluster, { leader, missing, problem, notReady, version: VERSION, without: [...forbidden] });
+      const fixed = { version: VERSION, letters: OWNER_LETTERS };
+      feed.update(cluster, { leader, missing, problem, notReady, ...fixed, without: [...forbidden] });
       await sleep(INTERVAL_SECONDS, signal).catch(() => undefined);
     }
   };

@@ -16,8 +16,8 @@ const CONNECTIONS = Object.keys(KINDS).length + 3;
 
 const insteadUse = (command: string) => ({
   why:
-    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
-    `\`kubectl plumbline ${command}\`, which use your own permissions`,
+    'this console runs in the cluster with read permissions only. Run `plumbline console` on your machine, or ' +
+    `\`plumbline ${command}\`, which use your own permissions`,
 });
 
 /**

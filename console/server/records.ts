@@ -1,6 +1,7 @@
 import type { NodeGroup } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
 import { DEAD_DPU } from '../../diagnosis/objects.ts';
+import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
@@ -57,11 +58,13 @@ export function nodeContent(
     remedies: problems.flatMap((problem) => remediesOf(problem, name)),
     silentSince: isSilent ? renewTime(name) : undefined,
     dpu: isHost ? state : '',
-    owners: (report?.assignments ?? []).map(({ podUID, pod: named, container, cpus }) => {
-      const pod = podOf(podUID);
-      const label = pod === undefined ? (named ?? podUID) : labelOf(pod);
-      return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
-    }),
+    owners: ownersByCpu(report?.assignments ?? [])
+      .flat()
+      .map(({ podUID, pod: named, container, cpus }) => {
+        const pod = podOf(podUID);
+        const label = pod === undefined ? (named ?? podUID) : labelOf(pod);
+        return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
+      }),
     inFlight: inFlightOn(report, coming),
     resources: report?.resources ?? [],
     dpuSince: isHost && node.dpuSince !== undefined ? [node.dpuSince, node.dpuMessage ?? ''] : undefined,

@@ -4,7 +4,7 @@ import type { NodeItem } from '../data/node.ts';
 import { findNodes, nodesByName, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
 import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
-import { findWaiting } from '../data/waiting-list.ts';
+import { findWaiting, isBroken } from '../data/waiting-list.ts';
 import type { Status } from '../data/wire.ts';
 import { nodeQuery, vmQuery, waitingQuery } from './route.ts';
 
@@ -66,6 +66,7 @@ export const waiting = computed((): readonly PodItem[] => {
   changes.value;
   return [...store.pods.values()];
 });
+export const waitingBroken = computed(() => waiting.value.filter(isBroken).length);
 export const foundWaiting = computed(() => findWaiting(waiting.value, waitingQuery.value));
 
 const INTERVAL_MILLISECONDS = 250;

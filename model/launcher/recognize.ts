@@ -58,6 +58,12 @@ export function recognizeLauncher(pod: Pick<PodShape, 'metadata' | 'spec'>): Rec
   return { kind: 'launcher', vmi: { name: owner.name, uid: owner.uid }, compute, purpose: purposeOf(pod) };
 }
 
+/** The VMI of a launcher as `namespace/name`, for log lines; undefined for another pod. */
+export function vmiNameOf(pod: Pick<PodShape, 'metadata' | 'spec'>): string | undefined {
+  const recognized = recognizeLauncher(pod);
+  return recognized.kind === 'launcher' ? `${pod.metadata.namespace}/${recognized.vmi.name}` : undefined;
+}
+
 function purposeOf({ metadata }: Pick<PodShape, 'metadata'>): 'run' | 'migration-target' | 'provisioning' {
   if (metadata.labels?.[MIGRATION_LABEL] !== undefined) return 'migration-target';
   return metadata.annotations?.[PROVISIONING_ANNOTATION] === 'true' ? 'provisioning' : 'run';

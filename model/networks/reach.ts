@@ -1,4 +1,4 @@
-import { cpusText } from '../amounts.ts';
+import { cpusText, numaNodesText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { few } from '../errors.ts';
 import type { ResolvedNetwork } from './resolve.ts';
@@ -89,7 +89,7 @@ const MAX_PLACES = 4;
 const MAX_PLACE_CHARACTERS = 320;
 
 function places(located: readonly Located[]): string {
-  const texts = located.map(({ text, cells }) => `${text} is on NUMA node ${cells}`);
+  const texts = located.map(({ text, cells }) => `${text} is on ${numaNodesText(cells)}`);
   return few(texts, MAX_PLACES, MAX_PLACE_CHARACTERS).join(', ');
 }
 

@@ -1,4 +1,4 @@
-import { cpusText } from '../amounts.ts';
+import { cpusText, numaNodesText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
@@ -123,7 +123,7 @@ export function countCheck(
   for (const { need, cells } of needs.spansCells ? [] : locatedNetworks(needs, node)) {
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
     if (near >= lasting) continue;
-    const text = `${networkNeedText(need)} is on NUMA node ${cells}, where at most ${near} of ${lasting} needed CPUs are free`;
+    const text = `${networkNeedText(need)} is on ${numaNodesText(cells)}, where at most ${near} of ${lasting} needed CPUs are free`;
     const details = { resource: 'cpus', where: cells.toArray(), needed: lasting, available: near } as const;
     return refusal('network-elsewhere', text, details);
   }

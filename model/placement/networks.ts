@@ -1,4 +1,4 @@
-import { cpuListText } from '../amounts.ts';
+import { cpuListText, numaNodesText } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import { type Host, wholeCoresWithin } from '../host.ts';
 import { lastingCpus } from '../kubelet/pod-request.ts';
@@ -58,8 +58,8 @@ function elsewhere(
   const neededCores = Math.ceil(cpus.size / threads);
   const free = freeCores(node, state).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
   const text =
-    `${networkNeedText(need)} is on NUMA node ${cells}, where ${free.length} of ${neededCores} needed whole cores are free; ` +
-    `the kubelet would give ${cpuListText(cpus)} on NUMA node ${cellsTouched(node.host, cpus).join(',')}` +
+    `${networkNeedText(need)} is on ${numaNodesText(cells)}, where ${free.length} of ${neededCores} needed whole cores are free; ` +
+    `the kubelet would give ${cpuListText(cpus)} on ${numaNodesText(cellsTouched(node.host, cpus).join(','))}` +
     (needs.request.containers.some(({ devices }) => devices.size > 0) ? '' : ' (the pod asks for no device of it)');
   const counts = { needed: neededCores * threads, available: free.length * threads };
   const details = { resource: 'cores', where: cells.toArray(), ...counts } as const;

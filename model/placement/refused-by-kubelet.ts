@@ -1,4 +1,4 @@
-import { amountText, countText, cpusText } from '../amounts.ts';
+import { amountText, countText, cpusText, numaNodesText } from '../amounts.ts';
 import { CpuSet } from '../cpu-set.ts';
 import type { Admission } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
@@ -70,7 +70,7 @@ function networkElsewhere(
   for (const { need, cells } of locatedNetworks(needs, node)) {
     const available = free.intersect(cpusOfCells(node.host, cells)).size;
     if (available >= needed) continue;
-    const text = `${networkNeedText(need)} is on NUMA node ${cells}, where ${available} of ${needed} needed CPUs are free`;
+    const text = `${networkNeedText(need)} is on ${numaNodesText(cells)}, where ${available} of ${needed} needed CPUs are free`;
     const details = { resource: 'cpus', where: cells.toArray(), needed: needed, available } as const;
     return refusal('network-elsewhere', text, details);
   }
@@ -98,7 +98,7 @@ function tiedByInit(
   const cells = cellsTouched(node.host, first.containers[0]?.cpus ?? CpuSet.EMPTY);
   const free = state.defaultSet.minus(node.reserved).intersect(cpusOfCells(node.host, CpuSet.of(cells))).size;
   const text =
-    `init container ${init.name}: it gets ${cpusText(init.cpus)} of NUMA node ${cells.join()}, which container ` +
+    `init container ${init.name}: it gets ${cpusText(init.cpus)} of ${numaNodesText(cells.join())}, which container ` +
     `${largest.name} reuses, so ${cpusText(largest.cpus)} are needed there; ${free} free`;
   return refusal('tied-by-init', text, { resource: 'numa', where: cells, ...shortage(largest.cpus, free) });
 }
@@ -175,7 +175,7 @@ function shortDevice(
   if (most >= needed) return undefined;
   const owned = cells.length === 1 ? 'its CPUs are owned' : 'their CPUs are owned';
   const cpus = most === 0 ? owned : `${most} of ${needed} needed CPUs are free there`;
-  return `free on NUMA node ${cells.join()} only; ${cpus}`;
+  return `free on ${numaNodesText(cells.join())} only; ${cpus}`;
 }
 
 function shortMemory(type: string, byCell: ByCell, bytes: number, { free, needed }: CpuAmounts): string | undefined {

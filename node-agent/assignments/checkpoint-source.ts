@@ -1,5 +1,6 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -23,6 +24,7 @@ export interface CheckpointSourceDeps {
  */
 export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
   const file = join(directory, CHECKPOINT_FILE);
+  const problems = new ProblemLog(log, { file });
   let last: Reading<Checkpoint> = { value: undefined, problem: undefined };
   let lastText: string | undefined;
   let lastStats: Stats | undefined;
@@ -34,7 +36,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
 
   const fail = (problem: string, hint: string, at: number) => {
     if (problem === last.problem) return;
-    log.warn({ file, reason: problem, hint }, 'cpu_manager_state unusable; keeping the last known assignments');
+    problems.failed(problem, 'cpu_manager_state unusable; keeping the last known assignments', { hint });
     publish({ value: last.value, problem }, at);
   };
 
@@ -54,7 +56,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     lastText = text;
     try {
       const value = parseCheckpoint(text);
-      if (last.problem !== undefined) log.info({ file }, 'cpu_manager_state readable again');
+      problems.recovered();
       publish({ value, problem: undefined }, at);
     } catch (error) {
       const hint =

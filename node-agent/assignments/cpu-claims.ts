@@ -6,6 +6,7 @@ import { MAX_CPU_CLAIMS } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
@@ -112,6 +113,7 @@ const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, 
 
 /** Follows the claims until the signal aborts. The driver writes a claim's CPUs before its container is created. */
 export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, signal: AbortSignal): void {
+  const problems = new ProblemLog(log, { directory });
   let last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
   const read = () => {
     const at = performance.now();
@@ -123,8 +125,8 @@ export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, si
     }
     if (reading.problem === last.problem && textOf(reading.value) === textOf(last.value)) return;
     last = reading;
-    if (reading.problem !== undefined)
-      log.warn({ reason: reading.problem }, 'CPUs of claims unusable; keeping the last known ones');
+    if (reading.problem === undefined) problems.recovered();
+    else problems.failed(reading.problem, 'CPUs of claims unusable; keeping the last known ones');
     onReading(reading, at);
   };
   const onChange = (name: string | undefined) => {

@@ -4,6 +4,7 @@ import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
@@ -70,6 +71,7 @@ export interface PodResourcesSourceDeps {
 export function followPodResources(deps: PodResourcesSourceDeps) {
   const { kubeletDir, socketPath, log, signal } = deps;
   const backoff = new Backoff({ first: 0.2, most: 10 });
+  const problems = new ProblemLog(log, { socketPath });
   let last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
   let timer: NodeJS.Timeout | undefined;
   let dueAt = Number.POSITIVE_INFINITY;
@@ -95,8 +97,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
     const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
     if (problem === last.problem) return;
-    if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, reason: problem }, 'querying the kubelet failed; keeping the last answer and retrying');
+    problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
     publish({ value: last.value, problem });
   };
 
@@ -112,7 +113,7 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
     let verdict: AnswerVerdict = 'soon';
     try {
       const answer = await query(deps);
-      if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
+      problems.recovered();
       verdict = publish({ value: answer, problem: undefined });
       if (verdict !== 'soon') backoff.reset();
     } catch (error) {

@@ -72,6 +72,11 @@ export function deviceNetworkText(resource: string): string {
 /** The container that holds devices. Without CPUs it runs in the shared pool. */
 export type DeviceHolder = ListedContainer;
 
+/** The fields of a log line that say which container it is about. */
+export function containerNames({ namespace, podName, container }: Omit<DeviceHolder, 'cpus'>) {
+  return { pod: `${namespace}/${podName}`, container };
+}
+
 /**
  * Finds the container that holds these devices. The kubelet gives a plugin only device ids. At that point it has
  * assigned the container's CPUs and lists both in PodResources.

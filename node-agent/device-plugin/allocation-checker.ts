@@ -7,10 +7,17 @@ import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
+import { vmiNameOf } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
-import { type Allocation, checkAllocation, type DeviceHolder, type RefusedAllocation } from './allocation-check.ts';
+import {
+  type Allocation,
+  checkAllocation,
+  containerNames,
+  type DeviceHolder,
+  type RefusedAllocation,
+} from './allocation-check.ts';
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
@@ -33,12 +40,14 @@ export interface AllocationRequest {
   readonly wholeCoresOnly: boolean;
 }
 
+type HolderPod = z.infer<typeof podSchema>;
+
 /** @throws KubeError */
 export async function readPodOfHolder(
   client: Pick<KubeClient, 'get'>,
   { namespace, podName }: DeviceHolder,
   options: RequestOptions,
-): Promise<z.infer<typeof podSchema>> {
+): Promise<HolderPod> {
   return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, options));
 }
 
@@ -53,8 +62,8 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
     const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
     const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
-      const { namespace, podName } = holder;
-      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
+      const fields = { err, ...containerNames(holder) };
+      log.warn(fields, 'reading the pod failed; applying the strictest check to its allocation');
       return undefined;
     });
     // With larger cores, the webhook promised whole cores only to pods that it padded.
@@ -68,14 +77,14 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     return { refused: checkAllocation({ ...strictest, wholeCores, spansCells }), pod };
   };
 
-  const tell = ({ reason, message }: RefusedAllocation, holder: DeviceHolder, uid: string | undefined) => {
+  const tell = ({ reason, message }: RefusedAllocation, holder: DeviceHolder, pod: HolderPod | undefined) => {
     const { namespace, podName: name, container } = holder;
+    const uid = pod?.metadata.uid;
     const then = policy === 'enforce' ? 'it does not start' : 'it starts anyway';
-    events.record(
-      { apiVersion: 'v1', kind: 'Pod', name, namespace, uid },
-      { type: 'Warning', reason, message: `container ${container}: ${message}; ${then}` },
-    );
-    log.warn({ namespace, pod: name, container, reason, message, policy }, 'allocation refused');
+    const event = { type: 'Warning', reason, message: `container ${container}: ${message}; ${then}` } as const;
+    events.record({ apiVersion: 'v1', kind: 'Pod', name, namespace, uid }, event);
+    const fields = { ...containerNames(holder), vmi: pod && vmiNameOf(pod), event: reason, message: event.message };
+    log.warn(fields, 'allocation refused');
   };
 
   return {
@@ -85,7 +94,7 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
       const labels = { resource: metrics.resourceLabel(request.resource) };
       metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
       if (refused === undefined) return undefined;
-      tell(refused, request.holder, pod?.metadata.uid);
+      tell(refused, request.holder, pod);
       if (policy !== 'enforce') return undefined;
       refusals.add(request.holder, pod?.metadata.uid, refused.message);
       return refused.message;

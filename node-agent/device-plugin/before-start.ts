@@ -5,7 +5,7 @@ import type { Host, HostDescription } from '../../model/host.ts';
 import type { LogLevel } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { checkAllocation, type DeviceHolder, holderOf } from './allocation-check.ts';
+import { checkAllocation, containerNames, type DeviceHolder, holderOf } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import type { AdvertisedResource } from './resources.ts';
 
@@ -82,7 +82,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       } catch (err) {
         if (tries === MAX_ASK_TRIES || signal.aborted) {
           log.warn(
-            { err, resource, ids: few(ids, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS) },
+            { err, resource, devices: few(ids, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS) },
             'allocation check skipped: owner unknown',
           );
           return undefined;
@@ -107,7 +107,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
 
   const judgeAlone = (resource: string, holder: DeviceHolder | undefined): string | undefined => {
     log.error(
-      { resource, deadlineSeconds: answerWithin },
+      { ...(holder && containerNames(holder)), resource, deadlineSeconds: answerWithin },
       'agent timed out; starting the container before OVS left its CPUs',
     );
     if (holder === undefined) return undefined;
@@ -132,8 +132,9 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       const passed = answer === undefined ? 'unanswered' : 'passed';
       post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
       if (refusal === undefined) return;
+      const devices = few(deviceIds, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS);
       log.warn(
-        { resource, ids: few(deviceIds, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS), refusal },
+        { ...(holder && containerNames(holder)), resource, devices, reason: refusal },
         'container start refused',
       );
       throw new Error(refusal);

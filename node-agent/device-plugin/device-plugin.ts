@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 

@@ -3,14 +3,15 @@ import type { EventTarget } from '../../kube/events.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
+import { recognizeLauncher, vmiNameOf, vmiObject } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import { checkAllocation, type DeviceHolder, deviceNetworkText } from './allocation-check.ts';
+import { checkAllocation, containerNames, type DeviceHolder, deviceNetworkText } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
@@ -50,7 +51,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const { namespace, podName: name, container, cpus } = holder;
     const limits = { signal, timeout: READ_TIMEOUT_SECONDS };
     const pod = await readPodOfHolder(client, holder, limits).catch((err: unknown) => {
-      log.warn({ err, namespace, pod: name }, 'reading a pod whose network moved failed');
+      log.warn({ err, ...containerNames(holder) }, 'reading a pod whose network moved failed');
       return undefined;
     });
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
@@ -59,11 +60,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
     const launcher = pod && recognizeLauncher(pod);
     if (launcher?.kind === 'launcher') targets.push(vmiObject(namespace, launcher.vmi));
-    for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
-    log.warn(
-      { namespace, pod: name, container, cpus, network: deviceNetworkText(move.resource) },
-      'network moved under a running pod',
-    );
+    const event = 'NetworkMoved';
+    for (const target of targets) events.record(target, { type: 'Warning', reason: event, message });
+    const network = deviceNetworkText(move.resource);
+    const fields = { ...containerNames(holder), vmi: pod && vmiNameOf(pod), cpus, network, event, message };
+    log.warn(fields, 'network moved under a running pod');
   };
 
   const announceAll = async (
@@ -91,6 +92,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
       const end = networks.subscribe(changes.set);
       const podResources = deps.podResources();
       const backoff = new Backoff();
+      const problems = new ProblemLog(log);
       let before: NodeNetworks | undefined;
       try {
         while (!signal.aborted) {
@@ -101,10 +103,11 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
               await announceAll(movesOf(before, now), podResources, signal);
             before = now ?? before;
             backoff.reset();
+            problems.recovered();
             await changes.wait(signal);
           } catch (err) {
             if (signal.aborted) break;
-            log.warn({ err }, 'finding the pods of a moved network failed; retrying');
+            problems.failed(err, 'finding the pods of a moved network failed; retrying');
             await sleep(backoff.next(), signal).catch(() => undefined);
           }
         }

@@ -1,16 +1,17 @@
 import { isAlreadyExists, isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
 import { isReleased, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import {
   createLease,
   type LeaseName,
   type LeaseObject,
+  leaseText,
   patchLease,
   readLease,
   readNode,
 } from '../kube-objects/lease.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 
 export interface LeaseReleaseDeps extends Pick<Services, 'client' | 'log'> {
   readonly lease: LeaseName;
@@ -37,7 +38,8 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
     if (repair.kind === 'create') {
       await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
-      log.info({ lease: lease.name, durationSeconds: duration }, 'DPU lease created; waiting for the DPU to renew it');
+      const fields = { lease: leaseText(lease), durationSeconds: duration };
+      log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
       return;
     }
     const patch = {
@@ -46,7 +48,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
       spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
-    log.warn({ lease: lease.name, faults: repair.faults }, 'DPU lease repaired');
+    log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
   };
 
   const period = observationPeriod(timing);
@@ -90,7 +92,7 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
       const { resourceVersion } = current.metadata;
       const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
       await patchLease(client, lease, patch, signal);
-      log.info({ lease: lease.name }, 'DPU lease released; health check off');
+      log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
     }
     problems.recovered();
     return CHECK_SECONDS;

@@ -2,8 +2,9 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { isNotFound } from '../../kube/client.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createRenewals, type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
+import { createRenewals, type LeaseName, leaseText, patchLease, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
 
@@ -52,13 +53,17 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
 
   return {
     async run(signal: AbortSignal): Promise<void> {
+      const outages = new Durations();
       let last: string | undefined = 'never renewed';
       while (!signal.aborted) {
         const problem = await round(signal);
         if (!signal.aborted && problem !== last) {
-          if (problem === undefined)
-            log.info({ lease: lease.name, intervalSeconds: timing.renewInterval }, 'renewing the DPU lease');
-          else log.warn({ lease: lease.name, reason: problem }, 'renewing the DPU lease failed');
+          const fields = { lease: leaseText(lease), intervalSeconds: timing.renewInterval };
+          if (problem === undefined) log.info({ ...fields, ...outages.end('') }, 'renewing the DPU lease');
+          else {
+            outages.begin('');
+            log.warn({ ...fields, reason: problem }, 'renewing the DPU lease failed');
+          }
           last = problem;
         }
         await sleep(timing.renewInterval, signal).catch(() => undefined);

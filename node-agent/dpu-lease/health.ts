@@ -13,6 +13,7 @@ import {
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
@@ -118,6 +119,7 @@ export function createHostDpuHealth(deps: DpuHealthDeps) {
  */
 export function announceHealth({ nodeName, events, metrics, log }: Omit<Services, 'client'>): HealthListener {
   const target = nodeTarget(nodeName);
+  const durations = new Durations();
   let last: LeaseState | undefined;
   return (report) => {
     const { ready, state, reason, age } = report;
@@ -128,16 +130,19 @@ export function announceHealth({ nodeName, events, metrics, log }: Omit<Services
     if (state === last) return;
     last = state;
     if (state === 'alive') {
-      log.info({ state, reason }, 'DPU is ready');
-      events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
-    } else if (ready) {
-      log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
-      const message = `DPU Unknown, treated as ready: ${reason}`;
-      events.record(target, { type: 'Warning', reason: 'DPUUnknown', message });
-    } else {
-      if (state === 'unproven') log.info({ reason }, 'waiting for the DPU to renew its lease');
-      else log.warn({ state, reason }, 'DPU is not ready');
-      events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
+      const [event, message] = ['DPUReady', `The DPU is ready: ${reason}`];
+      log.info({ state, event, message, ...durations.end('') }, 'DPU is ready');
+      events.record(target, { type: 'Normal', reason: event, message });
+      return;
     }
+    durations.begin('');
+    const [event, message] = ready
+      ? ['DPUUnknown', `DPU Unknown, treated as ready: ${reason}`]
+      : ['DPUNotReady', `DPU Not Ready: ${reason}`];
+    const fields = { state, event, message };
+    if (ready) log.warn(fields, 'DPU state unknown; treating it as ready');
+    else if (state === 'unproven') log.info(fields, 'waiting for the DPU to renew its lease');
+    else log.warn(fields, 'DPU is not ready');
+    events.record(target, { type: 'Warning', reason: event, message });
   };
 }

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { saveFile } from '../files/bounded-file.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME_SECONDS = 86_400;
@@ -65,7 +65,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const { issued, expires } = readTokenClaims(token);
     saveFile(tokenFile, `${token}\n`, { flush: true });
     obtained = { token, lifetime: expires - issued, at };
-    log.info({ account, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
+    log.info({ account: `${namespace}/${account}`, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
   };
 
   /**

@@ -9,6 +9,7 @@ import {
   planConflist,
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBoundedBytes, saveFile } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, type Services } from '../lifecycle/duty.ts';
@@ -47,7 +48,7 @@ export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metri
  */
 export function createInstaller(deps: InstallerDeps) {
   const { shim, binDir, confDir, log, metrics, pace = MIN_WRITE_INTERVAL_SECONDS } = deps;
-  let lastProblem: string | undefined;
+  const problems = new ProblemLog(log);
   let writtenAt = Number.NEGATIVE_INFINITY;
 
   const placeShim = () => {
@@ -71,9 +72,8 @@ export function createInstaller(deps: InstallerDeps) {
     }
     if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
     const problem = plan.kind === 'keep' ? plan.problem : undefined;
-    if (problem !== undefined && problem !== lastProblem)
-      log.warn({ reason: problem }, 'gate incomplete: new pods may start without it');
-    lastProblem = problem;
+    if (problem === undefined) problems.recovered();
+    else problems.failed(problem, 'gate incomplete: new pods may start without it');
     const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
     metrics.gateInstalled.set(inPlace ? 1 : 0);
     return undefined;

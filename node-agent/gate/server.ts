@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */

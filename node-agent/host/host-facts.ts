@@ -39,7 +39,8 @@ async function readHostFacts(sysfsRoot: string, log: AgentLogger) {
   const isolated = await readIsolated(sysfsRoot);
   const offline = await readOffline(sysfsRoot);
   const contradictions = kubeletContradictions(sysfs, host);
-  log.info({ cpus: online, isolated, offline, numaNodes: ids, threadsPerCore, contradictions }, 'host topology read');
+  const fields = { cpus: online, isolated, offline, numaNodes: ids, threadsPerCore };
+  log.info({ ...fields, kubeletDiffers: contradictions }, 'host topology read');
   return {
     /** The host as the kubelet sees it. */
     description,

@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { KubeletConfigError, kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
@@ -53,6 +54,7 @@ export function createKubeletConfigReader(
   now: () => number = () => performance.now() / 1000,
 ) {
   const { configz, generation = () => '', endpoint, root = '/' } = sources;
+  const problems = new ProblemLog(log);
   let last = '';
   let run: Run = { id: '' };
   let nextQueryAt = 0;
@@ -108,8 +110,9 @@ export function createKubeletConfigReader(
     const text = JSON.stringify(result);
     if (text === last) return result;
     last = text;
-    for (const problem of result.problems) log.warn({ reason: problem }, 'kubelet configuration unknown');
+    for (const problem of result.problems) problems.failed(problem, 'kubelet configuration unknown');
     if (result.config === undefined) return result;
+    problems.recovered();
     const { source, cpuManager, topologyManager, reserved } = result.config;
     log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');
     return result;

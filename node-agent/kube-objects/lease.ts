@@ -51,6 +51,8 @@ export interface LeaseName {
   readonly name: string;
 }
 
+export const leaseText = ({ namespace, name }: LeaseName): string => `${namespace}/${name}`;
+
 /** The content of a new Lease. Without a renewTime it counts as never renewed. */
 export interface NewLease {
   readonly owner: OwnerReference;

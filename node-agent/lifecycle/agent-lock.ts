@@ -1,8 +1,9 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockHolder, tryLockFile } from '../../native/file-lock.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 
 /** Seconds between attempts while another agent has the lock. */
 const RETRY_SECONDS = 0.25;
@@ -14,10 +15,12 @@ const RETRY_SECONDS = 0.25;
 export class AgentLock {
   readonly #path: string;
   readonly #file: number | undefined;
+  readonly #problems: ProblemLog<AgentMessages>;
   #problem: string | undefined;
 
   constructor(stateDir: string, log: AgentLogger) {
     this.#path = join(stateDir, 'agent.lock');
+    this.#problems = new ProblemLog(log);
     try {
       mkdirSync(stateDir, { recursive: true });
       this.#file = openSync(this.#path, 'a', 0o600);
@@ -25,7 +28,7 @@ export class AgentLock {
     } catch (err) {
       log.warn({ err }, 'locking the state directory failed');
     }
-    if (this.#problem !== undefined) log.warn({ reason: this.#problem }, 'waiting for the other agent to end');
+    if (this.#problem !== undefined) this.#problems.failed(this.#problem, 'waiting for the other agent to end');
   }
 
   /** Why this agent may not work; undefined if it may. */
@@ -39,6 +42,7 @@ export class AgentLock {
       await sleep(RETRY_SECONDS, signal).catch(() => undefined);
       this.#try();
     }
+    if (!signal.aborted) this.#problems.recovered();
   }
 
   #try(): void {

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { hasCarrier } from '../../hardware/nic-cells.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import { Durations, ProblemLog } from '../../runtime/problem-log.ts';
 import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type DiscoveredNetworks, locateNetworks } from './locate.ts';
-import { createMapMemory, createMapSource, type LastMapFile } from './map-source.ts';
+import { createMapMemory, createMapSource, type LastMapFile, type MapInUse } from './map-source.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -56,8 +57,24 @@ export function createNetworks(deps: NetworksDeps) {
   let config: SwitchConfig | undefined;
   let discovered: DiscoveredNetworks | undefined;
   let switchProblem: string | undefined;
+  let hasNoSwitch = false;
+  const problems = new ProblemLog(log);
+  const logNetworks = createNetworksLog(log);
   const mapSource = createMapSource({ file: deps.networkMap, readLabels: deps.labels });
   const useMap = createMapMemory(deps.lastMap, log);
+
+  /** A node whose map has every network needs no switch. Until its labels are read, it is unknown which map it has. */
+  const logSwitch = ({ override, fault }: MapInUse) => {
+    if (switchProblem === undefined) {
+      problems.recovered();
+      hasNoSwitch = false;
+    } else if (override === undefined || discovered !== undefined) {
+      if (fault?.reason !== 'NodeUnknown') problems.failed(switchProblem, 'querying Open vSwitch failed; retrying');
+    } else if (!hasNoSwitch) {
+      hasNoSwitch = true;
+      log.info({ reason: switchProblem }, 'no Open vSwitch; using the network map alone');
+    }
+  };
 
   const reconcile = (host: Host) => {
     if (tables !== undefined) config = switchConfig(tables);
@@ -74,9 +91,11 @@ export function createNetworks(deps: NetworksDeps) {
       discovered = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
     isComplete = true;
+    const map = useMap({ map: mapSource.map, labels: mapSource.labels, cells });
+    logSwitch(map);
     const next = combineNetworks({
       host,
-      map: useMap({ map: mapSource.map, labels: mapSource.labels, cells }),
+      map,
       discovered,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
@@ -88,7 +107,7 @@ export function createNetworks(deps: NetworksDeps) {
     if (text === viewText) return;
     viewText = text;
     view = next;
-    logNetworks(log, next);
+    logNetworks(next);
     listeners.notify();
   };
 
@@ -114,13 +133,10 @@ export function createNetworks(deps: NetworksDeps) {
       if (ovsRundir !== undefined) {
         const onTables = guard.wrap((now: Tables) => {
           tables = now;
-          if (switchProblem !== undefined) log.info({ was: switchProblem }, 'recovered');
           switchProblem = undefined;
           reconciles.soon();
         });
         const onProblem = guard.wrap((error: Error) => {
-          if (error.message !== switchProblem)
-            log.warn({ reason: error.message }, 'querying Open vSwitch failed; retrying');
           switchProblem = error.message;
           reconciles.soon();
         });
@@ -139,16 +155,30 @@ export function createNetworks(deps: NetworksDeps) {
   };
 }
 
-function logNetworks(log: AgentLogger, view: NetworksView): void {
-  const { networks, down, pmdCpus, problems, mapFault, drift, unpolled } = view;
-  const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
-  const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
-  const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  // The labels arrive a moment after the agent's start.
-  if (problems.some(({ reason }) => reason === 'NodeUnknown')) log.info(fields, 'waiting for the labels of the Node');
-  else if (mapFault !== undefined) log.warn({ reason: mapFault, ...fields, doubts }, 'network map rejected');
-  else if (doubts.length === 0) log.info(fields, 'network map updated');
-  else log.warn({ ...fields, doubts }, 'network map updated with problems');
+/** Creates a function that logs a view that differs from the last one. */
+function createNetworksLog(log: AgentLogger) {
+  const durations = new Durations();
+  return ({ networks, down, pmdCpus, problems, mapFault = '', drift, unpolled }: NetworksView): void => {
+    const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
+    const downNetworks = [...down].map((name) => name ?? 'tunnel');
+    const fields = { physnets, tunnel: networks.tunnel, down: downNetworks, pmdCpuMask: pmdCpus };
+    const reasons = [mapFault, ...problems.map(({ message }) => message), ...drift, ...unpolled];
+    const texts = [...new Set(reasons)].filter((text) => text !== '');
+    // The labels arrive a moment after the agent's start.
+    if (problems.some(({ reason }) => reason === 'NodeUnknown')) {
+      log.info(fields, 'waiting for the labels of the Node');
+      return;
+    }
+    if (texts.length === 0) {
+      log.info({ ...fields, ...durations.end('') }, 'network map updated');
+      return;
+    }
+    durations.begin('');
+    log.warn(
+      { ...fields, reasons: texts },
+      mapFault === '' ? 'network map updated with problems' : 'network map rejected',
+    );
+  };
 }
 
 function hostAddresses(): ReadonlyMap<string, string> {

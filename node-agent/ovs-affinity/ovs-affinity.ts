@@ -66,7 +66,7 @@ export class OvsAffinity {
     this.#guard = guard;
     this.#reconcileEnabler();
     // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
-    if (isEnabled(enablerFile) === false) this.#disable();
+    if (isEnabled(enablerFile) === false) this.#disable(false);
     const pass = guard.wrap((at: number) => this.#pass(at));
     const passNow = () => pass(performance.now());
     const onPidfile = (name: string | undefined) => {
@@ -171,7 +171,7 @@ export class OvsAffinity {
     this.#isEnabled = isRequested;
     metrics.ovsEnabled.set(isRequested ? 1 : 0);
     if (!isRequested) {
-      this.#disable();
+      this.#disable(true);
       events.disabled();
       return;
     }
@@ -182,13 +182,13 @@ export class OvsAffinity {
   }
 
   /** Restores all masks because the feature was disabled, even to CPUs that containers own. */
-  #disable(): void {
+  #disable(wasEnabled: boolean): void {
     const { enablerFile, log } = this.#deps;
     this.#reset();
     const { moved, problems } = this.#processes.restore();
-    log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+    if (wasEnabled || moved > 0) log.info({ enablerFile, threads: moved }, 'OVS CPU affinity pinning disabled');
     if (problems.length > 0)
-      log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+      log.warn({ reasons: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
   }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */

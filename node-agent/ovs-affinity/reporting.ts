@@ -3,6 +3,7 @@ import type { OvsStatus } from '../../model/agent-status.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
@@ -21,6 +22,7 @@ const round = (value: number): number => Math.round(value * 1000) / 1000;
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
   const listeners = new Listeners();
+  const durations = new Durations();
   let current: readonly AffinityProblem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
@@ -51,7 +53,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
         {
           ...where,
           threads,
-          milliseconds: round(millis),
+          millisecondsSinceNoticed: round(millis),
           ...(exposed !== undefined && { secondsSinceAssigned: round(exposed) }),
         },
         'moved OVS threads',
@@ -64,11 +66,12 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       const texts = problems.map(({ text }) => text);
       if (texts.join() === before.map(({ text }) => text).join()) return;
       listeners.notify();
-      if (texts.length === 0) return log.info('OVS affinity complete');
+      if (texts.length === 0) return log.info(durations.end(''), 'OVS affinity complete');
+      durations.begin('');
       for (const { cause } of problems) {
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
       }
-      log.warn({ problems: texts }, 'OVS affinity incomplete');
+      log.warn({ reasons: texts }, 'OVS affinity incomplete');
       const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
       for (const { text } of contended) events.contended(text);
       const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);

@@ -2,9 +2,17 @@ import { isNotFound } from '../../kube/client.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { createLease, createRenewals, type LeaseName, ownedBy, patchLease, readNode } from '../kube-objects/lease.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import {
+  createLease,
+  createRenewals,
+  type LeaseName,
+  leaseText,
+  ownedBy,
+  patchLease,
+  readNode,
+} from '../kube-objects/lease.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 
 /** Seconds between renewals. */
 const INTERVAL_SECONDS = 10;
@@ -32,7 +40,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
       if (!isNotFound(error)) throw error;
       const owner = ownedBy(await readNode(client, nodeName, signal));
       await createLease(client, lease, { owner, holder: nodeName, duration: DEFAULT_LEASE_SECONDS, renewTime }, signal);
-      if (hasRenewed) log.warn({ lease: name }, 'the agent’s Lease was deleted; created it again');
+      if (hasRenewed) log.warn({ lease: leaseText(lease) }, 'the agent’s Lease was deleted; created it again');
       onCreated?.();
     }
   };

@@ -1,9 +1,9 @@
 import { isNotFound } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
-import { ProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
@@ -41,14 +41,16 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   const store = createTopologyStore(client, nodeName);
   const problems = new ProblemLog(log);
 
-  let loggedDropped = '';
+  const definition = new ProblemLog(log);
   const logDropped = (fields: readonly string[]): void => {
     const dropped = fields.join(', ');
-    if (dropped !== '' && dropped !== loggedDropped) {
-      const advice = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
-      log.warn({ dropped, advice }, 'the NodeTopology definition is older than this agent');
-    }
-    loggedDropped = dropped;
+    const hint = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
+    if (dropped === '') definition.recovered();
+    else
+      definition.failed(`it lacks ${dropped}`, 'the NodeTopology definition is older than this agent', {
+        dropped,
+        hint,
+      });
   };
 
   /** When the last write was sent, in monotonic seconds. */
@@ -72,8 +74,8 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     const fitted = fitReport(built, store.published?.conditions, now);
     reported ??= store.published?.summary?.reported ?? now;
     const age = Math.min(performance.now() / 1000 - wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
-    if (age < RESYNC_SECONDS && !store.differs({ ...fitted, summary: built.summary && { ...built.summary, reported } }))
-      return;
+    const changed = store.changesTo({ ...fitted, summary: built.summary && { ...built.summary, reported } });
+    if (age < RESYNC_SECONDS && changed.length === 0) return;
     const status = { ...fitted, summary: built.summary };
     wroteAt = performance.now() / 1000;
     reported = now;
@@ -81,7 +83,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     metrics.reportWrites.inc({ outcome: 'written' });
     logDropped(store.dropped);
     const { reserved, assignments } = status;
-    log.info({ reserved, assignments: assignments.length }, 'published node topology');
+    log.info({ changed, reserved, assignments: assignments.length }, 'published node topology');
   };
 
   /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */

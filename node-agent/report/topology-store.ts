@@ -67,9 +67,9 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
       return true;
     },
 
-    /** Whether the status differs from the last one. */
-    differs: (status: NodeTopologyStatus) =>
-      createMergePatch(last === undefined ? published : last.sent, status) !== undefined,
+    /** The fields that differ from the last status. */
+    changesTo: (status: NodeTopologyStatus): readonly string[] =>
+      Object.keys(createMergePatch(last === undefined ? published : last.sent, status) ?? {}),
 
     /** Applies the status by server-side apply. @throws KubeError */
     async write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void> {

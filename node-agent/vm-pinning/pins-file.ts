@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import { errorText } from '../../model/errors.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -39,13 +40,15 @@ export interface PinsFileDeps {
  */
 export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps) {
   const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
+  const problems = new ProblemLog(log, { file: path });
   const save = () => {
     for (const [uid, { pid, start }] of guests) if (startOf(pid) !== start) guests.delete(uid);
     try {
-      if (guests.size === 0) return rmSync(path, { force: true });
-      saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
+      if (guests.size === 0) rmSync(path, { force: true });
+      else saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
+      problems.recovered();
     } catch (error) {
-      log.warn({ reason: errorText(error), file: path }, 'saving which VMs are pinned failed');
+      problems.failed(error, 'saving which VMs are pinned failed');
     }
   };
   return {

@@ -6,6 +6,7 @@ import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-ma
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
@@ -22,15 +23,23 @@ const REASONS = {
   unpinned: 'CPUMaskNotApplied',
 } as const;
 
+const HOUSEKEEPING = 'HousekeepingIncomplete';
+
 /** The Event for each reason why a mask is applied, but not as written. */
 const REMARKS = new Map([
   ['FellBack', 'CPUMaskFellBack'],
   ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
 ]);
 
+/** The fields that say which VM a line is about. */
+function namesOf({ namespace, podName, vmi }: Launcher) {
+  return { vmi: `${namespace}/${vmi.name}`, pod: `${namespace}/${podName}` };
+}
+
 /** Reports the state of each VM once, on the VM itself, and updates the metrics. */
 export function createReporting({ events, nodeName, log, metrics }: Omit<Services, 'client'>) {
   const reported = new Map<string, string>();
+  const durations = new Durations();
   let overlapsTold = '';
 
   const isNews = (key: string, text: string): boolean => {
@@ -39,11 +48,15 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
     return true;
   };
 
-  const record = ({ namespace, vmi }: Launcher, type: 'Normal' | 'Warning', reason: string, message: string) => {
-    events.record(vmiObject(namespace, vmi), { type, reason, message });
-    const fields = { namespace, vmi: vmi.name, reason, message };
-    if (type === 'Normal') log.info(fields, 'VM is on the CPUs of its mask');
-    else log.warn(fields, 'VM is not on the CPUs that it should use');
+  const record = (launcher: Launcher, type: 'Normal' | 'Warning', event: string, message: string) => {
+    events.record(vmiObject(launcher.namespace, launcher.vmi), { type, reason: event, message });
+    const fields = { ...namesOf(launcher), event, message };
+    if (type === 'Normal') {
+      log.info({ ...fields, ...durations.end(`${launcher.uid} mask`) }, 'VM is on the CPUs of its mask');
+      return;
+    }
+    durations.begin(`${launcher.uid} ${event === HOUSEKEEPING ? 'housekeeping' : 'mask'}`);
+    log.warn(fields, 'VM is not on the CPUs that it should use');
   };
 
   const tellMask = (view: LauncherView) => {
@@ -60,14 +73,16 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
   const tellHousekeeping = ({ launcher, housekeeping }: LauncherView) => {
     if (housekeeping === undefined) return;
     const { problems, emulator } = housekeeping;
-    if (isNews(`${launcher.uid} emulator`, String(emulator))) {
-      const { namespace, vmi } = launcher;
-      log.info({ namespace, vmi: vmi.name, emulator }, 'moved emulator threads');
-    }
+    if (isNews(`${launcher.uid} emulator`, String(emulator)))
+      log.info({ ...namesOf(launcher), cpus: emulator }, 'moved emulator threads');
     const text = cut(problems.join('; '), MAX_CHARACTERS);
-    if (isNews(`${launcher.uid} housekeeping`, text) && text !== '') {
-      record(launcher, 'Warning', 'HousekeepingIncomplete', text);
-    }
+    if (!isNews(`${launcher.uid} housekeeping`, text)) return;
+    if (text !== '') record(launcher, 'Warning', HOUSEKEEPING, text);
+    else
+      log.info(
+        { ...namesOf(launcher), was: HOUSEKEEPING, ...durations.end(`${launcher.uid} housekeeping`) },
+        'recovered',
+      );
   };
 
   return {
@@ -107,7 +122,10 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
     },
 
     forget(uid: string): void {
-      for (const what of ['mask', 'emulator', 'housekeeping']) reported.delete(`${uid} ${what}`);
+      for (const what of ['mask', 'emulator', 'housekeeping']) {
+        reported.delete(`${uid} ${what}`);
+        durations.end(`${uid} ${what}`);
+      }
     },
   };
 }

@@ -6,6 +6,7 @@ import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
@@ -43,6 +44,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();
   const waiting = new Set<string>();
+  const failing = new Durations();
   let running: Promise<unknown> = Promise.resolve();
 
   const observer: DutyObserver = {
@@ -50,12 +52,17 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
       metrics.dutyRunning.set({ duty }, isRunning ? 1 : 0);
       if (isRunning) waiting.delete(duty);
       else waiting.add(duty);
-      const clear = () => !waiting.has(duty) && failures.set(duty, false);
+      const clear = () => {
+        if (waiting.has(duty) || !failures.current.has(duty)) return;
+        failures.set(duty, false);
+        log.info({ duty, ...failing.end(duty) }, 'recovered');
+      };
       if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY_SECONDS * 1000).unref();
     },
     onFailure(duty) {
       metrics.dutyFailures.inc({ duty });
       failures.set(duty, true);
+      failing.begin(duty);
     },
   };
   const probeServer = createProbeServer({

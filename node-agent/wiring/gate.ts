@@ -48,7 +48,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   const run = async (signal: AbortSignal): Promise<void> => {
     const unsubscribe = health?.subscribe((_report, flipped) => {
       const aborted = flipped ? answers.recheck() : 0;
-      if (aborted > 0) log.warn({ aborted }, 'pod network setup aborted: the DPU died');
+      if (aborted > 0) log.warn({ pods: aborted }, 'pod network setup aborted: the DPU died');
     });
     try {
       await server.run(signal);

@@ -59,7 +59,8 @@ export function createOvsDuty(
   /** For the log only: the reserved CPUs are those that the kubelet does not report as allocatable. */
   const checkReserved = async () => {
     const { config: kubelet, problems } = await kubeletConfig();
-    if (kubelet === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+    if (kubelet === undefined)
+      log.info({ reasons: problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
   };
   return {
     ovs,

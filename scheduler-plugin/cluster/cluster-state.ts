@@ -4,6 +4,7 @@ import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
@@ -47,6 +48,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
   readonly #starting = new Map<string, Map<string, PodView>>();
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
+  readonly #quarantines = new Durations();
   readonly #log: ExtenderLogger;
 
   /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
@@ -149,8 +151,12 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (fault === undefined) this.#faults.delete(node);
     else this.#faults.set(node, fault);
     this.fleet.set(node, 'quarantined', fault !== undefined);
-    if (fault === undefined) this.#log.info({ node }, 'node report accepted again');
-    else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'node report quarantined');
+    if (fault === undefined) {
+      this.#log.info({ node, ...this.#quarantines.end(node) }, 'node report accepted again');
+    } else {
+      this.#quarantines.begin(node);
+      this.#log.warn({ node, code: fault.code, reason: fault.message }, 'node report quarantined');
+    }
     this.emit('quarantined', node, fault);
   }
 

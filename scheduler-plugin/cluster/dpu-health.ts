@@ -15,6 +15,7 @@ import {
 import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { WrittenFacts } from './cluster.ts';
 
@@ -80,6 +81,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   readonly #options: DpuHealthOptions;
   readonly #watched = new Map<string, Watched>();
   readonly #released = new Set<string>();
+  readonly #outages = new Durations();
 
   constructor(options: DpuHealthOptions) {
     super();
@@ -159,8 +161,11 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     if (verdict.ready !== dpu.ready) {
       const { state, ready, age } = verdict;
       const fields = { node, state, ready, ...(age !== undefined && { renewedSecondsAgo: Math.round(age) }) };
-      if (ready) log.info(fields, 'DPU is ready');
-      else log.warn(fields, 'DPU is not ready');
+      if (ready) log.info({ ...fields, ...this.#outages.end(node) }, 'DPU is ready');
+      else {
+        this.#outages.begin(node);
+        log.warn(fields, 'DPU is not ready');
+      }
     }
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;
@@ -208,6 +213,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   #forget(node: string): void {
     clearTimeout(this.#watched.get(node)?.timer);
     this.#watched.delete(node);
+    this.#outages.end(node);
     this.emit('changed', node, undefined);
   }
 

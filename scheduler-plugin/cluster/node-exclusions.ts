@@ -3,7 +3,7 @@ import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterNode, Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
-import type { PodView } from './pod-view.ts';
+import { namesOf, type PodView } from './pod-view.ts';
 
 /** Seconds of the first exclusion; each further one is twice as long, up to the maximum. */
 const FIRST_SECONDS = 30;
@@ -57,7 +57,9 @@ export class NodeExclusions {
   }
 
   /** Excludes the node of a pod that its kubelet rejected at admission, or else its agent refused to start. */
-  add({ namespace, name, node: nodeName = '', needs: { key }, rejected }: PodView): void {
+  add(pod: PodView): void {
+    const { node: nodeName = '', needs, rejected } = pod;
+    const { key } = needs;
     const { fleet, onEnd, log, now } = this.#options;
     const node = fleet.get(nodeName);
     if (node === undefined) return;
@@ -70,12 +72,14 @@ export class NodeExclusions {
     const minimum = before !== undefined && now() < before.latest ? before.seconds : 0;
     kinds.delete(key);
     const [earliest, latest] = [now() + minimum, now() + seconds];
-    kinds.set(key, { refused: refusedBy(rejected), load: node.load, seconds, earliest, latest });
+    const refused = refusedBy(rejected);
+    kinds.set(key, { refused, load: node.load, seconds, earliest, latest });
     this.#nodes.set(nodeName, kinds);
     for (const end of [minimum, seconds]) {
       if (end > 0) setTimeout(() => onEnd(nodeName), (end + 0.1) * 1000).unref();
     }
-    log.warn({ node: nodeName, pod: `${namespace}/${name}`, reason: rejected, seconds }, 'node excluded for such pods');
+    const fields = { node: nodeName, ...namesOf(pod), rejection: rejected, reason: refused.text };
+    log.warn({ ...fields, excludedSeconds: seconds }, 'node excluded for such pods');
   }
 
   #holds({ load, earliest, latest }: Exclusion, node: ClusterNode): boolean {

@@ -3,7 +3,7 @@ import { word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { ParseError } from '../../model/errors.ts';
-import { isLauncher } from '../../model/launcher/recognize.ts';
+import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
@@ -26,6 +26,8 @@ export interface PodView {
   readonly kubeletUid: string;
   readonly namespace: string;
   readonly name: string;
+  /** The VMI of a launcher as `namespace/name`, for log lines. */
+  readonly vmi: string | undefined;
   readonly version: string;
   readonly node: string | undefined;
   readonly nominated: string | undefined;
@@ -46,6 +48,11 @@ export interface PodView {
   /** CPUs that the webhook added for whole cores, for display. */
   readonly padding: number;
   readonly needs: PodNeeds;
+}
+
+/** The fields of a log line that say which pod it is about. */
+export function namesOf({ namespace, name, vmi }: Pick<PodView, 'namespace' | 'name' | 'vmi'>) {
+  return { pod: `${namespace}/${name}`, vmi };
 }
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
@@ -90,6 +97,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
     kubeletUid: staticUid(metadata.annotations) ?? uid,
     namespace,
     name,
+    vmi: vmiNameOf(pod),
     version: resourceVersion,
     node,
     nominated: filled(status.nominatedNodeName),

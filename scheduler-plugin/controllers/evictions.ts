@@ -4,7 +4,7 @@ import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
-import type { PodView } from '../cluster/pod-view.ts';
+import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
 
@@ -116,18 +116,18 @@ export class Evictions {
 
   #removed({ pod, why }: StuckPod, how: 'evicted' | 'deleted'): void {
     this.#retries.forget(pod.uid);
-    const { namespace, name, node } = pod;
-    const fields = { pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how };
-    this.#options.log.info(fields, 'pod removed');
     const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
-    this.#recordEvent(pod, 'EvictedBeforeStart', `${why.text}${note}`);
+    const [event, message] = ['EvictedBeforeStart', `${why.text}${note}`];
+    const fields = { ...namesOf(pod), node: pod.node, code: why.reason, event, message };
+    this.#options.log.info(fields, 'pod removed');
+    this.#recordEvent(pod, event, message);
   }
 
   #failed({ pod, why }: StuckPod, { outcome, error: err }: Removal): void {
-    const { uid, namespace, name, node } = pod;
+    const { uid, node } = pod;
     const failures = this.#retries.failed(uid, () => this.#enqueue(pod));
     if (outcome === 'changed') return;
-    this.#options.log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'pod eviction failed');
+    this.#options.log.warn({ err, ...namesOf(pod), node, failures }, 'pod eviction failed');
     if (failures !== FAILURES_BEFORE_EVENT) return;
     this.#recordEvent(pod, 'CannotEvict', `${why.text}; evicting the pod failed: ${(err as Error).message}`);
   }

@@ -6,6 +6,7 @@ import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/r
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ReportFault } from '../../model/report/check.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
@@ -85,17 +86,22 @@ export function launcherEventsOf(text: string): EventText[] {
   return [...events, ...notes];
 }
 
+const AGENT_READY = { event: 'AgentReady', message: 'The agent reports again' } as const;
+
 /** Reports in an Event on the Node and in the log that its agent is silent, or reports again. */
 export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
+  const silences = new Durations();
   return (node: string, isReady: boolean): void => {
     if (isReady) {
-      log.info({ node }, 'agent reports again');
-      events.record(nodeTarget(node), { type: 'Normal', reason: 'AgentReady', message: 'The agent reports again' });
+      log.info({ node, ...AGENT_READY, ...silences.end(node) }, 'agent reports again');
+      events.record(nodeTarget(node), { type: 'Normal', reason: AGENT_READY.event, message: AGENT_READY.message });
       return;
     }
-    log.warn({ node }, 'agent is silent: its Lease has expired');
+    silences.begin(node);
+    const event = 'AgentNotReady';
     const message = `The agent does not renew its Lease ${AGENT_LEASE_PREFIX}${node}: Plumbline does not know which CPUs of this node are free`;
-    events.record(nodeTarget(node), { type: 'Warning', reason: 'AgentNotReady', message });
+    log.warn({ node, event, message }, 'agent is silent: its Lease has expired');
+    events.record(nodeTarget(node), { type: 'Warning', reason: event, message });
   };
 }
 

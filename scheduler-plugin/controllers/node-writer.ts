@@ -9,10 +9,11 @@ import {
   SERVICE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
 
 type ConditionStatus = 'True' | 'False' | 'Unknown';
 
@@ -45,15 +46,16 @@ const DPU_REASONS: Readonly<Record<LeaseState, string>> = {
  */
 export class NodeWriter {
   readonly #options: NodeWriterOptions;
+  readonly #problems: ProblemLog<ExtenderMessages>;
   readonly #queue = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #isWriting = false;
-  #lastProblem = '';
   /** The status of AgentReady as last written, by node, until the watch shows it. */
   readonly #written = new Map<string, string>();
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
+    this.#problems = new ProblemLog(options.log);
   }
 
   /** The facts that the node should have may have changed. */
@@ -100,7 +102,7 @@ export class NodeWriter {
     let wait = WRITE_INTERVAL_MILLISECONDS;
     try {
       await this.#reconcile(node);
-      this.#lastProblem = '';
+      this.#problems.recovered();
     } catch (err) {
       if (!isNotFound(err)) {
         this.#logFailure(err, node);
@@ -161,9 +163,8 @@ export class NodeWriter {
 
   /** Logs a failure that many nodes have in common once, until a write succeeds. */
   #logFailure(err: unknown, node: string): void {
-    const problem = err instanceof KubeError ? `${err.status} ${err.reason}` : String(err);
-    if (problem !== this.#lastProblem) this.#options.log.warn({ err, node }, 'patching a Node failed; retrying');
-    this.#lastProblem = problem;
+    const problem = err instanceof KubeError ? `${err.status} ${err.reason}` : err;
+    this.#problems.failed(problem, 'patching a Node failed; retrying', { err, node });
   }
 }
 

@@ -159,7 +159,7 @@ export class PausedStarts {
     if (progress.lastText === text) return;
     progress.lastText = text;
     const { namespace, name, node } = vmi;
-    const fields = { vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message };
+    const fields = { vmi: `${namespace}/${name}`, node, event: event.reason, message: event.message };
     if (event.type === 'Normal') log.info(fields, 'paused VM resumed');
     else log.warn(fields, 'VM stays paused');
     events.record(vmiObject(namespace, vmi), event);

@@ -55,13 +55,11 @@ export function createPredictionCheck(options: PredictionCheckOptions) {
     };
     const text = JSON.stringify(replay, (_, value) => (value instanceof Map ? [...value] : value));
     const isShort = text.length <= MAX_RECORD_CHARACTERS;
-    log.warn(
-      { node, pod: `${namespace}/${name}`, predicted, actual, ...(isShort && { replay: JSON.parse(text) }) },
-      'the kubelet did not do as predicted',
-    );
     const change = isRejection ? `rejected the pod: ${actual}` : `assigned CPUs ${actual}`;
     const message = `CPUs ${predicted} of ${node} were predicted, but the kubelet ${change}`;
     const target = { apiVersion: 'v1', kind: 'Pod', name, namespace, uid };
+    const fields = { node, pod: `${namespace}/${name}`, predicted, actual, event: PREDICTION_DIFFERS, message };
+    log.warn({ ...fields, ...(isShort && { replay: JSON.parse(text) }) }, 'the kubelet did not do as predicted');
     events.record(target, { type: 'Warning', reason: PREDICTION_DIFFERS, message });
   };
 

@@ -1,5 +1,6 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { vmiNameOf } from '../../model/launcher/recognize.ts';
 import { LOWEST_SCORE, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import {
   answerLimit,
@@ -172,7 +173,7 @@ export class Extender {
       recheck.settled(uid);
       return;
     }
-    decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals);
+    decisionLog.waits(`${namespace}/${name}`, uid, outcome.refusals, vmiNameOf(pod));
     recheck.waits({ uid, namespace }, needs);
     const missed = verdicts.withinTime(0, () => this.#filter.missed(needs, names)).result;
     if (missed === undefined) return;

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
-import type { PodView } from '../cluster/pod-view.ts';
+import type { RefusalKind } from '../../model/placement/verdict.ts';
+import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { FilterOutcome } from './filter.ts';
 import type { Refusals } from './refusals.ts';
@@ -64,18 +65,21 @@ export class DecisionLog {
   }
 
   /** Called for each attempt of the scheduler. Texts contain amounts that change, so only another kind is a change. */
-  waits(pod: string, uid: string, { texts }: Pick<Refusals, 'texts'>): void {
+  waits(pod: string, uid: string, { texts }: Pick<Refusals, 'texts'>, vmi?: string): void {
     const kinds = [...new Set(texts.map(({ kind }) => kind))].sort().join();
     if (this.#waiting.get(uid) === kinds) return;
     this.#waiting.set(uid, kinds);
-    const nodes = Object.fromEntries(texts.map(({ text, nodes: count }) => [text, count]));
-    this.#log.info({ pod, nodes }, 'no node accepts the pod');
+    const refusals: Partial<Record<RefusalKind, number>> = {};
+    for (const { kind, nodes } of texts) refusals[kind] = (refusals[kind] ?? 0) + nodes;
+    const fields = { pod, vmi, refusals, reasons: texts.map(({ text }) => text) };
+    this.#log.info(fields, 'the extender accepts none of the nodes that kube-scheduler asked about');
   }
 
   /** The scheduler has bound the pod. Pods without CPUs of their own are not worth a line, unless they had to wait. */
-  placed({ uid, namespace, name, node, needs }: PodView): void {
+  placed(pod: PodView): void {
+    const { uid, node, needs } = pod;
     const hasWaited = this.#waiting.delete(uid);
     if (needs.exclusive || needs.mask !== undefined || hasWaited)
-      this.#log.info({ pod: `${namespace}/${name}`, node }, 'pod placed');
+      this.#log.info({ ...namesOf(pod), node }, 'pod placed');
   }
 }

@@ -14,7 +14,7 @@ import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
 
-/** Seconds without a refused call before the next one is logged. */
+/** Seconds without a refused call before the next one is logged, or that calls are answered again. */
 const REFUSAL_LOG_SECONDS = 10;
 
 /** Bytes of the largest body: a pod of 3 MiB and 15,000 node names of 63 characters. */
@@ -39,6 +39,7 @@ export interface ExtenderAppOptions {
 export function createExtenderApp(options: ExtenderAppOptions) {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
   const bodies = options.bodies ?? new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
+  const refusedCalls = new RefusedCalls(log);
   /** Filter calls whose bodies are arriving. */
   const arriving = new Set<Request>();
 
@@ -67,26 +68,31 @@ export function createExtenderApp(options: ExtenderAppOptions) {
       extender.assertActive();
       send(response, 200, 'application/json', JSON.stringify(result));
       metrics.calls.inc({ verb, outcome: 'ok' });
+      refusedCalls.answered(verb);
       observe();
     });
 
   // A router without an app: the app would set the prototype of each request, which is slow and keeps its body for long.
   const router = express.Router();
-  router.post('/filter', beginFilter, answer('filter'), answerError('filter', metrics, log));
-  router.post('/prioritize', answer('prioritize'), answerError('prioritize', metrics, log));
-  router.post('/preempt', answer('preempt'), answerError('preempt', metrics, log));
+  router.post('/filter', beginFilter, answer('filter'), answerError('filter', refusedCalls, options));
+  router.post('/prioritize', answer('prioritize'), answerError('prioritize', refusedCalls, options));
+  router.post('/preempt', answer('preempt'), answerError('preempt', refusedCalls, options));
+  const explained = (response: Response, explanation: object) => {
+    sendIndented(response, explanation);
+    refusedCalls.answered('explain');
+  };
   router
     .route('/explain')
     .get(async ({ url }, response) => {
       const pods = new URLSearchParams(url.split('?')[1]).getAll('pod');
-      sendIndented(response, await explainer.ofPod(pods.length === 1 ? (pods[0] ?? null) : null));
+      explained(response, await explainer.ofPod(pods.length === 1 ? (pods[0] ?? null) : null));
     })
-    .post(bodies.handler(async ({ body }, response) => sendIndented(response, await explainer.ofBody(body))));
+    .post(bodies.handler(async ({ body }, response) => explained(response, await explainer.ofBody(body))));
   router.use(({ method, url }, response) => {
     const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
     sendText(response, 404, `${method} ${url.split('?')[0]?.slice(0, 80)}: ${expected}`);
   });
-  router.use(answerError('explain', metrics, log));
+  router.use(answerError('explain', refusedCalls, options));
   // The last two handlers answer everything but a URL that cannot be parsed, and an error after the answer has begun.
   const handler: RequestListener = (request, response) =>
     router(request as Request, response as Response, () => response.destroy());
@@ -97,24 +103,52 @@ export function createExtenderApp(options: ExtenderAppOptions) {
  * Only a filter's answer has an Error field. For other verbs a failure is an HTTP error, which the scheduler logs. It
  * scores a failed prioritize as 0 and preempts nothing after a failed preempt.
  */
-function answerError(verb: string, metrics: ExtenderMetrics, log: ExtenderLogger): ErrorRequestHandler {
-  let refusedAt = Number.NEGATIVE_INFINITY;
+function answerError(
+  verb: string,
+  refusedCalls: RefusedCalls,
+  { metrics, log }: Pick<ExtenderAppOptions, 'metrics' | 'log'>,
+): ErrorRequestHandler {
   // Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
     const { malformed, status, message } = problemOf(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
-    if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
-    else if (error instanceof NotNow) {
-      // The scheduler repeats its calls.
-      if (monotonicSeconds() - refusedAt >= REFUSAL_LOG_SECONDS) log.warn({ verb, message }, 'extender call refused');
-      refusedAt = monotonicSeconds();
-    } else log.error({ verb, err: error }, 'extender call failed');
+    if (malformed) log.warn({ verb, reason: message }, 'malformed extender call refused');
+    else if (error instanceof NotNow) refusedCalls.refused(verb, message);
+    else log.error({ verb, err: error }, 'extender call failed');
     // The rest of a body that was not read would precede the next request on this connection.
     if (error instanceof BodyError && error.status !== 400) response.setHeader('Connection', 'close');
     if (verb === 'filter')
       send(response, 200, 'application/json', JSON.stringify(filterError(`plumbline: ${message}`)));
     else sendText(response, status, `plumbline: ${message}`);
   };
+}
+
+/** Logs refused calls, which the scheduler repeats: the first of a series, and that calls are answered again. */
+class RefusedCalls {
+  readonly #log: ExtenderLogger;
+  /** When the first and the last refused call of a series arrived, in monotonic seconds, by verb. */
+  readonly #series = new Map<string, { readonly firstAt: number; lastAt: number }>();
+
+  constructor(log: ExtenderLogger) {
+    this.#log = log;
+  }
+
+  refused(verb: string, reason: string): void {
+    const now = monotonicSeconds();
+    const series = this.#series.get(verb);
+    if (series === undefined || now - series.lastAt >= REFUSAL_LOG_SECONDS)
+      this.#log.warn({ verb, reason }, 'extender call refused');
+    if (series === undefined) this.#series.set(verb, { firstAt: now, lastAt: now });
+    else series.lastAt = now;
+  }
+
+  answered(verb: string): void {
+    const series = this.#series.get(verb);
+    if (series === undefined || monotonicSeconds() - series.lastAt < REFUSAL_LOG_SECONDS) return;
+    this.#series.delete(verb);
+    const lastedSeconds = Math.round(series.lastAt - series.firstAt);
+    this.#log.info({ verb, warning: 'extender call refused', lastedSeconds }, 'recovered');
+  }
 }
 
 function problemOf(error: unknown) {

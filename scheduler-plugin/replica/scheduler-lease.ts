@@ -3,7 +3,8 @@ import type { KubeClient } from '../../kube/client.ts';
 import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
 
 export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
@@ -39,6 +40,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #options: SchedulerLeaseOptions;
   readonly #leases: Reflector<unknown>;
   readonly #running = new AbortController();
+  readonly #problems: ProblemLog<ExtenderMessages>;
   #holder: string | undefined;
   /** When the Lease expires, in seconds of this process's clock. */
   #validUntil = Number.NEGATIVE_INFINITY;
@@ -53,6 +55,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     const { client, lease, log, now } = options;
     const [namespace, name] = lease.split('/');
     this.#options = options;
+    this.#problems = new ProblemLog(log);
     this.#leases = createReflector({
       client,
       path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
@@ -123,9 +126,10 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     try {
       await catchUp(this.#running.signal);
     } catch (err) {
-      if (!this.#running.signal.aborted) log.warn({ err }, 'reading recently bound pods failed');
+      if (!this.#running.signal.aborted) this.#problems.failed(err, 'reading recently bound pods failed');
       return;
     }
+    this.#problems.recovered();
     if (term !== this.#term) return;
     this.#caughtUp = true;
     if (this.#active || !this.#isOwn(this.#holder)) return;

@@ -3,7 +3,7 @@ import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
 
 export const EXTENDER_MESSAGES = {
   info: {
-    'no node accepts the pod': 'number of nodes by reason',
+    'the extender accepts none of the nodes that kube-scheduler asked about': 'nodes by kind of refusal',
     'pod placed': '',
     'pod removed': 'it could not start on its node',
     'paused VM resumed': 'its vCPUs are pinned',
@@ -15,19 +15,20 @@ export const EXTENDER_MESSAGES = {
     'this pod’s kube-scheduler no longer leads': '',
   },
   warn: {
-    'agent is silent: its Lease has expired': 'check the agent',
+    'agent is silent: its Lease has expired': 'check the agent’s pod',
     'node report quarantined': 'run `plumbline doctor agents`',
     'DPU is not ready': 'check the DPU and its agent',
-    'node excluded for such pods': 'the kubelet or agent refused one',
-    'the kubelet did not do as predicted': 'repeat it with `plumbline simulate --replay`',
-    'pod eviction failed': 'retried',
-    'VM stays paused': 'read the text; correct the mask',
+    'node excluded for such pods': 'nothing; if often, read `reason`',
+    'the kubelet did not do as predicted': 'repeat it with `plumbline simulate --replay`; report it',
+    'pod eviction failed': 'read `err`; retried',
+    'VM stays paused': 'read `message`; correct the mask',
     'patching a Node failed; retrying': 'check permissions and the API server',
-    'reading recently bound pods failed': 'retried',
-    'extender call refused': 'its caches are not complete',
-    'malformed extender call refused': 'not from kube-scheduler',
+    'reading recently bound pods failed': 'check the API server',
+    'extender call refused': 'wait for its caches; if it lasts, check the API server',
+    'malformed extender call refused': 'find the caller, which is no kube-scheduler',
   },
-  error: { 'extender call failed': '' },
+  error: { 'extender call failed': 'report it' },
 } as const;
 
-export type ExtenderLogger = MessageLogger<typeof SHARED_MESSAGES & typeof EXTENDER_MESSAGES>;
+export type ExtenderMessages = typeof SHARED_MESSAGES & typeof EXTENDER_MESSAGES;
+export type ExtenderLogger = MessageLogger<ExtenderMessages>;

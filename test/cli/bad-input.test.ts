@@ -66,17 +66,33 @@ describe('reports an error in one line, with the next step', function () {
       [['explian'], /unknown command 'explian' \(Did you mean explain\?\); see plumbline --help/],
       [['explain'], /missing required argument 'kind'; see plumbline explain --help/],
       [['explain', 'vm'], /missing required argument 'name'/],
-      [['explain', 'node', 'x'], /'node' is invalid.*vm, vmi, pod/],
+      [['explain', 'pvc', 'x'], /unknown kind 'pvc': use vm, vmi, pod; see plumbline explain --help/],
+      [['explain', 'node', 'x'], /only a VM or a pod can be explained; for a node: plumbline top x$/m],
+      [['explain', 'no/x'], /for a node: plumbline top x$/m],
       [['explain', 'vm', 'a', 'b'], /too many arguments/],
       [['explain', 'vm', 'a', '--outptu', 'json'], /unknown option '--outptu' \(Did you mean --output\?\)/],
-      [['explain', 'vm', 'a', '-o', 'xml'], /'xml' is invalid. Allowed choices are json, yaml, wide, name/],
-      [['explain', 'vm', 'a', '--request-timeout', 'soon'], /expected seconds/],
+      [
+        ['explain', 'vm', 'a', '-o', 'xml'],
+        /unknown format 'xml': use json, yaml, wide, name; see plumbline explain --help/,
+      ],
+      [['explain', 'vm', 'a', '--request-timeout', 'soon'], /--request-timeout 'soon': expected seconds/],
       [['explain', 'pod', 'a', '--extender'], /argument missing/],
       [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; give names before --watch/],
-      [['doctor', 'everything'], /Allowed choices are preflight, installed/],
+      [
+        ['doctor', 'everything'],
+        /unknown area 'everything': use preflight, installed, .*, pods; see plumbline doctor --help/,
+      ],
       [['doctor', '--watch', '-1'], /0 to 3600/],
       [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is not sysfs/],
-      [['completion', 'powershell'], /Allowed choices are bash, zsh, fish/],
+      [['completion', 'powershell'], /unknown shell 'powershell': use bash, zsh, fish; see/],
+      [['simulate', '--vm', '8x'], /--vm '8x': expected cores and threads .*; see plumbline simulate --help/],
+      [['simulate', '--vm', '8c', '--nodes', '0'], /--nodes '0': expected a whole number above 0; see/],
+      [
+        ['ovs', 'status', 'n', '--agent', 'x'],
+        /--agent 'x': expected a URL such as .*; see plumbline ovs status --help/,
+      ],
+      [['--context', 'x'], /--context/],
+      [['--context', 'x', 'topology'], /unknown option '--context'.*; see plumbline topology --help/],
       [['ovs'], /a command is missing; see plumbline ovs --help/],
       [['ovs', 'staus'], /unknown command 'staus' \(Did you mean status\?\); see plumbline ovs --help/],
       [['ovs', 'status', '--node', 'a'], /unknown option '--node'.*; see plumbline ovs status --help/],
@@ -181,6 +197,21 @@ describe('reports an error in one line, with the next step', function () {
         assert.equal(ran.status, 3);
         assertOneLine(ran);
         assert.match(ran.stderr, message);
+        assert.deepEqual(await plumbline([...args(), 'top']), ran, 'flags may precede the command');
+      });
+    }
+
+    for (const [names, message] of [
+      ['/nonexistent', /KUBECONFIG names \/nonexistent, which does not exist: correct it, or give --kubeconfig/],
+      ['/none:/other', /KUBECONFIG names \/none and \/other, none of which exists/],
+    ] as const) {
+      it(`KUBECONFIG=${names}`, async () => {
+        const ran = await plumbline(['ovs', 'status', 'a'], { kubeconfig: names });
+        assert.equal(ran.status, 3);
+        assertOneLine(ran);
+        assert.match(ran.stderr, message);
+        const before = await plumbline(['--context=x', '-n', 'top', 'status', '-A'], { kubeconfig: names });
+        assert.match(before.stderr, message);
       });
     }
   });

@@ -92,7 +92,7 @@ describe('plumbline cpu-mask', function () {
     [['parse', '0-999999999'], 2, /^plumbline: .*CPU list "0-999999999": CPU ids end at 65535/],
     [['explain', '0', '--vcpus', '0'], 2, /expected 1 to 4096 vCPUs/],
     [['explain', '0', '--online', 'x'], 2, /CPU list "x"/],
-    [['convert', '0', '--to', 'vmware'], 2, /Allowed choices are canonical, list, taskset, xen, lxc/],
+    [['convert', '0', '--to', 'vmware'], 2, /unknown form 'vmware': use canonical, list, taskset, xen, lxc/],
     [['convert', '0:1', '--to', 'lxc', '--vcpus', '2'], 1, /a container has no vCPUs/],
   ];
   for (const [args, status, line] of wrong) {

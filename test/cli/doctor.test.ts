@@ -544,6 +544,7 @@ const CASES: readonly Case[] = [
     check: checkAgents,
     facts: { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
     what: /silent: worker-1/,
+    why: /^its report is old: new VMs go there last and by CPU count only, or not at all/,
     severity: 'error',
   },
   {
@@ -968,6 +969,48 @@ describe('plumbline doctor', () => {
     );
   });
 
+  it('explains its signs and counts skipped checks only if there are any', () => {
+    const endOf = (facts: DoctorFacts, wide = false) => {
+      const reports = [checkPods, checkInstalled].map((check) => check(facts));
+      return doctorLines(
+        reports,
+        reports.flatMap(({ findings }) => findings),
+        80,
+        wide,
+      )
+        .map((line) => lineText(line))
+        .slice(-3);
+    };
+    const cordoned = { ...GOOD, nodes: [node('worker-1', { spec: { unschedulable: true } })] };
+    const partly: DoctorFacts = { ...GOOD, systemPods: { missing: 'forbidden' } };
+    assert.deepEqual(endOf(GOOD).slice(1), ['', 'no problems found']);
+    assert.deepEqual(endOf(cordoned).slice(1), ['', '0 errors, 1 warning']);
+    const other = '· these checks of the area found nothing';
+    assert.deepEqual(endOf(cordoned, true), ['', other, '0 errors, 1 warning']);
+    assert.deepEqual(endOf(partly), ['', `${other}   ? skipped`, 'no problems found; 1 check skipped']);
+  });
+
+  it('leads to the agents that are silent, and to no others', () => {
+    const agentPod = (name: string, nodeName: string) =>
+      systemPod.parse({
+        metadata: { name, labels: { 'app.kubernetes.io/name': 'plumbline-node-agent' } },
+        spec: { nodeName, containers: [] },
+      });
+    const commandsFor = (...silent: string[]) =>
+      checkAgents({
+        ...GOOD,
+        topologies: { value: ['worker-1', 'worker-2', 'worker-3'].map((name) => topology(name)) },
+        agents: { value: { ages: new Map(silent.map((name) => [name, 500])), silent: new Set(silent) } },
+        systemPods: { value: [agentPod('agent-a', 'worker-1'), agentPod('agent-b', 'worker-2')] },
+      })
+        .findings.find(({ what }) => what.includes('silent'))
+        ?.fix.commands.map(({ args }) => args.slice(2).join(' '));
+    const label = 'get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent';
+    const only = `${label} --field-selector spec.nodeName=worker-1`;
+    assert.deepEqual(commandsFor('worker-1'), [only, 'logs agent-a --tail=20']);
+    assert.deepEqual(commandsFor('worker-2', 'worker-3'), [label, 'logs agent-b --tail=20']);
+  });
+
   it('adds VMs on nodes with a silent agent to its finding, but not others', () => {
     const running = (name: string, nodeName: string) => {
       const made = launcher(name, { status: { phase: 'Running' } });
@@ -1073,7 +1116,7 @@ describe('plumbline doctor', () => {
         stdout,
         /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}impact: .+\n {4}also: .+\n/,
       );
-      assert.match(stdout, /\d+ errors?, \d+ warnings?\n$/);
+      assert.match(stdout, /\n\? skipped\n\d+ errors?, \d+ warnings?; \d+ checks? skipped\n$/);
     });
 
     it('exits with 0 for an area without findings', async () => {

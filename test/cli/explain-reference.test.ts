@@ -44,7 +44,8 @@ describe('arguments of plumbline explain', function () {
 
   const faults: readonly [readonly [string, string?], string | undefined, RegExp][] = [
     [['vm'], undefined, /missing required argument 'name'/],
-    [['node', 'x'], undefined, /'node' is invalid.*vm, vmi, pod/],
+    [['node', 'x'], undefined, /only a VM or a pod can be explained; for a node: plumbline top x$/],
+    [['pvc', 'x'], undefined, /unknown kind 'pvc': use vm, vmi, pod$/],
     [['a/b/c'], undefined, /'a\/b\/c' is not a name: expected vm NAME/],
     [['vm/'], undefined, /is not a name/],
     [['/x'], undefined, /is not a name/],

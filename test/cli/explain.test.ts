@@ -361,7 +361,7 @@ describe('plumbline explain', function () {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
       const { why, help } = await explained('vm', 'unanswered');
-      assert.match(why, /^the webhook does not answer: KubeVirt cannot create its launcher: failed calling webhook/);
+      assert.match(why, /^the webhook does not answer \(connection refused\), so KubeVirt cannot create its launcher$/);
       assert.match(help.join(), /repair the webhook/);
     });
 

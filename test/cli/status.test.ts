@@ -117,6 +117,23 @@ describe('plumbline status', () => {
     });
   }
 
+  it('shows broken VMs first, then those that wait longest, as the console does', async () => {
+    const machine = (name: string, status: object, ago: number) => ({
+      metadata: { name, namespace: 'tenants', creationTimestamp: seconds(ago) },
+      spec: { runStrategy: 'Always', template: { spec: {} } },
+      status,
+    });
+    const full = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const machines = [machine('fw', {}, 60), machine('z-new', {}, 10), machine('y-old', {}, 20)];
+    const status = await statusOf({ ...full, '/apis/kubevirt.io/v1/virtualmachines': machines });
+    assert.deepEqual(
+      status.waiting.map(({ name, verdict }) => `${name} ${verdict}`),
+      ['y-old broken', 'z-new broken', 'fw waiting'],
+    );
+    const lines = statusLines(status, undefined, { color: false, width: 80 });
+    assert.equal(lines.at(-1), 'plumbline explain vm/y-old -n tenants shows what would help');
+  });
+
   it('names the namespace only if it shows all of them, and cuts lines to the screen', async () => {
     const objects = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
     const terminal = { color: false, width: 60 };
@@ -136,6 +153,7 @@ describe('plumbline version', () => {
     const image = (name: string, tag: string) => ({
       metadata: { name: `${name}-${tag}`, namespace: 'plumbline-system' },
       spec: { containers: [{ name, image: `registry.example.com/plumbline-${name}:${tag}` }] },
+      status: { conditions: [{ type: 'Ready', status: tag === '0.1.0' ? 'True' : 'False' }] },
     });
     const client = createObjectsApi({
       '/api/v1/pods': [image('webhook', '0.1.0'), image('node-agent', '0.1.0'), image('node-agent', '0.2.0')],
@@ -147,9 +165,9 @@ describe('plumbline version', () => {
       kubernetes: null,
       kubevirt: 'v1.9.0',
       parts: [
-        { part: 'webhook', version: '0.1.0', pods: 1 },
-        { part: 'agents', version: '0.1.0', pods: 1 },
-        { part: 'agents', version: '0.2.0', pods: 1 },
+        { part: 'webhook', version: '0.1.0', pods: 1, ready: 1 },
+        { part: 'agents', version: '0.1.0', pods: 1, ready: 1 },
+        { part: 'agents', version: '0.2.0', pods: 1, ready: 0 },
       ],
     });
   });

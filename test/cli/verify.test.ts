@@ -111,7 +111,7 @@ describe('plumbline verify', function () {
     assert.match(stdout, /^ok {2}default\/seven {2}7: 2 of 3 nodes can host it: gaps, large$/m);
     assert.match(stdout, /^! {3}default\/nowhere {2}99: none of 3 nodes can host it$/m);
     assert.match(stdout, /^ +not small: the CPU mask 7 names CPU 7, which is not online on this host \(it has 0-3\)$/m);
-    assert.match(stdout, /^2 VMs with a CPU mask on 3 nodes: 1 have none$/m);
+    assert.match(stdout, /^2 VMs with a CPU mask on 3 nodes: 1 has no node$/m);
     assert.equal((await run('-o', 'name')).stdout, 'virtualmachine/nowhere\n');
   });
 

@@ -4,11 +4,19 @@ import { formatCpus } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import type { WireRecord } from '../../console/data/wire.ts';
 import { KubeError } from '../../kube/client.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { AGENT_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { launcher } from './cluster.ts';
 import { type Listener, listen } from './events.ts';
-import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, LEADER, NO_ROOM, waitingPod } from './fixture.ts';
+import {
+  type ConsoleFixture,
+  type ConsoleUnderTest,
+  consoleOf,
+  LEADER,
+  NO_ROOM,
+  unscheduled,
+  waitingPod,
+} from './fixture.ts';
 
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
 const isRecords = ({ event }: { readonly event: string }) => event === 'message';
@@ -223,6 +231,44 @@ describe('the stream of the console', () => {
     assert.equal(pageOf(listener.events).running.size, 0);
   });
 
+  const summaries = [
+    [
+      "0/4 nodes are available: 1 DPU not ready: dead, last renewal 2 s ago, 2 Insufficient cpu, 3 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.",
+      'none of 4 nodes can take it; closest match: DPU not ready: dead, last renewal 2 s ago',
+    ],
+    [
+      '0/4 nodes are available: 2 Insufficient cpu, 2 Insufficient memory.',
+      'none of 4 nodes can take it; closest match: Insufficient cpu',
+    ],
+    ['0/3 nodes are available: 3 too few free CPUs. preemption: none.', 'all 3 nodes: too few free CPUs'],
+    ['0/1 nodes are available: 1 DPU not ready.', 'the only node: DPU not ready'],
+    ['no nodes available to schedule pods', 'no nodes available to schedule pods'],
+  ] as const;
+  it('words the message of kube-scheduler as explain words its own answer', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    for (const [index, [message]] of summaries.entries()) under.see(waitingPod(`vm-${index}`, 4), unscheduled(message));
+    const listener = await join();
+    await listener.until(isReady);
+    await listener.until(({ data }) => data.includes(`vm-${summaries.length - 1}`));
+    const pods = [...pageOf(listener.events).pods.values()].sort((a, b) => a.name.localeCompare(b.name));
+    assert.deepEqual(
+      pods.map(({ text, unscheduled: message }) => [message, text]),
+      summaries,
+    );
+  });
+
+  it('shows at once that an agent is silent if the extender says so, until its Lease changes', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 3600 });
+    renewed('2026-05-04T10:00:00.000000Z');
+    const conditions = [{ type: AGENT_READY_CONDITION, status: 'False' }];
+    under.api.put('nodes', { metadata: { name: 'n1' }, status: { conditions } } as never);
+    const listener = await join();
+    await listener.until(({ data }) => data.includes('["silent"]'));
+    renewed('2026-05-04T11:00:00.000000Z');
+    await listener.until(({ data }) => data.includes('"problems":[]'), listener.events.length);
+  });
+
   it('lists VMs without a launcher as waiting, with the reason and remedy of the table of states', async () => {
     await start({ nodes: { n1: statusOf() } });
     const denied = 'failed calling webhook "pods.plumbline.dev": no endpoints available';
@@ -253,7 +299,10 @@ describe('the stream of the console', () => {
       ],
     );
     const [, , vm] = waiting();
-    assert.equal(vm?.text, `the webhook does not answer: KubeVirt cannot create its launcher: ${denied}`);
+    assert.equal(
+      vm?.text,
+      'the webhook does not answer (no endpoints available), so KubeVirt cannot create its launcher',
+    );
     assert.match(vm?.remedies?.[0] ?? '', /^repair the webhook: kubectl -n plumbline-system get pods/);
     const from = listener.events.length;
     under.see(waitingPod('two-cores', 4));
@@ -272,9 +321,8 @@ describe('the stream of the console', () => {
     deployment('plumbline-webhook');
     const listener = await join();
     await listener.until(isReady);
-    const words = 'plumbline-webhook: no replica is ready';
-    await listener.until(({ data }) => data.includes(words));
-    assert.deepEqual(pageOf(listener.events).status?.notReady, [words]);
+    await listener.until(({ data }) => data.includes('"notReady":["plumbline-webhook"]'));
+    assert.deepEqual(pageOf(listener.events).status?.notReady, ['plumbline-webhook']);
     deployment('plumbline-webhook', 1);
     await listener.until(({ data }) => data.includes('"notReady":[]'), listener.events.length);
   });

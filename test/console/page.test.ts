@@ -129,7 +129,10 @@ describe('the page in Chromium', function () {
       text.some((one) => /too few free whole cores|no NUMA node fits/.test(one)),
       text.join('; '),
     );
-    assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 could run it/);
+    assert.match(
+      await page.locator('.node-by-node').innerText(),
+      /kube-scheduler’s own filters left 2 nodes of 400; none of them could run the VM/,
+    );
     await page.getByText('kube-scheduler’s message').click();
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
     assert.match(text.join('; '), /the closest lacks \d+ CPUs/);
@@ -138,6 +141,25 @@ describe('the page in Chromium', function () {
     assert.deepEqual(complaints, []);
     under.gone(waitingPod('huge', 130));
     await page.getByText('This pod no longer waits').waitFor();
+  });
+
+  it('keeps the address of a waiting VM when KubeVirt creates another launcher', async () => {
+    const { page } = await openPage(browser, under.url);
+    await page.getByRole('link', { name: /Waiting/ }).click();
+    const row = page.getByRole('row', { name: /huge/ });
+    assert.match(await row.innerText(), /all 400 nodes: too few free whole cores/);
+    await row.click();
+    assert.match(page.url(), /#\/waiting\/east\/huge$/);
+    const launcher = page.locator('.detail .facts div', { hasText: 'Launcher' });
+    await launcher.getByText('east/virt-launcher-huge-x2x4z').waitFor();
+    const first = waitingPod('huge', 130);
+    const next = { ...first.metadata, name: 'virt-launcher-huge-y3y5z', uid: 'uid-next' };
+    under.gone(first);
+    under.see({ ...first, metadata: next } as typeof first);
+    await launcher.getByText('east/virt-launcher-huge-y3y5z').waitFor();
+    await page.reload();
+    await launcher.getByText('east/virt-launcher-huge-y3y5z').waitFor();
+    assert.equal(await page.locator('.grid-body [aria-selected=true]').count(), 1);
   });
 
   it('can be used with the keyboard only', async () => {
@@ -287,7 +309,7 @@ describe('the page in Chromium', function () {
     [
       'the webhook is not ready',
       ({ api }) => api.put('deployments', { metadata: { name: 'plumbline-webhook', namespace: NAMESPACE } }),
-      /^plumbline-webhook: no replica is ready; Plumbline’s scheduler has no leader.*plumbline doctor shows the reason/,
+      /^The webhook is down \(no replica is ready\): new VMs that use Plumbline do not start\. Plumbline’s scheduler has no leader.*\. plumbline doctor webhook extender shows the reason/,
     ],
     ['no scheduler is the leader', () => undefined, /scheduler has no leader: new VMs stay pending/],
     [

@@ -19,7 +19,7 @@ const SHOTS = [
   { name: 'console/vms', hash: '#/vms', sizes: [390, 768, 1920], schemes: ['light', 'dark'] },
   {
     name: 'console/waiting',
-    hash: '#/waiting/east/virt-launcher-upf-x2x4z',
+    hash: '#/waiting/east/upf',
     sizes: [390, 768, 1920],
     schemes: ['light', 'dark'],
   },

@@ -100,7 +100,7 @@ const SAID: readonly (readonly [RegExp, RegExp])[] = [
   [/kubectl explain/, /podUID\s+<string>/],
   [/kubectl apply.*quickstart-vm/, /virtualmachine\.kubevirt\.io\/two-cores created/],
   [/kubectl apply.*two-networks/, /networkattachmentdefinition\S+\/data created.*virtualmachine\S+\/gateway created/s],
-  [/explain vm gateway/, /whole cores, near its networks/],
+  [/explain vm gateway/, /shares no core with other pods, and is near its networks/],
   [/kubectl get vms/, /virt-launcher-two-cores/],
   [/kubectl get events -n two-networks/, /from 3 to 4.*physnet\.plumbline\.dev\/physnet0/s],
   [/kubectl get events/, /PaddedToWholeCores/],

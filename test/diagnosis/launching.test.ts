@@ -96,7 +96,10 @@ describe('a VM without a launcher', () => {
       it(`has its launcher refused: ${refusal}`, () =>
         assert.deepEqual(of({ instance: { phase: 'Pending', refusal } }), {
           reason,
-          text: `${reason === 'WebhookUnavailable' ? 'the webhook does not answer: ' : ''}KubeVirt cannot create its launcher: ${refusal}`,
+          text:
+            reason === 'WebhookUnavailable'
+              ? 'the webhook does not answer (EOF), so KubeVirt cannot create its launcher'
+              : `KubeVirt cannot create its launcher: ${refusal}`,
           remedies: [help],
         }));
     }

@@ -39,15 +39,15 @@ describe('a running pod', () => {
 
   it('has whole cores, over all its containers', () => {
     const where = whole('on n1, CPUs 2-3,6-7 of NUMA node 0');
-    assert.deepEqual(on({}), [where, whole('whole cores')]);
-    assert.deepEqual(on({ assigned: ['2,6', '3,7'] }), [where, whole('whole cores')]);
+    assert.deepEqual(on({}), [where, whole('it shares no core with other pods')]);
+    assert.deepEqual(on({ assigned: ['2,6', '3,7'] }), [where, whole('it shares no core with other pods')]);
     assert.deepEqual(on({}, needs('p', 4, [physnet('east'), physnet('bond')])), [
       where,
-      whole('whole cores, near its networks'),
+      whole('it shares no core with other pods, and is near its networks'),
     ]);
     assert.deepEqual(on({ assigned: ['2-3', '8-9'] }), [
       whole('on n1, CPUs 2-3,8-9 of NUMA nodes 0,1'),
-      whole('whole cores'),
+      whole('it shares no core with other pods'),
     ]);
   });
 
@@ -55,11 +55,11 @@ describe('a running pod', () => {
     assert.deepEqual(on({ silent: true }), [
       {
         reason: 'AgentSilent',
-        text: 'the agent on n1 does not report, so its CPU data may be stale',
+        text: 'on n1, whose agent does not report, so its CPU data may be stale',
         remedies: [AGENT],
       },
       whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
-      whole('whole cores'),
+      whole('it shares no core with other pods'),
     ]));
 
   it('has half a core', () =>
@@ -116,7 +116,7 @@ describe('a running pod', () => {
         ],
       },
       whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
-      whole('whole cores'),
+      whole('it shares no core with other pods'),
     ]));
 });
 

@@ -101,6 +101,29 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({}, { conditions }).text, '0/3 nodes');
   });
 
+  it('was refused: in the form of a prediction, the extender’s reason before kube-scheduler’s own', () => {
+    const preemption =
+      ' no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.';
+    const dead = '1 DPU not ready: dead, last renewal 60 s ago';
+    const room = '1 no room on the NUMA nodes of a required network';
+    for (const [message, expected] of [
+      [
+        `0/4 nodes are available: 2 node(s) were unschedulable, ${dead}, ${room}.${preemption}`,
+        'none of 4 nodes can take it; closest match: DPU not ready: dead, last renewal 60 s ago',
+      ],
+      [`0/4 nodes are available: 4 Insufficient cpu.${preemption}`, 'all 4 nodes: Insufficient cpu'],
+      ['0/4 nodes are available: 4 too small. preemption: 0/4 nodes are available: 4 x.', 'all 4 nodes: too small'],
+      ['0/1 nodes are available: 1 too small.', 'the only node: too small'],
+      ['0/1 nodes are available: 1 a. no new claims to deallocate.', 'the only node: a'],
+      ['0/0 nodes are available: no nodes available to schedule pods.', undefined],
+      ['0/7 nodes are available', undefined],
+      ['running PreFilter plugin "x": error', undefined],
+    ] as const) {
+      const conditions = [{ type: 'PodScheduled', status: 'False', message }];
+      assert.equal(waiting({}, { conditions }).text, expected ?? message);
+    }
+  });
+
   it('was refused although nodes would accept it', () =>
     assert.deepEqual(waiting(search(7, group('resources', 2), group('fits', 3), group('fits', 2)), REFUSED), {
       reason: 'RetryPending',

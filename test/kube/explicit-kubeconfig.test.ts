@@ -21,7 +21,7 @@ describe('a daemon outside of a pod without --kubeconfig', function () {
   const temp = tempDirectories();
 
   for (const [name, args] of Object.entries(DAEMONS)) {
-    it(`${name}: exits with 2 and one line, and contacts no cluster of KUBECONFIG and ~/.kube/config`, async () => {
+    it(`${name}: exits with 2, a line for people and a line of the log, and contacts no cluster of KUBECONFIG and ~/.kube/config`, async () => {
       const server = createServer((socket) => socket.destroy());
       const dialled = once(server, 'connection').then(() => 'it dialled the cluster of the current context');
       server.listen(0, '127.0.0.1');
@@ -38,7 +38,12 @@ describe('a daemon outside of a pod without --kubeconfig', function () {
       const ended = once(child, 'exit').then(([status]) => status as number | null);
       try {
         assert.equal(await Promise.race([ended, dialled]), 2);
-        assert.match(await stderrText, new RegExp(`^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n$`));
+        assert.match(
+          await stderrText,
+          new RegExp(
+            `^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n{"level":"fatal",.*"component":"${name}",.*"msg":"startup failed"}\\n$`,
+          ),
+        );
       } finally {
         child.kill('SIGKILL');
         server.close();

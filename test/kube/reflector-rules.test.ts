@@ -281,7 +281,7 @@ describe('the rules of a reflector', () => {
   }
 
   describe('without news', () => {
-    const reopened = () => warnings().filter(({ msg }) => String(msg).includes('opening it again')).length;
+    const reopened = () => lines.filter(({ msg }) => String(msg).includes('opening it again')).length;
     const passSeconds = async (seconds: number, each: () => void = () => undefined) => {
       for (let i = 0; i < seconds; i++) {
         each();
@@ -513,7 +513,8 @@ describe('the rules of a reflector', () => {
 
   it('logs an outage when it begins and ends, every 10 minutes while it lasts, and a new one after a minute', async () => {
     await start();
-    const logged = () => lines.filter(({ level }) => Number(level) >= 30).map(({ msg, seconds }) => [msg, seconds]);
+    const logged = () =>
+      lines.filter(({ level }) => Number(level) >= 30).map(({ msg, lastedSeconds }) => [msg, lastedSeconds]);
     const FAILED = ['list or watch failed; keeping the cache and retrying', undefined];
     const outage = async (seconds: number) => {
       refusals = Array.from({ length: 1000 }, broken);

@@ -48,7 +48,7 @@ describe('a line of a daemon’s log', () => {
       import { runMain } from './runtime/daemon.ts';
       const text = ${JSON.stringify(LONG)};
       createLogger('test').child({ node: text }).warn({ err: new Error(text, { cause: new Error(text) }) }, text);
-      await runMain('test', () => Promise.reject(new Error(text)));`;
+      await runMain('test', 'test', () => Promise.reject(new Error(text)));`;
     const args = ['--import', 'tsx', '--input-type=module', '--eval', program];
     const { stderr, status } = spawnSync(process.execPath, args, { cwd: join(root), encoding: 'utf8' });
     assert.equal(status, 1, stderr.slice(0, 1000));

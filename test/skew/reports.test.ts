@@ -127,7 +127,7 @@ describe('an agent that was rolled back, or whose cluster was not upgraded', () 
       warnings().map(({ dropped }) => dropped),
       ['pinsVMs'],
     );
-    assert.match(String(warnings()[0]?.['advice']), /kubectl apply .*crd/);
+    assert.match(String(warnings()[0]?.['hint']), /kubectl apply .*crd/);
   });
 });
 

@@ -118,7 +118,7 @@ describe('the webhook as a daemon', function () {
         return (await quarantined()) === 1;
       }, 'the report to be quarantined');
       const warning = lines.find(({ msg }) => msg === 'implausible node reports ignored');
-      assert.deepEqual([warning?.['nodes'], warning?.['count']], ['n1', 1]);
+      assert.deepEqual([warning?.['nodes'], warning?.['reports']], ['n1', 1]);
       await api.client.delete(`${REPORTS}/n1`);
       await eventually(async () => {
         await review(pod);

@@ -65,14 +65,17 @@ describe('the webhook as a process', function () {
     return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
   };
 
-  it('exits with 2 and one line if the API server cannot be reached', async () => {
+  it('exits with 2, a line for people and a line of the log if the API server cannot be reached', async () => {
     const program = ['--import', 'tsx', join(root, 'webhook/main.ts')];
     const env = { PATH: process.env['PATH'] };
     const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
     running.push(child);
     const said = text(child.stderr);
     assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 2);
-    assert.match(await said, /^plumbline-webhook: this is not a pod .*: give --kubeconfig\n$/);
+    assert.match(
+      await said,
+      /^plumbline-webhook: this is not a pod .*: give --kubeconfig\n\{"level":"fatal",.*"msg":"startup failed"\}\n$/,
+    );
   });
 
   it('is not ready before its caches have synced', async () => {

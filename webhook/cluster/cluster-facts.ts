@@ -21,7 +21,8 @@ export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
 
 /** Creates a function that reads definitions. @param timeout in seconds */
 export function createNadFetch(client: KubeClient, timeout: number, log: WebhookLogger): FetchNad {
-  return async ({ namespace, name }) => {
+  return async (ref) => {
+    const { namespace, name } = ref;
     if (namespace === '' || name === '') return undefined;
     const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
     const path = `${NAD_PATH}/namespaces/${inNamespace}/network-attachment-definitions/${called}`;
@@ -29,7 +30,7 @@ export function createNadFetch(client: KubeClient, timeout: number, log: Webhook
       const { metadata, spec } = networkAttachmentDefinition.parse(await client.get(path, { timeout }));
       return nadFacts({ metadata, spec: { config: spec?.config } });
     } catch (err) {
-      if (!isNotFound(err)) log.warn({ err, namespace, name }, 'reading a NetworkAttachmentDefinition failed');
+      if (!isNotFound(err)) log.warn({ err, object: refText(ref) }, 'reading a NetworkAttachmentDefinition failed');
       return undefined;
     }
   };

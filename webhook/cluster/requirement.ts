@@ -3,6 +3,7 @@ import { list, name, text, word } from '../../kube/bounds.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import type { Readiness } from '../../runtime/probes.ts';
+import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { type Review, refused } from '../review/admission-review.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
@@ -50,6 +51,7 @@ export interface RequirementOptions {
 export function createRequirement({ client, notReady, onChange, log }: RequirementOptions) {
   let last: string | undefined = '';
   let attempts = 0;
+  const durations = new Durations();
   const attempt = async (): Promise<string | undefined> => {
     try {
       const { subjects } = binding.parse(await client.get(BINDING));
@@ -74,7 +76,9 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
         onChange(why === undefined);
         attempts = why === last ? attempts + 1 : 1;
         last = why;
-        if (why === undefined && attempts === 1) log.info('webhook active: the API server calls it');
+        if (why !== undefined) durations.begin('');
+        if (why === undefined && attempts === 1)
+          log.info(durations.end(''), 'webhook active: the API server is set to call it');
         if (why !== undefined && attempts === WARN_ATTEMPTS) log.warn({ reason: why }, 'webhook not active');
         await sleep(why === undefined ? CHECK_INTERVAL_SECONDS : RETRY_SECONDS, signal).catch(() => undefined);
       }

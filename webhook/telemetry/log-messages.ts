@@ -4,18 +4,18 @@ import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
 export const WEBHOOK_MESSAGES = {
   info: {
     'launcher padded to whole cores': 'CPUs before and after',
-    'webhook active: the API server calls it': '',
+    'webhook active: the API server is set to call it': '',
     'all node reports accepted': 'after implausible ones',
   },
   warn: {
-    'launcher refused': 'read the reason',
-    'unreadable pod refused': '',
-    'request refused': 'not from an API server',
-    'webhook not active': 'VMs start as if Plumbline were not installed',
+    'launcher refused': 'correct the VM as `reason` says',
+    'unreadable pod refused': 'correct the pod as `reason` says',
+    'request refused': 'find the caller, which is no API server',
+    'webhook not active': 'remove the cause; VMs start without Plumbline',
     'implausible node reports ignored': 'run `plumbline doctor agents`',
-    'reading a NetworkAttachmentDefinition failed': 'retried',
+    'reading a NetworkAttachmentDefinition failed': 'check the API server',
   },
-  error: { 'review failed': '' },
+  error: { 'review failed': 'report it' },
 } as const;
 
 export type WebhookLogger = MessageLogger<typeof SHARED_MESSAGES & typeof WEBHOOK_MESSAGES>;

@@ -2,20 +2,33 @@ import { kubectl } from '../../../diagnosis/remedy.ts';
 import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';
-import { KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
+import { AGENT, KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
 
-const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
-const LOGS = fix(
-  'check whether an agent runs there, and read its log',
-  inSystem('get', 'pods', '-o', 'wide', '-l', LABEL),
-  inSystem('logs', '-l', LABEL, '--tail=20'),
-);
+const LABEL = `app.kubernetes.io/name=${AGENT}`;
+const namesOf = (objects: readonly { readonly metadata: { readonly name?: string | undefined } }[]) =>
+  objects.map(({ metadata }) => metadata.name ?? '');
+
+const MAX_LOGS = 3;
+
+/** The agents on these nodes, and their logs. */
+function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods']): Fix {
+  const [only, ...more] = names;
+  const where = only === undefined || more.length > 0 ? [] : ['--field-selector', `spec.nodeName=${only}`];
+  const pods = (systemPods.value ?? []).filter(({ metadata, spec }) => {
+    return metadata.labels?.['app.kubernetes.io/name'] === AGENT && names.includes(spec.nodeName ?? '');
+  });
+  return fix(
+    'check whether an agent runs there, and read its log',
+    inSystem('get', 'pods', '-o', 'wide', '-l', LABEL, ...where),
+    ...namesOf(pods.slice(0, MAX_LOGS)).map((name) => inSystem('logs', name, '--tail=20')),
+  );
+}
 
 /** The effect of each condition of a NodeTopology that is False. */
 const CONDITIONS: Readonly<Record<string, string>> = {
@@ -30,11 +43,8 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   DutiesRunning: 'a duty of the agent does not run',
 };
 
-const namesOf = (objects: readonly Pick<NodeTopology, 'metadata'>[]) =>
-  objects.map(({ metadata }) => metadata.name ?? '');
-
 /** Whether each node that could run VMs has an agent that reports. */
-export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaReport {
+export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFacts): AreaReport {
   const notes = createNotebook('agents');
   const reports = notes.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
@@ -47,19 +57,13 @@ export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaRep
     notes.error(
       `${countText(mute.length, 'node')} of KubeVirt without a report: ${someNames(mute)}`,
       'the extender only counts CPUs there, and gives these nodes the lowest score',
-      LOGS,
+      agentsOn(mute, systemPods),
       { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
     );
   }
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
-  if (silent.length > 0) {
-    notes.error(
-      `${countText(silent.length, 'agent')} silent: ${someNames(silent)}`,
-      'their reports are old: the free CPUs in them may be wrong',
-      LOGS,
-      { objects: silent.map((name) => `node/${name}`), cause: 'agent-away' },
-    );
-  } else if (leases && leases.ages.size > 0)
+  if (silent.length > 0) noteSilent(notes, silent, systemPods);
+  else if (leases && leases.ages.size > 0)
     notes.seen(`${countText(leases.ages.size, 'agent')} renewed their Lease recently`);
   const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
   if (orphans.length > 0) {
@@ -89,6 +93,16 @@ export function checkAgents({ nodes, topologies, agents }: DoctorFacts): AreaRep
     }
   }
   return notes.report;
+}
+
+function noteSilent(notes: Notebook, names: readonly string[], systemPods: DoctorFacts['systemPods']): void {
+  const reports = names.length === 1 ? 'its report is' : 'their reports are';
+  notes.error(
+    `${countText(names.length, 'agent')} silent: ${someNames(names)}`,
+    `${reports} old: new VMs go there last and by CPU count only, or not at all (with a network or a CPU mask)`,
+    agentsOn(names, systemPods),
+    { objects: names.map((name) => `node/${name}`), cause: 'agent-away' },
+  );
 }
 
 /** Nodes whose agents set no CPU masks, by configuration. */

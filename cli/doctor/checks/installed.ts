@@ -61,6 +61,7 @@ interface Running {
   readonly version: string;
   /** Number of pods; 1 for the command. */
   readonly pods: number;
+  readonly ready: number;
 }
 
 const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
@@ -88,7 +89,7 @@ export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFa
   const { running, unknown } = runningParts(pods);
   for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (running.length === 0) return;
-  const all = [...running, { part: COMMAND, version: command, pods: 1 }];
+  const all = [...running, { part: COMMAND, version: command, pods: 1, ready: 1 }];
   const versions = versionsText(all);
   if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
     notes.seen(`versions: ${versions}`);
@@ -110,7 +111,8 @@ export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFa
 export function runningParts(pods: readonly SystemPod[]) {
   const counts = new Map<string, Running>();
   const unknown = new Set<string>();
-  for (const { spec } of pods) {
+  for (const { spec, status } of pods) {
+    const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
     for (const { name, image } of [...(spec.initContainers ?? []), ...spec.containers]) {
       const part = PARTS[name];
       if (part === undefined || image == null || !IMAGES.test(image)) continue;
@@ -118,7 +120,8 @@ export function runningParts(pods: readonly SystemPod[]) {
       if (parsed(version) === undefined) unknown.add(image);
       else {
         const key = `${part} ${version}`;
-        counts.set(key, { part, version, pods: (counts.get(key)?.pods ?? 0) + 1 });
+        const { pods: before, ready } = counts.get(key) ?? { pods: 0, ready: 0 };
+        counts.set(key, { part, version, pods: before + 1, ready: ready + Number(isReady) });
       }
     }
   }
@@ -129,15 +132,19 @@ export function runningParts(pods: readonly SystemPod[]) {
   return { running, unknown };
 }
 
-/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`. */
-export function versionsText(all: readonly Running[]): string {
+/**
+ * `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`.
+ * @param readiness adds `(0 of 1 ready)` if not all pods are ready
+ */
+export function versionsText(all: readonly Running[], readiness = false): string {
   const parts = [...new Set(all.map(({ part }) => part))];
   return parts
     .map((part) => {
       const own = all.filter((one) => one.part === part);
-      const versions = own.map(({ version, pods }) =>
-        own.length > 1 ? `${version} (${countText(pods, 'pod')})` : version,
-      );
+      const versions = own.map(({ version, pods, ready }) => {
+        if (readiness && ready < pods) return `${version} (${ready} of ${pods} ready)`;
+        return own.length > 1 ? `${version} (${countText(pods, 'pod')})` : version;
+      });
       return `${part} ${versions.join(' and ')}`;
     })
     .join(', ');

@@ -72,7 +72,8 @@ export type Deployment = z.infer<typeof deployment>;
 /** In plumbline-system, with the running images. */
 export const systemPod = z.object({
   metadata: objectMeta,
-  spec: z.object({ initContainers: imageContainers.nullish(), containers: imageContainers }),
+  spec: z.object({ nodeName: text, initContainers: imageContainers.nullish(), containers: imageContainers }),
+  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
 });
 export type SystemPod = z.infer<typeof systemPod>;
 

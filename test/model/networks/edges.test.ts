@@ -52,7 +52,7 @@ describe('whether a node can place a guest near its networks', () => {
     assert.equal(outOfReach(guest(4), located('0', '0-1'), node), undefined);
     assert.deepEqual(outOfReach(guest(5), located('0', '0-1'), node), {
       reason: 'larger-than-cells',
-      text: 'net0 is on NUMA node 0, net1 is on NUMA node 0-1, where pods can have 4 CPUs at most, and it requests 5',
+      text: 'net0 is on NUMA node 0, net1 is on NUMA nodes 0-1, where pods can have 4 CPUs at most, and it requests 5',
       excess: 1,
     });
     assert.equal(outOfReach(guest(10), located('0-1'), node), undefined);

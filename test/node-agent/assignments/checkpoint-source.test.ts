@@ -126,7 +126,7 @@ describe('the kubelet’s checkpoint without events', () => {
     renameSync(`${file}.away`, file);
     pass(5000);
     assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
-    const READABLE = '30 cpu_manager_state readable again';
+    const READABLE = '30 recovered';
     assert.deepEqual(messages(), [UNUSABLE, READABLE, UNUSABLE, READABLE]);
   });
 

@@ -138,7 +138,7 @@ describe('before a container with Plumbline devices starts', () => {
     assert.deepEqual(messages(), [UNLISTED]);
     const [line] = logged.lines;
     assert.equal(line?.['resource'], TUNNEL);
-    assert.deepEqual(line['ids'], [...ids.slice(0, 8), 'and 2 more']);
+    assert.deepEqual(line['devices'], [...ids.slice(0, 8), 'and 2 more']);
   });
 
   it('the kubelet is not asked again once the request is cancelled', async () => {
@@ -160,8 +160,9 @@ describe('before a container with Plumbline devices starts', () => {
     const made = barrier(async () => pods, ['not there']);
     await assert.rejects(start(made));
     assert.deepEqual(messages(), ['40 container start refused']);
-    const { resource, ids, refusal } = logged.lines[0] ?? {};
-    assert.deepEqual([resource, ids, refusal], [TUNNEL, ['tunnel-0'], 'not there']);
+    const { pod, container, resource, devices, reason } = logged.lines[0] ?? {};
+    assert.deepEqual([pod, container], ['ns/vm', 'compute']);
+    assert.deepEqual([resource, devices, reason], [TUNNEL, ['tunnel-0'], 'not there']);
     await start(barrier(async () => pods, 'silence', 'warn'));
     assert.deepEqual(messages(), [TIMED_OUT]);
     assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['deadlineSeconds']], [TUNNEL, 0.05]);

@@ -176,15 +176,17 @@ describe('networks that move while pods run', () => {
       ['40 reading a pod whose network moved failed', '40 network moved under a running pod'],
     );
     const [unread, moved] = logged.lines;
-    assert.deepEqual([unread?.['namespace'], unread?.['pod']], ['ns', 'vm']);
-    assert.deepEqual(JSON.parse(JSON.stringify({ ...moved, level: 0, time: 0 })), {
+    assert.deepEqual([unread?.['pod'], unread?.['container']], ['ns/vm', 'compute']);
+    const { message, ...fields } = moved ?? {};
+    assert.match(String(message), /container compute, which runs on CPUs 2-3: .*restart or migrate it/);
+    assert.deepEqual(JSON.parse(JSON.stringify({ ...fields, level: 0, time: 0 })), {
       level: 0,
       time: 0,
-      namespace: 'ns',
-      pod: 'vm',
+      pod: 'ns/vm',
       container: 'compute',
       cpus: '2-3',
       network: 'physnet east',
+      event: 'NetworkMoved',
       msg: 'network moved under a running pod',
     });
   });

@@ -81,7 +81,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.ok((patched[0] ?? '') > '2026-01-01T00:00:05', patched[0]);
     assert.deepEqual([...patched].sort(), patched);
     assert.deepEqual(messages(), ['30 renewing the DPU lease']);
-    assert.deepEqual(logged.lines[0]?.['lease'], 'dpu');
+    assert.deepEqual(logged.lines[0]?.['lease'], 'ns/dpu');
     assert.equal(logged.lines[0]?.['intervalSeconds'], 10);
     assert.deepEqual(await outcomes(), { renewed: 3 });
   });

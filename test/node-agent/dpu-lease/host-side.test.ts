@@ -67,7 +67,7 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     leaseOf('someone');
     await pass(60);
     assert.deepEqual(messages(), ['30 DPU lease released; health check off']);
-    assert.equal(logged.lines[0]?.['lease'], lease.name);
+    assert.equal(logged.lines[0]?.['lease'], `${lease.namespace}/${lease.name}`);
     await pass(60);
     assert.equal(reads, 4);
     assert.deepEqual(api.writes, [`PATCH ${PATH}`], 'released once');
@@ -100,7 +100,10 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
   it('care: looks in each renewal interval, and repairs only what is wrong', async () => {
     await tend();
     assert.deepEqual(messages(), ['30 DPU lease created; waiting for the DPU to renew it']);
-    assert.deepEqual([logged.lines[0]?.['lease'], logged.lines[0]?.['durationSeconds']], [lease.name, 40]);
+    assert.deepEqual(
+      [logged.lines[0]?.['lease'], logged.lines[0]?.['durationSeconds']],
+      [`${lease.namespace}/${lease.name}`, 40],
+    );
     await pass(9.999);
     assert.equal(reads, 1);
     await pass(0.001);
@@ -108,8 +111,8 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     leaseOf('someone');
     await pass(10);
     assert.deepEqual(messages().slice(1), ['40 DPU lease repaired']);
-    assert.equal(logged.lines[1]?.['lease'], lease.name);
-    assert.deepEqual(logged.lines[1]?.['faults'], ['no-owner', 'holder']);
+    assert.equal(logged.lines[1]?.['lease'], `${lease.namespace}/${lease.name}`);
+    assert.deepEqual(logged.lines[1]?.['reasons'], ['no-owner', 'holder']);
     await pass(10);
     assert.equal(api.writes.length, 2, 'created and repaired');
   });

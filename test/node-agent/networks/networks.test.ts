@@ -751,7 +751,7 @@ describe('the duty that follows networks', () => {
     let changes = 0;
     const leave = networks.subscribe(() => changes++);
     const done = networks.run(stop.signal);
-    const messages = () => lines.map(({ level, msg, problem }) => `${level} ${problem ?? msg}`);
+    const messages = () => lines.map(({ level, msg }) => `${level} ${msg}`);
     try {
       await eventually(() => database.monitored(), 'it asks');
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -761,12 +761,12 @@ describe('the duty that follows networks', () => {
       const displayed = () => `${networks.view().networks.physnets.get('net')} ${networks.view().networks.tunnel}`;
       assert.equal(displayed(), '0 1');
       assert.deepEqual(messages(), ['30 network map updated']);
-      const { physnets, tunnel, down, pmdCpus } = lines[0] ?? {};
-      assert.deepEqual(JSON.parse(JSON.stringify({ physnets, tunnel, down, pmdCpus })), {
+      const { physnets, tunnel, down, pmdCpuMask } = lines[0] ?? {};
+      assert.deepEqual(JSON.parse(JSON.stringify({ physnets, tunnel, down, pmdCpuMask })), {
         physnets: { net: '0' },
         tunnel: '1',
         down: [],
-        pmdCpus: '',
+        pmdCpuMask: '',
       });
       assert.equal(changes, 1);
       leave();
@@ -789,7 +789,7 @@ describe('the duty that follows networks', () => {
       assert.equal(networks.view().problems.length, 1);
       const last = lines.at(-1);
       assert.deepEqual([last?.level, last?.msg], [40, 'network map updated with problems']);
-      assert.deepEqual(last?.['doubts'], ['physnet other: there is no bridge br-none']);
+      assert.deepEqual(last?.['reasons'], ['physnet other: there is no bridge br-none']);
     } finally {
       stop.abort();
       await done;

@@ -93,7 +93,7 @@ describe('lost masks file of a real Open vSwitch', function () {
         /masks\.json: .*if the feature is turned off, threads get the CPUs of the machine’s first process/,
       );
       assert.match(ovs.problems().join(), /first process/);
-      assert.ok(logged.lines.some(({ level, problems }) => level === 40 && /masks\.json/.test(String(problems))));
+      assert.ok(logged.lines.some(({ level, reasons }) => level === 40 && /masks\.json/.test(String(reasons))));
       assert.deepEqual(
         recorded.events.filter(({ message }) => message.includes('masks.json')).map(({ reason }) => reason),
         ['OvsAffinityIncomplete'],
@@ -127,7 +127,7 @@ describe('lost masks file of a real Open vSwitch', function () {
     rmSync(enabler);
     start();
     assert.equal(masks(), unconfined());
-    assert.ok(logged.lines.some(({ problems }) => /first process/.test(String(problems))));
+    assert.ok(logged.lines.some(({ reasons }) => /first process/.test(String(reasons))));
     assert.ok(!existsSync(masksFile));
     assert.equal(readFileSync(`${masksFile}.corrupt`, 'utf8'), 'x');
   });

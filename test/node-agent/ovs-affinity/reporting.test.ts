@@ -129,8 +129,14 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(
       logged.lines.map(({ level: _l, time: _t, ...line }) => line),
       [
-        { cpus: '0', threads: 3, milliseconds: 0.123, msg: 'moved OVS threads' },
-        { avoided: '1-2', threads: 2, milliseconds: 1000, secondsSinceAssigned: 0.5, msg: 'moved OVS threads' },
+        { cpus: '0', threads: 3, millisecondsSinceNoticed: 0.123, msg: 'moved OVS threads' },
+        {
+          avoided: '1-2',
+          threads: 2,
+          millisecondsSinceNoticed: 1000,
+          secondsSinceAssigned: 0.5,
+          msg: 'moved OVS threads',
+        },
       ],
     );
     const lines = await messages();

@@ -45,7 +45,7 @@ const EXAMPLE: OvsStatus = {
 };
 
 describe('plumbline ovs status', () => {
-  it('shows wanted CPUs with reasons, groups similar threads in a line, and lists problems', () => {
+  it('shows desired CPUs with reasons, groups similar threads in a line, and lists problems', () => {
     const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
       'on: ordinary threads should run on CPUs 0-3',
@@ -55,12 +55,12 @@ describe('plumbline ovs status', () => {
       '  source PodResources: it does not answer',
       '',
       'ovs-vswitchd (pid 100), 7 threads',
-      '  100 ovs-vswitchd  0-3  as wanted',
-      '  2 x handler  0-3  as wanted',
+      '  100 ovs-vswitchd  0-3  as desired',
+      '  2 x handler  0-3  as desired',
       '  103 pmd-c08/id:4  8  poll mode driver, left alone',
-      '  104 revalidator3  0-1  wanted 0-3: its cpuset limits it to fewer CPUs',
-      '  105 urcu4  0-7  wanted 0-3: not moved yet',
-      '  106 late  5  wanted 0-3: refused by the kernel: EPERM',
+      '  104 revalidator3  0-1  desired 0-3: its cpuset limits it to fewer CPUs',
+      '  105 urcu4  0-7  desired 0-3: not moved yet',
+      '  106 late  5  desired 0-3: refused by the kernel: EPERM',
       '',
       'ovs-vswitchd monitor (pid 99), 0 threads',
       '',

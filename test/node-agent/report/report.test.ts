@@ -419,7 +419,7 @@ describe('publishing the report', () => {
     await eventually(() => logged.lines.filter(({ msg }) => msg === 'published node topology').length === 2, 'twice');
     const warnings = logged.lines.filter((line) => line.level === 40);
     assert.deepEqual(
-      warnings.map(({ dropped, advice }) => [dropped, advice]),
+      warnings.map(({ dropped, hint }) => [dropped, hint]),
       [['distances', 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml']],
     );
   });

@@ -306,7 +306,10 @@ describe('reports about a VM', () => {
     reporting.views([viewOf({ housekeeping: {} })]);
     reporting.views([viewOf({ housekeeping: {} })]);
     assert.equal(logged.lines.length, 1);
-    assert.deepEqual([logged.lines[0]?.['vmi'], events], ['vm', []]);
+    assert.deepEqual(
+      [logged.lines[0]?.['vmi'], logged.lines[0]?.['pod'], events],
+      ['ns/vm', 'ns/virt-launcher-vm', []],
+    );
     reporting.views([viewOf({ housekeeping: { problems: ['a', 'b'] } })]);
     reporting.views([viewOf({ housekeeping: { problems: ['a', 'b'] } })]);
     assert.deepEqual(
@@ -315,10 +318,12 @@ describe('reports about a VM', () => {
     );
     reporting.views([viewOf({ housekeeping: {} })]);
     assert.equal(events.length, 1);
+    const { msg, was, lastedSeconds } = logged.lines.at(-1) ?? {};
+    assert.deepEqual([msg, was, lastedSeconds], ['recovered', 'HousekeepingIncomplete', 0]);
     reporting.views([viewOf({ housekeeping: { problems: ['a', 'b'] } })]);
     assert.equal(events.length, 2);
     reporting.views([viewOf({ housekeeping: { problems: ['a', 'b'], emulator: set('6') } })]);
-    assert.deepEqual([events.length, logged.lines.filter(({ vmi, emulator }) => vmi && emulator).length], [2, 2]);
+    assert.deepEqual([events.length, logged.lines.filter(({ vmi, cpus }) => vmi && cpus).length], [2, 2]);
     reporting.forget('u');
     reporting.views([viewOf({ housekeeping: { problems: ['a', 'b'], emulator: set('6') } })]);
     assert.equal(events.length, 3);

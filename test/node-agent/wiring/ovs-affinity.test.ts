@@ -73,8 +73,8 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
         await new Promise((resolve) => setImmediate(resolve));
         const lines = logged.lines.filter(({ msg }) => msg === FAILED);
         assert.deepEqual(
-          lines.map(({ level, problems }) => [level, problems]),
-          isReadable ? [] : [[40, ['config.yaml does not exist']]],
+          lines.map(({ level, reasons }) => [level, reasons]),
+          isReadable ? [] : [[30, ['config.yaml does not exist']]],
         );
       } finally {
         stop.abort();

@@ -21,10 +21,9 @@ const RELEASE_FILE = /https:\/\/\S+\/(plumbline-kubernetes-(1\.\d+)\.yaml)/;
 const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/^npm install --global https:\S+\.tgz$/, 'plumbline --version'],
   [RELEASE_FILE, '$1'],
-  [
-    /^helm install plumbline oci:\S+ --version \S+ (.*) --create-namespace$/,
-    'helm template plumbline manifests/chart/plumbline $1',
-  ],
+  // The ways to install follow each other here, so the namespace exists.
+  [/^(kubectl create namespace \S+)$/, '$1 --dry-run=client -o yaml | kubectl apply --server-side -f -'],
+  [/^helm install plumbline oci:\S+ --version \S+ (.*)$/, 'helm template plumbline manifests/chart/plumbline $1'],
 ];
 /** What a command has to print, by its beginning. One that is not here has to exit with status 0. */
 const OUTPUT: readonly (readonly [RegExp, RegExp])[] = [
@@ -37,6 +36,8 @@ const OUTPUT: readonly (readonly [RegExp, RegExp])[] = [
   ],
   [/^npm run .*kubectl apply/, /deployment\S+plumbline-webhook serverside-applied/],
   [/^kubectl apply .*-k \./, /deployment\S+plumbline-console serverside-applied/],
+  [/^kubectl create namespace/, /namespace\/plumbline-system serverside-applied/],
+  [/^kubectl label namespace/, /namespace\/plumbline-system (?:not )?labeled/],
   [/^helm/, /kind: Deployment/],
   [/^plumbline doctor$/, /plumbline-webhook/],
 ];

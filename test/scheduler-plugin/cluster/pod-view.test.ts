@@ -78,6 +78,7 @@ describe('a pod with exclusive CPUs', () => {
       kubeletUid: 'a',
       namespace: 'default',
       name: 'a',
+      vmi: undefined,
       version: '7',
       node: undefined,
       nominated: 'n2',

@@ -3,6 +3,7 @@ import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { DecisionLog } from '../../../scheduler-plugin/filter/decisions.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
+const NONE = 'the extender accepts none of the nodes that kube-scheduler asked about';
 type Texts = Parameters<DecisionLog['waits']>[2]['texts'];
 
 describe('the log of decisions', () => {
@@ -12,7 +13,9 @@ describe('the log of decisions', () => {
   const start = () => {
     const { log, lines } = recordingLogger();
     const decisions = new DecisionLog(log);
-    return { decisions, logged: () => lines.map(({ msg, pod, nodes, node }) => [msg, pod, nodes ?? node]) };
+    const fieldsOf = ({ msg, pod, vmi, refusals, reasons, node }: (typeof lines)[number]) =>
+      refusals === undefined ? [msg, pod, node] : [msg, pod, vmi, refusals, reasons];
+    return { decisions, logged: () => lines.map(fieldsOf) };
   };
   const bound = (name: string, needs: object) =>
     ({ uid: name, namespace: 'ns', name, node: 'n1', needs: { exclusive: false, ...needs } }) as PodView;
@@ -21,13 +24,17 @@ describe('the log of decisions', () => {
     const { decisions, logged } = start();
     decisions.waits('ns/a', 'a', texts(['dpu', 'DPU not ready: dead, last renewal 2 s ago', 3]));
     decisions.waits('ns/a', 'a', texts(['dpu', 'DPU not ready: dead, last renewal 5 s ago', 2]));
-    decisions.waits('ns/b', 'b', texts(['dpu', 'DPU not ready: dead, last renewal 5 s ago', 2]));
-    decisions.waits('ns/a', 'a', texts(['other', 'too few free CPUs', 4], ['dpu', 'DPU not ready', 1]));
+    decisions.waits('ns/b', 'b', texts(['dpu', 'DPU not ready: dead, last renewal 5 s ago', 2]), 'ns/vm');
+    decisions.waits(
+      'ns/a',
+      'a',
+      texts(['other', 'too few free CPUs', 4], ['dpu', 'DPU not ready', 1], ['other', 'no report', 2]),
+    );
     decisions.waits('ns/a', 'a', texts(['dpu', 'DPU not ready', 1], ['other', 'too few free CPUs', 1]));
     assert.deepEqual(logged(), [
-      ['no node accepts the pod', 'ns/a', { 'DPU not ready: dead, last renewal 2 s ago': 3 }],
-      ['no node accepts the pod', 'ns/b', { 'DPU not ready: dead, last renewal 5 s ago': 2 }],
-      ['no node accepts the pod', 'ns/a', { 'too few free CPUs': 4, 'DPU not ready': 1 }],
+      [NONE, 'ns/a', undefined, { dpu: 3 }, ['DPU not ready: dead, last renewal 2 s ago']],
+      [NONE, 'ns/b', 'ns/vm', { dpu: 2 }, ['DPU not ready: dead, last renewal 5 s ago']],
+      [NONE, 'ns/a', undefined, { other: 6, dpu: 1 }, ['too few free CPUs', 'DPU not ready', 'no report']],
     ]);
   });
 
