@@ -21,8 +21,6 @@ export interface Daemons {
   readonly webhooks: Replicas;
   readonly extenders: Replicas;
   readonly agents: readonly Supervised[];
-  /** @throws RangeError */
-  get(name: string): Supervised;
   /** The ports of the webhook's Service, and of the first extender. */
   readonly ports: { readonly webhook: number; readonly extender: number };
   /** Connections to the webhook's Service that no pod accepted at once. */
@@ -120,11 +118,6 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     agents,
     get webhookRefused() {
       return webhook.refused;
-    },
-    get(name) {
-      const found = all.find((daemon) => daemon.name === name);
-      if (!found) throw new RangeError(`no daemon ${name}`);
-      return found;
     },
     ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
     certificate: { rotate: () => secret.write(issue()) },
