@@ -19,7 +19,7 @@ describe('with the real KubeVirt', function () {
   this.timeout(900_000);
   let stage: KubeVirtStage | undefined;
   before(async () => {
-    stage = await startKubeVirtStage({ kubeVirt: createRealKubeVirt() });
+    stage = await startKubeVirtStage(createRealKubeVirt());
   });
   after(() => stage?.stop());
 

@@ -11,14 +11,11 @@ import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
 import { pathOf } from '../support/parts.ts';
 import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
 import { kubeVirtCr, strategyOf } from './objects.ts';
-import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts';
+import { createVirtHandler } from './virt-handler-stand-in.ts';
 
 /** The names that virt-api requires in a client certificate, and virt-handler in virt-api's. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
-
-/** A resource of another vendor's device plugin. */
-export const HOST_DEVICE = 'example.com/gpu';
 
 /** The settings of the cases beyond KubeVirt's defaults. */
 const CONFIGURATION = {
@@ -39,7 +36,9 @@ const CONFIGURATION = {
     logVerbosity: { virtAPI: 2, virtController: 2 },
   },
   permittedHostDevices: {
-    pciHostDevices: [{ pciVendorSelector: '10DE:1EB8', resourceName: HOST_DEVICE, externalResourceProvider: true }],
+    pciHostDevices: [
+      { pciVendorSelector: '10DE:1EB8', resourceName: 'example.com/gpu', externalResourceProvider: true },
+    ],
   },
   network: {
     binding: {
@@ -53,31 +52,10 @@ const SPEC = {
   workloadUpdateStrategy: { workloadUpdateMethods: ['LiveMigrate'] },
 };
 
-export interface RealKubeVirt extends KubeVirt {
-  /** Available after the start. */
-  readonly virtApi: Program;
-  readonly virtController: Program;
-  readonly virtHandler: VirtHandler;
-}
-
 /** virt-api and virt-controller as processes with their own accounts, and a stand-in for every node's virt-handler. */
-export function createRealKubeVirt(): RealKubeVirt {
-  let started: { virtApi: Program; virtController: Program; virtHandler: VirtHandler } | undefined;
+export function createRealKubeVirt(): KubeVirt {
   let objects: readonly KubernetesObject[] = [];
-  const running = () => {
-    if (started === undefined) throw new Error('KubeVirt has not been started');
-    return started;
-  };
   return {
-    get virtApi() {
-      return running().virtApi;
-    },
-    get virtController() {
-      return running().virtController;
-    },
-    get virtHandler() {
-      return running().virtHandler;
-    },
     async define(plane) {
       await plane.create(
         { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
@@ -129,7 +107,6 @@ export function createRealKubeVirt(): RealKubeVirt {
         ...['--exporter-image', 'registry.example/virt-exportserver:v1.9.0'],
         ...['--prom-cert-file', apiCert, '--prom-key-file', apiKey],
       ]);
-      started = { virtApi, virtController, virtHandler };
       await untilServed(plane, [virtApi, virtController]);
       return {
         async stop() {

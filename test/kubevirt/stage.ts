@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DemoNode } from '../../cli/demo/nodes.ts';
-import { type Installed, install } from '../../cli/demo/plumbline.ts';
+import { install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
 import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { aggregation } from '../real/aggregation.ts';
@@ -19,14 +19,10 @@ import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts'
  */
 export interface KubeVirtStage extends Machines {
   readonly cluster: RealCluster;
-  readonly plumbline: Installed;
   /** The connection from the API server to the webhook. */
   readonly wayToWebhook: SwitchablePort;
   stop(): Promise<void>;
 }
-
-/** Namespace of the tests' VMs. */
-export const VMS = 'vms';
 
 /** Runs guests as processes with real threads, so that the agent can pin them. */
 export const PINNING_NODE = 'smt1';
@@ -35,7 +31,7 @@ export const PINNING_NODE = 'smt1';
  * Two nodes with two threads per core, so that VMs can migrate, and one with one thread per core for VMs with CPU
  * masks.
  */
-export const STAGE_NODES: readonly DemoNode[] = [
+const NODES_OF_STAGE: readonly DemoNode[] = [
   { name: 'smt2-a', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
   { name: 'smt2-b', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
   {
@@ -49,7 +45,7 @@ export const STAGE_NODES: readonly DemoNode[] = [
   },
 ];
 
-export function oneSocket(cores: number, threads: number): DemoNode['host'] {
+function oneSocket(cores: number, threads: number): DemoNode['host'] {
   const sibling = (core: number) => Array.from({ length: threads }, (_, thread) => core + thread * cores).join(',');
   return {
     cells: [{ id: 0, cpus: `0-${cores * threads - 1}` }],
@@ -57,14 +53,9 @@ export function oneSocket(cores: number, threads: number): DemoNode['host'] {
   };
 }
 
-export interface StageOptions {
-  /** Default: the stand-in. */
-  readonly kubeVirt?: KubeVirt;
-  readonly nodes?: readonly DemoNode[];
-}
-
-export async function startKubeVirtStage(options: StageOptions = {}): Promise<KubeVirtStage> {
-  const { kubeVirt = KUBEVIRT_STAND_IN, nodes = STAGE_NODES } = options;
+/** @param kubeVirt default: the stand-in */
+export async function startKubeVirtStage(kubeVirt: KubeVirt = KUBEVIRT_STAND_IN): Promise<KubeVirtStage> {
+  const nodes = NODES_OF_STAGE;
   buildOnce();
   // Short: unix sockets below it may have paths of at most 107 bytes.
   const directory = mkdtempSync(join(tmpdir(), 'kv-'));
@@ -79,7 +70,7 @@ export async function startKubeVirtStage(options: StageOptions = {}): Promise<Ku
     await cluster.start();
     undo.push(() => cluster.stop());
     const namespace = { apiVersion: 'v1', kind: 'Namespace' };
-    await cluster.plane.create(...['ovn-kubernetes', VMS].map((name) => ({ ...namespace, metadata: { name } })));
+    await cluster.plane.create(...['ovn-kubernetes', 'vms'].map((name) => ({ ...namespace, metadata: { name } })));
     const noSwitch = { rundir: join(directory, 'no-ovs'), enabler: join(directory, 'no-ovs', 'enabler') };
     const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist };
     const plumbline = await install(settings);
@@ -89,13 +80,7 @@ export async function startKubeVirtStage(options: StageOptions = {}): Promise<Ku
     undo.push(wayToWebhook.stop);
     await cluster.wire({ webhook: wayToWebhook.port, extender: await plumbline.extenderPort() });
     for (const { name, physnets } of nodes) await reported(cluster, name, Object.keys(physnets));
-    return {
-      ...machinesOn(cluster),
-      cluster,
-      plumbline,
-      wayToWebhook,
-      stop,
-    };
+    return { ...machinesOn(cluster), cluster, wayToWebhook, stop };
   } catch (error) {
     await stop();
     throw error;

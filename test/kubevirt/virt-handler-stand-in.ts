@@ -26,17 +26,13 @@ const PAUSED: ObjectCondition = {
  * is deleted, are paused and resumed, and arrive immediately in a migration. It writes with virt-handler's own account.
  * Source: KubeVirt, pkg/virt-handler/vm.go, migration-source.go and migration-target.go.
  */
-export interface VirtHandler {
-  /** The certificate of virt-handler's own server, which virt-api calls. */
+interface VirtHandler {
+  /** The port of virt-handler's own server, which virt-api calls. */
   readonly port: number;
-  /** Whether guests start; otherwise VMIs stay Scheduled. */
-  starts: boolean;
-  /** PUT requests so far: `unpause vms/one`. */
-  readonly calls: string[];
   stop(): Promise<void>;
 }
 
-export interface VirtHandlerDeps {
+interface VirtHandlerDeps {
   readonly plane: ControlPlane;
   /** The administrator's client, which reads launchers. */
   readonly client: RemoteClient;
@@ -47,12 +43,9 @@ export interface VirtHandlerDeps {
 
 export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHandler> {
   const { plane, authority } = deps;
-  const handler = { starts: true };
   const nodes = new Map<string, HandledNode>();
-  for (const node of deps.nodes) nodes.set(node.name, await createNode(deps, node, () => handler.starts));
-  const calls: string[] = [];
+  for (const node of deps.nodes) nodes.set(node.name, await createNode(deps, node));
   const server = await serve(authority, async (verb, namespace, name) => {
-    calls.push(`${verb} ${namespace}/${name}`);
     const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
     const vmi = (await plane.client.get(path)) as KubeVmi;
     await nodes.get(vmi.status?.nodeName ?? '')?.edit(vmi, (draft) => {
@@ -63,14 +56,6 @@ export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHand
   });
   return {
     port: (server.address() as AddressInfo).port,
-    calls,
-    get starts() {
-      return handler.starts;
-    },
-    set starts(starts) {
-      handler.starts = starts;
-      for (const node of nodes.values()) node.look();
-    },
     async stop() {
       for (const node of nodes.values()) await node.stop();
       server.closeAllConnections();
@@ -81,8 +66,6 @@ export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHand
 
 interface HandledNode {
   edit(vmi: KubeVmi, change: (draft: KubeVmi) => void): Promise<void>;
-  /** For every VMI on the node. */
-  look(): void;
   stop(): Promise<void>;
 }
 
@@ -90,7 +73,6 @@ interface HandledNode {
 async function createNode(
   { plane, client: admin, onFault }: VirtHandlerDeps,
   { name: node, kubelet }: EmulatedNode,
-  starts: () => boolean,
 ): Promise<HandledNode> {
   const pod = await createPod(plane, node);
   const token = await plane.serviceAccountToken(KUBEVIRT, 'kubevirt-handler', pod);
@@ -108,7 +90,7 @@ async function createNode(
       .catch((error: unknown) => {
         if (!(error instanceof ApiError && error.http === 404)) onFault(error);
       });
-  const next = (vmi: KubeVmi) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
+  const next = (vmi: KubeVmi) => (vmi.status?.nodeName === node ? nextState(vmi) : undefined);
   const onVmi = (vmi: KubeVmi) => {
     // The state at the time of the write decides.
     if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
@@ -121,7 +103,6 @@ async function createNode(
   });
   return {
     edit,
-    look: () => client.list(VIRTUAL_MACHINE_INSTANCES).forEach(onVmi),
     async stop() {
       end();
       client.close();
@@ -142,7 +123,7 @@ const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
 const paused = (): ObjectCondition => ({ ...PAUSED, lastTransitionTime: seconds() });
 
 /** virt-handler's next state for a VMI on a node; undefined: unchanged. */
-function nextState(vmi: KubeVmi, starts: boolean): ((draft: KubeVmi) => void) | undefined {
+function nextState(vmi: KubeVmi): ((draft: KubeVmi) => void) | undefined {
   const { status = {}, metadata } = vmi;
   if (metadata.deletionTimestamp) {
     return status.phase === 'Scheduled' || status.phase === 'Running'
@@ -151,7 +132,7 @@ function nextState(vmi: KubeVmi, starts: boolean): ((draft: KubeVmi) => void) | 
         }
       : undefined;
   }
-  if (status.phase === 'Scheduled' && starts) return begin;
+  if (status.phase === 'Scheduled') return begin;
   if (status.phase === 'Running' && isArriving(vmi)) return arrive;
   return undefined;
 }

@@ -5,7 +5,7 @@ import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
-import { kubeletFlags, kubeletSettings } from './kubelet-settings.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
 import type { Lab } from './lab.ts';
 import type { Round } from './rounds.ts';
@@ -115,7 +115,7 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   /** The sources that the next kubelet takes its settings from. */
   const useSource = async ({ settings }: Pick<Round, 'settings'>, configuration: Readonly<Record<string, unknown>>) => {
     await lab.run(`rm -rf ${KUBELET_OVERRIDE} ${DROP_INS}`);
-    if (settings === 'drop-ins') {
+    if (settings !== undefined) {
       const { apiVersion, kind, ...fields } = configuration;
       const entries = Object.entries(fields);
       const half = Math.ceil(entries.length / 2);
@@ -126,13 +126,12 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
         const text = stringify({ apiVersion, kind, ...Object.fromEntries(part) });
         await lab.run(`mkdir -p ${DROP_INS} && cat >${DROP_INS}/${name}.conf`, text);
       }
-    }
-    if (settings !== undefined) {
-      const flags = settings === 'flags' ? kubeletFlags(configuration) : [`--config-dir=${DROP_INS}`];
       const unit = (await lab.run('cat /etc/systemd/system/kubelet.service')).match(/^ExecStart=.*$/m)?.[0] ?? '';
-      const command = unit.replace(`--config=${KUBELET_CONFIG}`, flags.map((flag) => `"${flag}"`).join(' '));
-      const text = `[Service]\nExecStart=\n${command}\n`;
-      await lab.run(`mkdir -p $(dirname ${KUBELET_OVERRIDE}) && cat >${KUBELET_OVERRIDE}`, text);
+      const command = unit.replace(`--config=${KUBELET_CONFIG}`, `"--config-dir=${DROP_INS}"`);
+      await lab.run(
+        `mkdir -p $(dirname ${KUBELET_OVERRIDE}) && cat >${KUBELET_OVERRIDE}`,
+        `[Service]\nExecStart=\n${command}\n`,
+      );
     }
     await lab.run('systemctl daemon-reload');
   };

@@ -18,7 +18,7 @@ export interface Round {
   readonly restarts?: boolean;
   /** How many resources of devices the pods request. Absent: up to two for some pods, none for pods that run. */
   readonly devices?: 'several';
-  /** Where the kubelet has all its settings from, with `/configz` switched off. Absent: one file, and `/configz`. */
+  /** Where the kubelet has all its settings from, with `/configz` switched off (`flags` in older recordings). Absent: one file. */
   readonly settings?: 'flags' | 'drop-ins';
   /** Whether openshift/sriov-network-device-plugin runs, too, and each pod also requests NICs of it. */
   readonly sriov?: boolean;
@@ -38,7 +38,7 @@ const CLOSEST = { 'prefer-closest-numa-nodes': 'true' };
 
 /**
  * All four policies with both scopes with whole cores, then without, then effects of single options, then restarts,
- * then the static memory manager, then rounds for other machines, then other sources of the kubelet's settings.
+ * then the static memory manager, then rounds for other machines, then drop-ins as the source of the kubelet's settings.
  */
 export const ROUNDS: readonly Round[] = [
   round('none', 'none', 'container', FULL),
@@ -87,7 +87,6 @@ export const ROUNDS: readonly Round[] = [
   pages('sriov', 'best-effort', 'container', { sriov: true }),
   pages('sriov-pod', 'restricted', 'pod', { sriov: true }),
   pages('sriov-restarts', 'single-numa-node', 'container', { sriov: true, restarts: true }),
-  { ...round('flags', 'restricted', 'pod', FULL), settings: 'flags', reservedMemory: [100, 300] },
   { ...round('drop-ins', 'single-numa-node', 'container', STRICT), settings: 'drop-ins' },
   round('split-reserve', 'best-effort', 'container', FULL, '0,5'),
 ];

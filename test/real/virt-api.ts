@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { EVICTION_WEBHOOK } from '../../sandbox/api-server/subresources.ts';
+import { EVICTION_WEBHOOK, evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import type { ControlPlane, KubernetesObject } from './control-plane.ts';
 
@@ -20,56 +21,61 @@ export interface VirtApiAnswer {
  * virt-api's unpause of VMIs behind the real aggregation layer, so that the API server itself authenticates and
  * authorizes; and its webhook for evictions.
  */
-export interface VirtApi {
+interface VirtApi {
+  /** Pods whose eviction was reviewed: `namespace/name`. */
+  readonly reviewed: readonly string[];
   stop(): Promise<void>;
 }
 
-export interface VirtApiDeps {
-  /** The result for a VMI that the extender resumes, by namespace and name. */
-  readonly unpause: (namespace: string, name: string) => Promise<VirtApiAnswer>;
-  /**
-   * The reason why the eviction of a pod, by namespace and name, is denied; undefined: allowed. Default: no webhook.
-   */
-  readonly evictionDenial?: (namespace: string, name: string) => string | undefined;
+interface VirtApiDeps {
+  /** The result for a VMI that the extender resumes, by namespace and name. Default: no aggregated API. */
+  readonly unpause?: (namespace: string, name: string) => Promise<VirtApiAnswer>;
+  /** The reason why the eviction of a pod, by namespace and name, is denied; undefined: allowed. */
+  readonly denial: (namespace: string, name: string) => Promise<string | undefined>;
 }
 
 const EVICTIONS = '/pod-eviction-validate';
 
-export async function serveVirtApi(plane: ControlPlane, { unpause, evictionDenial }: VirtApiDeps): Promise<VirtApi> {
+export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: VirtApiDeps): Promise<VirtApi> {
   const authority = createCertificateAuthority('virt-api');
-  const server = createServer(authority.issue(['localhost']), (request, response) => {
+  const reviewed: string[] = [];
+  const judge = async (request: IncomingMessage): Promise<VirtApiAnswer> => {
+    const { uid, namespace, name } = ((await json(request)) as EvictionReview).request;
+    reviewed.push(`${namespace}/${name}`);
+    const message = await denial(namespace, name);
+    const status = message === undefined ? {} : { status: { code: 429, reason: 'TooManyRequests', message } };
+    const response = { uid, allowed: message === undefined, ...status };
+    return { status: 200, body: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response } };
+  };
+  const answerTo = async (request: IncomingMessage): Promise<VirtApiAnswer> => {
     const { method, url = '', headers } = request;
-    const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
-    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any type.
-    const refused = !(headers.accept ?? '*/*').includes('*/*');
-    if (url.startsWith(EVICTIONS)) {
-      void judgeEviction(request, evictionDenial).then((review) => {
-        response.writeHead(200, { 'content-type': 'application/json' });
-        response.end(JSON.stringify(review));
-      });
-      return;
-    }
-    const answer =
-      method === 'PUT' && refused
-        ? Promise.resolve({ status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') })
-        : method === 'PUT' && namespace !== undefined && name !== undefined
-          ? unpause(namespace, name)
-          : Promise.resolve({ status: 200, body: DISCOVERY });
+    if (url.startsWith(EVICTIONS)) return judge(request);
     request.resume();
-    void answer.then(({ status, body }: VirtApiAnswer) => {
+    const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
+    if (method !== 'PUT') return { status: 200, body: DISCOVERY };
+    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any type.
+    if (!(headers.accept ?? '*/*').includes('*/*'))
+      return { status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') };
+    return (await unpause?.(namespace ?? '', name ?? '')) ?? { status: 404 };
+  };
+  const server = createServer(authority.issue(['localhost']), (request, response) => {
+    void answerTo(request).then(({ status, body }) => {
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(body === undefined ? '' : JSON.stringify(body));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  await plane.create(...apiService(port));
-  if (evictionDenial !== undefined) await plane.create(evictionWebhook(port, authority.cert));
-  await until('the aggregated API to be served', async () => {
-    await plane.client.get(`/apis/${GROUP}/v1`);
-    return true;
-  });
+  await plane.create(evictionWebhook(port, authority.cert));
+  if (unpause !== undefined) {
+    await plane.create(...apiService(port));
+    await until('the aggregated API to be served', async () => {
+      await plane.client.get(`/apis/${GROUP}/v1`);
+      return true;
+    });
+  }
   return {
+    reviewed,
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -77,19 +83,20 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, evictionDenia
   };
 }
 
-interface EvictionReview {
-  readonly request: { readonly uid: string; readonly namespace: string; readonly name: string };
+/** Only its webhook for evictions, as if every VM were to migrate live and none could. */
+export function installInterceptor(plane: ControlPlane): Promise<VirtApi> {
+  const vmi = (name: string) =>
+    ({ metadata: { name }, spec: { evictionStrategy: 'LiveMigrate' } }) as unknown as KubeVmi;
+  return serveVirtApi(plane, {
+    async denial(namespace, name) {
+      const pod = (await plane.client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as KubePod;
+      return evictionDenial(pod, vmi);
+    },
+  });
 }
 
-async function judgeEviction(
-  request: IncomingMessage,
-  evictionDenial: VirtApiDeps['evictionDenial'] = () => undefined,
-): Promise<object> {
-  const { uid, namespace, name } = ((await json(request)) as EvictionReview).request;
-  const message = evictionDenial(namespace, name);
-  const status = message === undefined ? {} : { status: { code: 429, reason: 'TooManyRequests', message } };
-  const answer = { uid, allowed: message === undefined, ...status };
-  return { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer };
+interface EvictionReview {
+  readonly request: { readonly uid: string; readonly namespace: string; readonly name: string };
 }
 
 /**

@@ -24,11 +24,7 @@ export interface OutageStage {
   stop(): Promise<void>;
 }
 
-/** @param prepared called when the daemons are ready */
-export async function startOutageStage(
-  createCluster: (options: ClusterOptions) => DemoCluster,
-  prepared: (cluster: DemoCluster, pods: DaemonPods) => Promise<void> = async () => undefined,
-): Promise<OutageStage> {
+export async function startOutageStage(createCluster: (options: ClusterOptions) => DemoCluster): Promise<OutageStage> {
   buildOnce();
   // Short: unix sockets below it may have paths of at most 107 bytes.
   const directory = mkdtempSync(join(tmpdir(), 'out-'));
@@ -59,7 +55,6 @@ export async function startOutageStage(
     undo.push(() => installed.stop());
     await installed.ready();
     await installed.wire();
-    await prepared(cluster, pods);
     for (const { name } of DEMO_NODES) {
       await until(`the report of ${name}`, 30, () => cluster.client.get(NODE_TOPOLOGIES, undefined, name)?.status);
     }

@@ -7,13 +7,10 @@ import type { KubePod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { plumbline } from '../../cli/run.ts';
-import { cpusOf, machine } from '../machines.ts';
+import { machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
 import { PINNING_NODE } from '../stage.ts';
 import type { Cases } from './case.ts';
-
-const THREE = { cores: 3, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
 /** Running VMs: resumed, evicted or left alone. */
 export const runningCases: Cases = (stage) => {
@@ -74,25 +71,6 @@ export const runningCases: Cases = (stage) => {
       assert.equal(outcome, 'deleted');
       await extender.close();
       await remove(vm);
-    });
-
-    it('explain and doctor find no problem with a VM that needs no padding', async () => {
-      const { cluster, create, launcher, untilPhase, remove } = stage();
-      const vms = [
-        machine('even', { cpu: THREE }),
-        machine('loose', { cpu: { cores: 4, dedicatedCpuPlacement: true } }),
-      ];
-      for (const vm of vms) {
-        await create(vm);
-        assert.equal(cpusOf(await launcher(vm.metadata.name)), '4');
-        await untilPhase(vm.metadata.name, 'Running');
-        const args = ['explain', 'vm', vm.metadata.name, '-n', 'vms', '-o', 'json'];
-        const { stdout } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
-        assert.doesNotMatch(stdout, /did not see/, vm.metadata.name);
-      }
-      const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });
-      assert.doesNotMatch(doctor.stdout, /not seen by the webhook/);
-      for (const vm of vms) await remove(vm);
     });
   });
 };

@@ -4,10 +4,9 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
-import { serverOf } from '../scenarios/control-daemons.ts';
+import { accountConfig } from '../scenarios/control-daemons.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { kubeVirtAsset } from './assets.ts';
 import { LAUNCHER_IMAGE } from './images.ts';
@@ -27,17 +26,6 @@ async function certificate(directory: string, name: string, authority: Authority
   return [certFile, keyFile] as const;
 }
 
-/** A kubeconfig of one of KubeVirt's own accounts. */
-async function accountConfig({ lab, cluster }: Scene, directory: string, account: string): Promise<string> {
-  const path = `/api/v1/namespaces/${KUBEVIRT}/serviceaccounts/${account}/token`;
-  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 86_400 } };
-  const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
-  const file = join(directory, `${account}.kubeconfig`);
-  const config = kubeconfig({ ...(await serverOf(lab.kubeconfig())), token: status.token });
-  await writeFile(file, config, { mode: 0o600 });
-  return file;
-}
-
 /** Starts virt-api on this machine, because it would take five minutes to start in the emulation. @returns its port */
 export async function startVirtApi(scene: Scene, directory: string, authority: Authority): Promise<number> {
   const { lab, holds, undo } = scene;
@@ -46,7 +34,7 @@ export async function startVirtApi(scene: Scene, directory: string, authority: A
   const [certFile, keyFile] = await certificate(directory, 'virt-api', authority, names);
   const [clientCert, clientKey] = await certificate(directory, 'virt-api-client', authority, [HANDLER_CLIENT]);
   const args = [
-    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-apiserver')],
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-apiserver', KUBEVIRT)],
     ...['--listen', '127.0.0.1', '--port', String(port), '--tls-cert-file', certFile, '--tls-key-file', keyFile],
     ...['--handler-cert-file', clientCert, '--handler-key-file', clientKey],
     ...['--console-server-port', String(HANDLER_PORT)],
@@ -77,7 +65,7 @@ export async function startVirtController(scene: Scene, directory: string, autho
   const { lab, undo, holds, cluster } = scene;
   const [certFile, keyFile] = await certificate(directory, 'virt-controller', authority, ['localhost', '127.0.0.1']);
   const args = [
-    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-controller')],
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-controller', KUBEVIRT)],
     ...['--listen', '127.0.0.1', '--port', String(await freePort())],
     ...['--launcher-image', LAUNCHER_IMAGE, '--exporter-image', 'lab/virt-exportserver:1'],
     ...['--prom-cert-file', certFile, '--prom-key-file', keyFile],

@@ -10,7 +10,7 @@ import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { HANDLER_PORT, startVirtApi, startVirtController } from './control.ts';
 import { IMAGES_DISK, LAUNCHER_IMAGE, writeKubeVirtImages } from './images.ts';
-import { firstObjects, KUBEVIRT_CR, KUBEVIRT_STATUS, secretsOf, strategyOf } from './objects.ts';
+import { firstObjects, KUBEVIRT_CR, secretsOf, strategyOf } from './objects.ts';
 
 /** The disk with the images' archive, and its place in a machine that was started without it. */
 const DISK = `/dev/disk/by-id/virtio-${IMAGES_DISK}`;
@@ -114,8 +114,9 @@ async function installObjects(
   const later = ['CustomResourceDefinition', 'APIService', 'Service', 'DaemonSet'];
   const rest = strategy.filter((one) => !later.includes(one.kind) && !isWebhookConfiguration(one));
   applyObjects(lab, [...secrets, ...rest]);
-  applyObjects(lab, [KUBEVIRT_CR]);
-  await cluster.client.patch(`${VIRT_CLIENT}/status`, 'application/merge-patch+json', { status: KUBEVIRT_STATUS });
+  const { status, ...cr } = KUBEVIRT_CR;
+  applyObjects(lab, [cr]);
+  await cluster.client.patch(`${VIRT_CLIENT}/status`, 'application/merge-patch+json', { status });
 }
 
 /** Why virt-handler is not Ready: the waiting reasons of its containers, and the last lines of their logs. */

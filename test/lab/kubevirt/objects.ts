@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../../kube/client.ts';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
-import { definitionOfTheCr, installStrategy, KUBEVIRT, VERSION } from '../../kubevirt/install-strategy.ts';
+import { definitionOfTheCr, installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { kubeVirtCr } from '../../kubevirt/objects.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 
@@ -48,23 +49,14 @@ export async function strategyOf(client: KubeClient, kubeconfig: string): Promis
 }
 
 /** The CR after a complete deployment by virt-operator: software emulation, and local images. */
-export const KUBEVIRT_CR = {
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'KubeVirt',
-  metadata: { name: 'kubevirt', namespace: KUBEVIRT },
-  spec: {
-    configuration: {
-      imagePullPolicy: 'Never',
-      // The emulation caches the translated code of the guest.
-      additionalGuestMemoryOverheadRatio: '2.0',
-      developerConfiguration: { useEmulation: true, featureGates: ['CPUManager'] },
-    },
+export const KUBEVIRT_CR = kubeVirtCr({
+  configuration: {
+    imagePullPolicy: 'Never',
+    // The emulation caches the translated code of the guest.
+    additionalGuestMemoryOverheadRatio: '2.0',
+    developerConfiguration: { useEmulation: true, featureGates: ['CPUManager'] },
   },
-};
-export const KUBEVIRT_STATUS = {
-  ...{ phase: 'Deployed', observedKubeVirtVersion: VERSION, targetKubeVirtVersion: VERSION },
-  ...{ operatorVersion: VERSION, observedDeploymentID: 'lab', targetDeploymentID: 'lab', defaultArchitecture: 'amd64' },
-};
+});
 
 /** The certificates of the DaemonSet. */
 export function secretsOf(authority: CertificateAuthority): KubernetesObject[] {

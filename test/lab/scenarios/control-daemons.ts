@@ -1,16 +1,17 @@
-import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
+import { serverOf } from '../../faults/world/through-gate.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
+import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
+import { configurationAt } from '../../real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
 import { dist } from '../../support/bundles.ts';
-import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
 
@@ -19,19 +20,6 @@ export const SCHEDULER = 'plumbline-lab';
 const SYSTEM = 'plumbline-system';
 /** Workloads that run next to the node here, and objects that only cert-manager would handle. */
 const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
-const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
-
-const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-const limits = { cpu: '3', memory: '16Mi' };
-/** Requests whole cores itself. */
-const ASKING = {
-  metadata: { name: 'asks', annotations: { 'plumbline.dev/align': 'whole-cores' } },
-  spec: { containers: [{ name: 'main', image: 'none', resources: { limits } }] },
-};
-
-interface Configuration extends KubernetesObject {
-  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
-}
 
 /**
  * Starts webhook and extender as processes of this machine, next to the API server, with the shipped RBAC, policies and
@@ -51,7 +39,6 @@ export async function startControlDaemons(
   await writeFile(certFile, cert);
   await writeFile(keyFile, key, { mode: 0o600 });
   const base = baseObjects();
-  const isConfiguration = ({ kind }: KubernetesObject) => CONFIGURATIONS.includes(kind);
   // Their policies would refuse pods of other scenarios.
   undo(async () =>
     deleteObjects(
@@ -62,16 +49,12 @@ export async function startControlDaemons(
   applyObjects(lab, definitions);
   applyObjects(
     lab,
-    base.filter((one) => !isConfiguration(one)),
+    base.filter((one) => !isWebhookConfiguration(one)),
   );
 
   /** @returns its serving and probe addresses */
   const start = async (name: string, ...args: readonly string[]) => {
-    const path = `/api/v1/namespaces/${SYSTEM}/serviceaccounts/plumbline-${name}/token`;
-    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
-    const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
-    const file = join(directory, `${name}.kubeconfig`);
-    await writeFile(file, kubeconfig({ ...(await serverOf(lab.kubeconfig())), token: status.token }), { mode: 0o600 });
+    const file = await accountConfig(scene, directory, `plumbline-${name}`, SYSTEM);
     const [port, probePort] = [await freePort(), await freePort()];
     const flags = ['--port', String(port), '--probe-port', String(probePort)];
     const program = startProgram(
@@ -98,16 +81,11 @@ export async function startControlDaemons(
     return { port, probePort };
   };
   const webhook = await start('webhook', '--cert-file', certFile, '--key-file', keyFile);
-  const configurations = base.filter(isConfiguration) as Configuration[];
   applyObjects(
     lab,
-    configurations.map((one) => pointed(one, webhook.port, authority.cert)),
+    base.filter(isWebhookConfiguration).map((one) => callOf(one, webhook.port, authority.cert)),
   );
-  await holds('the API server calls the webhook', async () => {
-    // It applies configurations a moment after they are stored.
-    const { spec } = (await cluster.client.create(PODS, ASKING, { query: { dryRun: 'All' } })) as typeof ASKING;
-    assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
-  });
+  await untilCalled(cluster);
   const extender = await start('scheduler-plugin', '--scheduler-lease', `${SYSTEM}/${SCHEDULER}`);
   await startScheduler(scene, directory, extender.port);
 }
@@ -117,35 +95,26 @@ function baseObjects(): KubernetesObject[] {
   return objectsOf(render('base', ['scheduler/loopback'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
 }
 
-function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string): KubernetesObject {
-  const caBundle = Buffer.from(ca).toString('base64');
-  return {
-    ...rest,
-    webhooks: webhooks.map(({ clientConfig, ...webhook }) => ({
-      ...webhook,
-      clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
-    })),
-  };
-}
-
-/** The API server's address and CA from a kubeconfig. */
-export async function serverOf(file: string): Promise<{ server: string; ca: string }> {
-  const { clusters } = parse(await readFile(file, 'utf8')) as {
-    clusters: readonly [{ cluster: { server: string; 'certificate-authority-data': string } }];
-  };
-  const { server, 'certificate-authority-data': data } = clusters[0].cluster;
-  return { server, ca: Buffer.from(data, 'base64').toString() };
+/** A kubeconfig of a service account, in the directory. */
+export async function accountConfig(
+  { lab, cluster }: Scene,
+  directory: string,
+  account: string,
+  namespace: string,
+): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
+  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 86_400 } };
+  const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
+  const { url: server, ca } = await serverOf(lab.kubeconfig());
+  const file = join(directory, `${account}.kubeconfig`);
+  await writeFile(file, kubeconfig({ server, ca, token: status.token }), { mode: 0o600 });
+  return file;
 }
 
 /** A kube-scheduler with its own profile, so that it ignores pods of the lab's scheduler. */
 async function startScheduler({ lab, undo }: Scene, directory: string, port: number): Promise<void> {
   const admin = lab.kubeconfig();
-  const extender = {
-    urlPrefix: `http://127.0.0.1:${port}`,
-    ...{ filterVerb: 'filter', prioritizeVerb: 'prioritize', preemptVerb: 'preempt', weight: 5, httpTimeout: '5s' },
-    ...{ nodeCacheCapable: true, ignorable: false },
-    managedResources: [{ name: 'devices.kubevirt.io/kvm' }, { name: 'plumbline.dev/placed' }],
-  };
+  const { extenders } = await configurationAt('loopback', port);
   const config = join(directory, 'scheduler.yaml');
   const settings = {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
@@ -154,7 +123,7 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     clientConnection: { kubeconfig: admin },
     podMaxBackoffSeconds: 5,
     profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],
-    extenders: [extender],
+    extenders,
   };
   await writeFile(config, stringify(settings));
   const own = [

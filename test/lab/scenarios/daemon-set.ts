@@ -2,13 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
-import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
-import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
@@ -25,25 +23,15 @@ const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
 /** Seconds for the DaemonSet's pod to end: its grace period, and the slowness of the emulation. */
 const GONE_WITHIN = 600;
 
-const podList = z.object({
-  items: z.array(
-    z.object({
-      status: z.object({
-        containerStatuses: z
-          .array(z.object({ state: z.object({ terminated: z.object({ exitCode: z.number() }).nullish() }) }))
-          .default([]),
-      }),
-    }),
-  ),
-});
-
 /**
  * The agent as operators install it: its image, created here without a container engine, the shipped DaemonSet that
  * names it, and its requirements in the cluster.
  */
 export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   const { client } = cluster;
-  const shipped = shippedDaemonSet();
+  const shipped = objectsOf(render('base')).find(
+    ({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME,
+  ) as DaemonSet;
   await importImage(lab, shipped.spec.template.spec.containers[0]!.image);
   await applyAgentObjects(lab, cluster, node);
 
@@ -52,11 +40,7 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
       if (!isNotFound(error)) throw error;
     });
     const end = monotonicSeconds() + GONE_WITHIN;
-    let status = Number.NaN;
-    for (;;) {
-      const { items } = podList.parse(await client.get(PODS, { query: { labelSelector: SELECTOR } }));
-      if (items.length === 0) return status;
-      status = items[0]?.status.containerStatuses[0]?.state.terminated?.exitCode ?? status;
+    while ((await podsOf(client)).length > 0) {
       if (monotonicSeconds() > end) throw new Error(`the agent's pod is still there after ${GONE_WITHIN} s`);
       await sleep(0.2);
     }
@@ -69,7 +53,6 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
     allow: () => {
       throw new Error('the shipped DaemonSet says what the agent may write');
     },
-    kill: async () => void (await lab.run(`pkill -KILL -f '^${PROGRAM}'`)),
     stop,
     async log() {
       const text = await lab.run(`cat ${LOGS}`);
@@ -80,6 +63,10 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
   };
 }
 
+async function podsOf(client: Cluster['client']): Promise<readonly unknown[]> {
+  return ((await client.get(PODS, { query: { labelSelector: SELECTOR } })) as { items: unknown[] }).items;
+}
+
 type DaemonSet = KubernetesObject & {
   readonly spec: {
     readonly template: {
@@ -87,19 +74,6 @@ type DaemonSet = KubernetesObject & {
     };
   };
 };
-
-/** From the shipped base, with its namespace and image tag. */
-function shippedDaemonSet(): DaemonSet {
-  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const found = parseAllDocuments(yaml)
-    .map((document) => document.toJS() as KubernetesObject)
-    .find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME);
-  if (found === undefined) throw new Error(`manifests/base has no DaemonSet ${NAME}`);
-  return found as DaemonSet;
-}
 
 function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
   const { template } = shipped.spec;

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { staysOffThroughRestarts } from './agent-restarts.ts';
 import { wireSwitch } from './guest-switch.ts';
 import { assertRuns, cellsOf, deviceCounts, PHYSNET0, PHYSNET1 } from './placement.ts';
+import { keepsOffRunningContainers } from './running-containers.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
-import { installSampler } from './switch-sampler.ts';
 
 /** Seconds after a fault until everything must be as before, in the emulation. */
 const RECOVERED_WITHIN = 900;
@@ -50,7 +49,6 @@ export const FAULTS_SCENARIO: Scenario = {
   daemonSet: true,
   async play(scene) {
     const { holds, agent, pods } = scene;
-    await installSampler(scene);
     await wireSwitch(scene);
     await enableAffinity(scene);
     await agent.start();
@@ -66,7 +64,7 @@ export const FAULTS_SCENARIO: Scenario = {
     }
     await frozen(scene, stays, owned);
     await pods.remove(stays);
-    await staysOffThroughRestarts(scene);
+    await keepsOffRunningContainers(scene);
     await holds('at the end Open vSwitch has all CPUs again', () => assertOff(scene, ''));
   },
 };
@@ -118,7 +116,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
  * A kubelet waits for a device plugin without a timeout, and does nothing else meanwhile: no probe can end the agent
  * then. No pod may start without a check, and everything continues when the process has ended.
  */
-export async function frozen(scene: Scene, stays: ScenePod, owned: string): Promise<void> {
+async function frozen(scene: Scene, stays: ScenePod, owned: string): Promise<void> {
   const { holds, lab, pods, cluster } = scene;
   await lab.run(`kill -STOP $(${AGENT_PID})`);
   const waits = await pods.create('waits', { cpu: '2', [PHYSNET1]: '1' });

@@ -3,11 +3,9 @@ import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { NAMESPACE } from '../cluster.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
-import { enableAffinity } from './switch-masks.ts';
 
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
@@ -34,11 +32,7 @@ export const GATE: Scenario = {
     const dpu = playDpu(scene);
     await cni.write('list');
     await refusedAndLet(scene, cni, dpu);
-    await behindMultus(scene, cni);
-    await withoutAgent(scene, dpu);
     await statusTells(scene, cni, dpu);
-    await uninstalled(scene, cni);
-    await vacatedFirst(scene);
   },
 };
 
@@ -85,9 +79,6 @@ async function metric({ lab }: Scene, name: string): Promise<number> {
 const answered = (scene: Scene, outcome: string, verb = 'ADD') =>
   metric(scene, `plumbline_gate_calls_total{verb="${verb}",outcome="${outcome}"}`);
 
-/** The agent has noticed the death of the DPU. */
-const noticed = async (scene: Scene) => assert.equal(await metric(scene, 'plumbline_dpu_lease_state{state="dead"}'), 1);
-
 /** The Ready condition: its status and message. */
 async function readiness({ cluster, node }: Scene): Promise<string> {
   const { status } = (await cluster.client.get(`/api/v1/nodes/${node.name}`)) as {
@@ -132,70 +123,6 @@ async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promi
   await pods.remove(waits);
 }
 
-async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
-  const { holds, pods } = scene;
-  await cni.write('multus');
-  await holds('a meta-plugin becomes the primary: the gate wraps it in a file that it does not read', async () => {
-    const files = await cni.files();
-    assert.deepEqual(files.slice(0, 2), [OWN, '00-multus.conf']);
-    const { type, delegate } = await cni.read(OWN);
-    assert.deepEqual([type, (delegate as { type: string }).type], ['plumbline-gate', 'multus']);
-    return files.join(', ');
-  });
-  const before = await answered(scene, 'allowed');
-  const pod = await pods.create('wrapped', {});
-  await holds('a pod runs behind both, with one call', async () => {
-    await runs(scene, pod);
-    assert.equal(await answered(scene, 'allowed'), before + 1);
-  });
-  if (cni.isRealMultus) {
-    await holds('multus itself has recorded the pod’s network', async () => {
-      const { metadata } = (await scene.cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
-        metadata: { annotations?: Record<string, string> };
-      };
-      const status = metadata.annotations?.['k8s.v1.cni.cncf.io/network-status'] ?? '';
-      assert.match(status, /"name": ?"lab"/);
-      return status.replaceAll(/\s+/g, ' ');
-    });
-  }
-  await cni.killSandbox(pod.uid);
-  await holds('its sandbox is created again', async () => {
-    assert.equal(await answered(scene, 'allowed'), before + 2);
-    await runs(scene, pod);
-  });
-  await pods.remove(pod);
-  await cni.remove('multus');
-  await holds('the meta-plugin is removed: the gate is before the list again', async () => {
-    assert.deepEqual(await cni.files(), [OWN_LIST, '10-lab.conflist']);
-  });
-}
-
-async function withoutAgent(scene: Scene, dpu: PlayedDpu): Promise<void> {
-  const { holds, pods, agent } = scene;
-  await agent.kill();
-  const lives = await pods.create('without-agent', {});
-  await holds('the agent is killed: by its state file the DPU is alive, and pods run', () => runs(scene, lives));
-  await pods.remove(lives);
-  await agent.start(...DPU_HOST, ...GATE_FLAGS);
-  await dpu.die();
-  await holds('the DPU dies, and the agent notices', () => noticed(scene), NOTICED);
-  const refused = await pods.create('refused', {});
-  await holds('a pod waits', async () => assert.ok((await answered(scene, 'code-11')) > 0));
-  await agent.kill();
-  await holds('and still waits when the agent is killed', async () => {
-    const events = await pods.events(refused);
-    assert.ok(
-      events.some((one) => /DPU Not Ready: its lease .* was last renewed/.test(one)),
-      events.join('; '),
-    );
-    assert.notEqual(await pods.state(refused), 'Running');
-  });
-  await agent.start(...DPU_HOST, ...GATE_FLAGS);
-  dpu.live();
-  await holds('until both are back', () => runs(scene, refused), NOTICED);
-  await pods.remove(refused);
-}
-
 async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise<void> {
   const { holds, pods } = scene;
   await cni.write('newer');
@@ -221,40 +148,4 @@ async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise
     NOTICED,
   );
   await pods.remove(stays);
-}
-
-async function uninstalled(scene: Scene, cni: GuestCni): Promise<void> {
-  const { holds, agent, pods } = scene;
-  await holds('the agent stops: the gate’s configuration is removed, the primary’s stays', async () => {
-    assert.equal(await agent.stop(), 0);
-    assert.deepEqual(await cni.files(), ['10-lab.conflist']);
-  });
-  const pod = await pods.create('ungated', {});
-  await holds('pods run without it', () => runs(scene, pod));
-  await pods.remove(pod);
-  await agent.start(...GATE_FLAGS.with(1, 'remove'));
-  await holds('uninstalled: its plugin is removed, too', async () => {
-    assert.doesNotMatch(await scene.lab.run(`ls ${BIN_DIR}`), /plumbline-gate/);
-  });
-}
-
-/** On a host with its own Open vSwitch. */
-async function vacatedFirst(scene: Scene): Promise<void> {
-  const { holds, agent, pods } = scene;
-  await enableAffinity(scene);
-  await agent.start(...GATE_FLAGS);
-  await holds('without a DPU nothing is refused', async () => {
-    const logged = (await agent.log()).map(({ msg }) => msg);
-    assert.ok(logged.includes('gate installed before the primary network'));
-  });
-  const pod = await pods.create('owner', { cpu: '2' });
-  await holds(
-    'a pod with CPUs and without a device: Open vSwitch was moved off them before its network was created',
-    async () => {
-      await runs(scene, pod);
-      assert.ok((await metric(scene, 'plumbline_ovs_vacate_seconds_count')) > 0);
-      return `CPUs ${await pods.cpus(pod)}, ${await metric(scene, 'plumbline_ovs_vacate_seconds_sum')} s`;
-    },
-  );
-  await pods.remove(pod);
 }

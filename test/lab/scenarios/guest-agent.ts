@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
-import { agentObjects } from '../../real/node-agent/agent-objects.ts';
+import { agentObjects } from '../../real/node-agent/installed.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
@@ -44,10 +44,8 @@ export interface GuestAgent {
   start(...flags: string[]): Promise<void>;
   /** Additional writable paths from its next start on, with any owner, as in the gate's components. */
   allow(...paths: readonly string[]): void;
-  /** Kills it. */
-  kill(): Promise<void>;
-  /** Stops it as Kubernetes does. @returns its exit status */
-  stop(): Promise<number>;
+  /** Stops it as Kubernetes does. */
+  stop(): Promise<void>;
   /** Its log since its last start. */
   log(): Promise<readonly LogLine[]>;
 }
@@ -66,10 +64,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
   const settings = ['--node-name', node.name, '--kubeconfig', `${HOME}/kubeconfig`];
   const writable: string[] = [];
   const stop = async () => {
-    const output = await lab.run(
-      `systemctl stop ${UNIT} 2>/dev/null; systemctl show -P ExecMainStatus ${UNIT}; systemctl reset-failed ${UNIT} 2>/dev/null || true`,
-    );
-    return Number(output.trim());
+    await lab.run(`systemctl stop ${UNIT} 2>/dev/null; systemctl reset-failed ${UNIT} 2>/dev/null || true`);
   };
   return {
     async start(...flags) {
@@ -83,7 +78,6 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
       await lab.run(`systemd-run --quiet --unit=${UNIT} ${properties.join(' ')} ${env} ${command}`);
     },
     allow: (...paths) => void writable.push(...paths),
-    kill: async () => void (await lab.run(`systemctl kill -s KILL ${UNIT}`)),
     stop,
     async log() {
       const text = await lab.run(`cat ${LOG}`);
@@ -95,7 +89,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
 
 /** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
 export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
-  applyObjects(lab, [NETWORK, ...agentObjects('dpu')]);
+  applyObjects(lab, [NETWORK, ...agentObjects(['base/node-agent/components/dpu'])]);
   await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
   });

@@ -18,24 +18,6 @@ printf '%s' "$answer" | sed 's/"1\\.0\\.0"/"1.1.0"/g'
 exit $code
 `;
 
-/**
- * A stand-in for multus as the runtime sees it: one plugin that calls the network it wraps. It is used if MULTUS_ASSETS
- * names no folder with the real one.
- */
-const META = `#!/usr/bin/env node
-const { spawnSync } = require('node:child_process');
-const conf = JSON.parse(require('node:fs').readFileSync(0));
-if (process.env.CNI_COMMAND === 'VERSION') {
-  console.log(JSON.stringify({ cniVersion: '1.0.0', supportedVersions: ['1.0.0'] }));
-} else {
-  const [delegate] = conf.delegates;
-  const input = JSON.stringify({ ...delegate, prevResult: conf.prevResult });
-  const { status, stdout } = spawnSync('${BIN_DIR}/' + delegate.type, { input });
-  process.stdout.write(stdout);
-  process.exitCode = status ?? 1;
-}
-`;
-
 const ipam = { type: 'host-local', ranges: [[{ subnet: '10.244.0.0/24' }]], routes: [{ dst: '0.0.0.0/0' }] };
 const bridge = { type: 'bridge', bridge: 'cni0', isGateway: true, ipam };
 const tuning = { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } };
@@ -62,9 +44,7 @@ export const PRIMARIES = {
 
 /** The guest's networks, and its runtime's state. */
 export interface GuestCni {
-  readonly isRealMultus: boolean;
   write(primary: keyof typeof PRIMARIES): Promise<void>;
-  remove(primary: keyof typeof PRIMARIES): Promise<void>;
   /** The existing configurations, in the runtime's order. */
   files(): Promise<readonly string[]>;
   read(file: string): Promise<Record<string, unknown>>;
@@ -78,33 +58,24 @@ export function realMultus(): string | undefined {
   return process.env['MULTUS_ASSETS'] && existsSync(file) ? file : undefined;
 }
 
-/** Installs the two plugins; the end of the scenario restores everything. */
+/** Installs the plugin for CNI 1.1.0, and multus if there is one; the end of the scenario restores everything. */
 export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
   undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
   const multus = realMultus();
-  if (multus === undefined)
-    console.log('      multus is a stand-in: name the folder with the real one in MULTUS_ASSETS');
-  for (const [name, text] of [
-    ['lab-newer', NEWER],
-    ...(multus === undefined ? [['multus', META] as const] : []),
-  ] as const) {
-    await lab.run(`cat >${BIN_DIR}/${name} && chmod 755 ${BIN_DIR}/${name}`, text);
-    undo(() => lab.run(`rm -f ${BIN_DIR}/${name}`));
-  }
+  await lab.run(`cat >${BIN_DIR}/lab-newer && chmod 755 ${BIN_DIR}/lab-newer`, NEWER);
+  undo(() => lab.run(`rm -f ${BIN_DIR}/lab-newer`));
   if (multus !== undefined) {
     await lab.copy(multus, `${BIN_DIR}/multus`);
     undo(() => lab.run(`rm -rf ${BIN_DIR}/multus /var/lib/cni/multus`));
   }
   return {
-    isRealMultus: multus !== undefined,
     async write(primary) {
       const { file, conf } = PRIMARIES[primary];
       const path = `${CONF_DIR}/${file}`;
       await lab.run(`cat >${path}.tmp && mv ${path}.tmp ${path}`, JSON.stringify(conf));
     },
-    remove: async (primary) => void (await lab.run(`rm ${CONF_DIR}/${PRIMARIES[primary].file}`)),
     files: async () => (await lab.run(`ls ${CONF_DIR}`)).trim().split('\n'),
     read: async (file) => JSON.parse(await lab.run(`cat ${CONF_DIR}/${file}`)) as Record<string, unknown>,
     async killSandbox(podUid) {

@@ -1,12 +1,7 @@
-import { CELLS } from './cells.ts';
 import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { KUBEVIRT } from './kubevirt.ts';
-import { MASKS } from './masks.ts';
-import { NETWORKS } from './networks.ts';
-import { OVS } from './ovs.ts';
-import { OVS_FAULTS } from './ovs-faults.ts';
 import type { Scenario } from './scenario.ts';
 import { SHARED_CPUS } from './shared-cpus.ts';
 
@@ -14,13 +9,8 @@ import { SHARED_CPUS } from './shared-cpus.ts';
 export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,
-  NETWORKS,
-  CELLS,
   SHARED_CPUS,
-  OVS,
-  OVS_FAULTS,
   GATE,
-  MASKS,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,
 ];

@@ -7,7 +7,6 @@ import { wireSwitch } from './guest-switch.ts';
 import { createNetworks, launch, offerKvm } from './launchers.ts';
 import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, PHYSNET0, unschedulable } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { refusedAsPredicted } from './single-numa-node.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
 /** All together: the agent's DaemonSet on the node, webhook and extender next to a real API server and scheduler. */
@@ -28,7 +27,6 @@ export const INSTALLED: Scenario = {
     await switchIsOff(scene);
     await severalNetworks(scene);
     await claims(scene);
-    await refusedAsPredicted(scene);
   },
 };
 

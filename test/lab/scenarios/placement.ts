@@ -10,7 +10,7 @@ import type { ScenePod } from './scene-pods.ts';
 
 export const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 export const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-export const TUNNEL = 'plumbline.dev/tunnel';
+const TUNNEL = 'plumbline.dev/tunnel';
 /** The kubelet's default maxPods, which the lab does not change. */
 const SLOTS = 110;
 /** `physnet0 -> cell 0, …` after `wireSwitch`. */

@@ -40,7 +40,7 @@ export async function playScenarios(
       const node = await cluster.readyNode(READY, new Map());
       const agent = await (scenario.daemonSet ? installDaemonSet : installUnit)(lab, cluster, node);
       console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${node.version}`);
-      const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), async () => void (await agent.stop())];
+      const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), () => agent.stop()];
       const scene: Scene = {
         lab,
         cluster,

@@ -48,12 +48,7 @@ export interface ScenePods {
    * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
    * @param more fields of the pod's spec
    */
-  create(
-    name: string,
-    resources: Readonly<Record<string, string>>,
-    more?: object,
-    annotations?: Readonly<Record<string, string>>,
-  ): Promise<ScenePod>;
+  create(name: string, resources: Readonly<Record<string, string>>, more?: object): Promise<ScenePod>;
   remove(pod: ScenePod): Promise<void>;
   /**
    * `Running`, the waiting reason of its container (`CreateContainerConfigError: …`), or why the kubelet refused it.
@@ -61,8 +56,6 @@ export interface ScenePods {
   state(pod: ScenePod): Promise<string>;
   /** The CPUs of the pod's only container in the kubelet's checkpoint, as a list; '' for none. */
   cpus(pod: ScenePod): Promise<string>;
-  /** Uids of the pods that own CPUs in that checkpoint. */
-  owners(): Promise<readonly string[]>;
   /** The pod's Events as `reason: message`. */
   events(pod: ScenePod): Promise<readonly string[]>;
 }
@@ -74,12 +67,11 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
   const { client } = cluster;
   const base = `/api/v1/namespaces/${NAMESPACE}`;
   return {
-    async create(name, resources, more = {}, annotations = {}) {
+    async create(name, resources, more = {}) {
       const main = { name: 'main', resources: { limits: { memory: '16Mi', ...resources } } };
       const manifest = manifestOf({ spec: { containers: [main], initContainers: [] } }, name, node);
       const uid = await cluster.create({
         ...manifest,
-        metadata: { ...manifest.metadata, annotations },
         spec: { ...manifest.spec, ...more },
       });
       return { name, uid };
@@ -98,7 +90,6 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
       return main?.state.running ? 'Running' : status.phase;
     },
     cpus: async ({ uid }) => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
-    owners: async () => Object.keys(await entriesOf(lab)),
     async events({ name, uid }) {
       const { items } = eventList.parse(
         await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),

@@ -5,17 +5,12 @@ import type { Scene } from './scenario.ts';
 
 export const RUNDIR = '/var/run/openvswitch';
 /** The file with which operators enable OVN-Kubernetes' own affinity, and Plumbline's. */
-export const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
+const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
 
 /** Enables OVS affinity until the end of the scenario. */
 export async function enableAffinity({ lab, undo }: Scene): Promise<void> {
   undo(() => lab.run(`rm -f ${ENABLER}`));
   await lab.run(`echo 1 >${ENABLER}`);
-}
-
-/** Turns it off while the agent runs, which restores the threads' own CPUs. */
-export async function disableAffinity({ lab }: Scene): Promise<void> {
-  await lab.run(`rm -f ${ENABLER}`);
 }
 
 /** The CPUs of all of Open vSwitch's threads together, from the kernel. */
@@ -35,21 +30,6 @@ export async function assertOff(scene: Scene, owned: string): Promise<void> {
   const { cells } = await scene.report();
   const all = unionOf(cells.map(({ cpus }) => CpuSet.parse(cpus)));
   assert.equal(await switchCpus(scene), all.minus(CpuSet.parse(owned)).toString());
-}
-
-/**
- * Moves all of Open vSwitch's threads to the CPUs, like an administrator's unit; the end of the scenario restores them.
- */
-export async function confineSwitch(scene: Scene, cpus: string): Promise<void> {
-  const before = await switchCpus(scene);
-  const set = (list: string) => {
-    const lines = ['ovs-vswitchd', 'ovsdb-server'].map(
-      (name) => `taskset -a -p -c ${list} $(cat ${RUNDIR}/${name}.pid)`,
-    );
-    return scene.lab.run(`(${lines.join(' && ')}) >/dev/null`);
-  };
-  scene.undo(() => set(before));
-  await set(cpus);
 }
 
 /** The agent's own status of Open vSwitch. */

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { ExtenderExplanation } from '../../../console/data/wire.ts';
 import { startConsole } from '../../cli/console-process.ts';
-import { buildCli, plumbline } from '../../cli/run.ts';
+import { buildCli } from '../../cli/run.ts';
 import { listen } from '../../console/events.ts';
 import { needs } from '../../support/parts.ts';
-import { until } from '../../support/until.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
-import { grantRoles, rolesOfGuide } from './role-of-guide.ts';
+import { userOfGuide } from './role-of-guide.ts';
 import { NODE, type SidecarStage, startSidecarStage } from './sidecar-stage.ts';
 
 /** The page from a real API server's watches, with explanations over a port-forward to the extender's pod. */
@@ -37,23 +36,8 @@ describe('plumbline console on a real API server, with the permissions of the gu
   const ownersOf = (data: string) =>
     new RegExp(`\\["n","${NODE}",\\{.*?"owners":\\[(.*?)\\],"inFlight"`).exec(data)?.[1];
 
-  /** @param without a resource of the guide's roles that this user is not given */
-  const user = async (name: string, without?: string): Promise<string> => {
-    const roles = rolesOfGuide().map((role) => ({
-      ...role,
-      rules: role.rules
-        .map((rule) => ({ ...rule, resources: rule.resources.filter((resource) => resource !== without) }))
-        .filter(({ resources }) => resources.length > 0),
-    }));
-    await stage.plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } });
-    await grantRoles(stage.plane, name, roles);
-    const kubeconfig = await stage.plane.kubeconfig(name, await stage.plane.serviceAccountToken('default', name));
-    await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
-    return kubeconfig;
-  };
-
   it('shows changes of nodes, the leader and a waiting pod, and the extender’s answer over a port-forward', async () => {
-    const { url, end, stderr } = await startConsole(await user('viewer'));
+    const { url, end, stderr } = await startConsole(await userOfGuide(stage.plane, 'viewer'));
     const page = await listen(`${url}events`);
     await page.until(({ event }) => event === 'ready');
     await page.until(({ data }) => /"leader":"plumbline-scheduler-/.test(data));
@@ -74,26 +58,5 @@ describe('plumbline console on a real API server, with the permissions of the gu
     await page.until(({ data }) => ownersOf(data) === '');
     assert.equal(await end('SIGINT'), 0);
     assert.equal(stderr(), '');
-  });
-
-  it('without pods/portforward, shows everything except the explanation and names the missing permission', async () => {
-    const { url, end } = await startConsole(await user('no-forward', 'pods/portforward'));
-    const answer = await fetch(`${url}explain?pod=default/waits`);
-    assert.equal(answer.status, 502);
-    assert.match(await answer.text(), /you may not reach the extender \(pods\/portforward in plumbline-system\)/);
-    assert.equal(await end('SIGTERM'), 0);
-  });
-
-  it('without leases, the page says so; without nodes, the command prints one line and ends with status 3', async () => {
-    const { url, end } = await startConsole(await user('no-leases', 'leases'));
-    const page = await listen(`${url}events`);
-    await page.until(({ data }) => data.includes('"without":["leases"]'));
-    await end('SIGTERM');
-    const { status, stdout, stderr } = await plumbline(['console'], { kubeconfig: await user('no-nodes', 'nodes') });
-    assert.deepEqual([status, stdout], [3, '']);
-    assert.match(
-      stderr,
-      /^plumbline: not allowed to list nodes: ask for list and watch of each \(docs\/reference\/console\.md\)\n$/,
-    );
   });
 });

@@ -9,7 +9,7 @@ import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
-import { freePort, type Program } from '../processes.ts';
+import { freePort } from '../processes.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn, kubeletFlags } from './kubelet-stand-in.ts';
 
@@ -26,9 +26,6 @@ export const MERGE = 'application/merge-patch+json';
 export interface SidecarStage {
   readonly plane: ControlPlane;
   readonly kubelet: KubeletStandIn;
-  readonly scheduler: Program;
-  /** Forwards to the extender's port, or to a port without a listener. */
-  listening(listens: boolean): void;
   stop(): Promise<void>;
 }
 
@@ -68,17 +65,15 @@ export async function startSidecarStage(): Promise<SidecarStage> {
     });
     undo.push(() => extender.stop());
     const { port, probePort } = await extender.ports();
-    const listening = (listens: boolean) =>
-      void kubelet.pods.set(`${SYSTEM}/${POD}`, new Map(listens ? [[8082, port]] : []));
-    listening(true);
+    kubelet.pods.set(`${SYSTEM}/${POD}`, new Map([[8082, port]]));
     const configuration = await sidecarConfiguration(root, port);
-    const scheduler = await plane.startScheduler(configuration, { kubeconfig, hostName: POD });
+    await plane.startScheduler(configuration, { kubeconfig, hostName: POD });
     const isActive = async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
       return metrics.split('\n').includes('plumbline_extender_active 1');
     };
     await until('the extender to be active', isActive);
-    return { plane, kubelet, scheduler, listening, stop };
+    return { plane, kubelet, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -30,7 +30,7 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
     controller.start();
     const virtApi = await serveVirtApi(plane, {
       unpause: (namespace, name) => unpause(client, namespace, name),
-      evictionDenial(namespace, name) {
+      async denial(namespace, name) {
         const pod = client.get(PODS, namespace, name);
         return pod && evictionDenial(pod, (vmi) => client.get(VIRTUAL_MACHINE_INSTANCES, namespace, vmi));
       },

@@ -1,5 +1,4 @@
 import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
-import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { NAMESPACE } from '../../../model/names.ts';
@@ -60,8 +59,6 @@ export interface RealClusterOptions {
   readonly apiServerArgs?: readonly string[];
   /** Whether Plumbline's kube-schedulers are started with `startElectedScheduler` instead. */
   readonly electedSchedulers?: boolean;
-  /** Whether Plumbline's kube-scheduler and the extender have the host name of a pod of their Deployment. */
-  readonly inPod?: boolean;
 }
 
 interface Parts {
@@ -72,8 +69,6 @@ interface Parts {
   readonly kubeVirt: { stop(): Promise<void> };
   /** The cluster's own scheduler. */
   readonly scheduler: Program;
-  /** Plumbline's scheduler. */
-  added?: Program;
 }
 
 /**
@@ -83,12 +78,7 @@ interface Parts {
  */
 export function createRealCluster(
   options: ClusterOptions,
-  {
-    kubeVirt = KUBEVIRT_STAND_IN,
-    apiServerArgs = [],
-    electedSchedulers = false,
-    inPod = false,
-  }: RealClusterOptions = {},
+  { kubeVirt = KUBEVIRT_STAND_IN, apiServerArgs = [], electedSchedulers = false }: RealClusterOptions = {},
 ): RealCluster {
   const authority = createCertificateAuthority('plumbline-services');
   let parts: Parts | undefined;
@@ -140,14 +130,12 @@ export function createRealCluster(
         data: { 'tls.crt': base64(cert), 'tls.key': base64(key) },
       });
     },
-    ...(inPod && { schedulerPod: () => schedulerPod(started().client) }),
     kubeconfig: (identity) => kubeconfigOf(started(), identity),
     async wire({ webhook, extender }) {
       const { plane } = started();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, webhook, authority.cert)));
       await untilCalled(plane);
-      const hostName = inPod ? await schedulerPod(started().client) : undefined;
-      if (!electedSchedulers) started().added = await startOwn(extender, hostName);
+      if (!electedSchedulers) await startOwn(extender);
     },
     startElectedScheduler: (hostName, extender) => startOwn(extender, hostName),
     async stop() {
@@ -186,16 +174,6 @@ async function startParts(
     await plane.stop();
     throw error;
   }
-}
-
-/** The first pod of the Deployment that kube-controller-manager has created. */
-function schedulerPod(client: RemoteClient): Promise<string> {
-  const names = () =>
-    client
-      .list(PODS)
-      .filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === SCHEDULER_ACCOUNT)
-      .map(({ metadata }) => metadata.name);
-  return until('a pod of the scheduler', 60, () => names().sort()[0]);
 }
 
 /** Plumbline's own definitions, so that reports can be watched from the start. */

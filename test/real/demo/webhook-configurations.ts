@@ -20,7 +20,7 @@ export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number
 }
 
 /** The API server applies configurations a moment after they are stored: waits until a pod is padded. */
-export async function untilCalled(plane: ControlPlane): Promise<void> {
+export async function untilCalled({ client }: Pick<ControlPlane, 'client'>): Promise<void> {
   const resources = { limits: { cpu: '3', memory: '1Gi' } };
   const pod = {
     apiVersion: 'v1',
@@ -29,7 +29,7 @@ export async function untilCalled(plane: ControlPlane): Promise<void> {
     spec: { containers: [{ name: 'c', image: 'none', resources }] },
   };
   await until('the webhook to be called', async () => {
-    const answer = (await plane.client.create('/api/v1/namespaces/default/pods', pod, {
+    const answer = (await client.create('/api/v1/namespaces/default/pods', pod, {
       query: { dryRun: 'All' },
     })) as {
       spec: { containers: { resources: { limits: { cpu: string } } }[] };

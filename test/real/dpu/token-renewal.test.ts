@@ -97,10 +97,6 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     });
   }
 
-  it('an administrator may still request any token', async () => {
-    await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 7 * DAY }));
-  });
-
   it('refuses the tokens of a deleted account, so that nothing renews them', async () => {
     await admin.delete(`${accounts()}/${OWN}`);
     const refused = (status: number) =>

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { isNotFound, type KubeError } from '../../../kube/client.ts';
 import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
 import { root } from '../../support/bundles.ts';
-import { needs, pathOf } from '../../support/parts.ts';
+import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from './rendered.ts';
@@ -109,36 +109,6 @@ describe('the definition of NodeTopology on a real API server', function () {
     assert.match(await write({ ...(smallest(STATUS) as Json), sockets: groups }), /longer than 65536/);
   });
 
-  describe('kubectl explain', () => {
-    const env = () => ({ ...process.env, KUBECONFIG: plane.adminKubeconfig });
-    const explain = async (...args: string[]) => {
-      const { stdout } = await run(pathOf('kubectl'), ['explain', ...args], { env: env() });
-      return stdout;
-    };
-
-    it('shows every field with a description', async () => {
-      await until('the API server to publish the schema', () => explain('nodetopologies').then((text) => text !== ''));
-      const shown = fieldsOf(await explain('nodetopologies', '--recursive'));
-      const fields = placesOf(SCHEMA).flatMap(({ path }) =>
-        /[\]}]$/.test(path) ? [] : path.replaceAll('[]', '').slice(1),
-      );
-      assert.deepEqual(
-        fields.filter((field) => !shown.includes(field)),
-        [],
-      );
-      const all = shown.filter((field) => !field.startsWith('metadata.'));
-      assert.ok(all.length >= 67, `${all.length} fields`);
-      const without: string[] = [];
-      for (const field of all) {
-        const [, description = ''] =
-          /\nDESCRIPTION:\n([\s\S]*?)(?:\nFIELDS:|$)/.exec(await explain(`nodetopologies.${field}`)) ?? [];
-        if (!/[A-Za-z]/.test(description) || /<empty>/.test(description)) without.push(field);
-      }
-      console.log(`      ${all.length} fields explained`);
-      assert.deepEqual(without, []);
-    });
-  });
-
   describe('a second version, as docs/reference/versions.md describes it', () => {
     const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const NAME = NODE_TOPOLOGIES.metadata.name;
@@ -217,16 +187,3 @@ describe('the definition of NodeTopology on a real API server', function () {
     });
   });
 });
-
-/** `status.cells.cpus` of what `kubectl explain --recursive` indents. */
-function fieldsOf(text: string): string[] {
-  const [, tree = ''] = text.split('\nFIELDS:\n');
-  const parents: string[] = [];
-  return tree.split('\n').flatMap((line) => {
-    const [, indent = '', name] = /^( *)(\S+)\t/.exec(line) ?? [];
-    if (name === undefined) return [];
-    const depth = indent.length / 2 - 1;
-    parents.splice(depth, parents.length, name);
-    return parents.join('.');
-  });
-}

@@ -6,7 +6,7 @@ import { type Removal, removeUnstarted } from '../../../scheduler-plugin/control
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type EvictionInterceptor, installInterceptor } from '../scheduler/eviction-interceptor.ts';
+import { installInterceptor } from '../virt-api.ts';
 import { bindingOf, installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -32,7 +32,7 @@ describe('which pods the extender may remove, on a real API server', function ()
   let installed: Policies;
   let extender: KubeClient;
   let scheduler: KubeClient;
-  let interceptor: EvictionInterceptor;
+  let interceptor: Awaited<ReturnType<typeof installInterceptor>>;
 
   before(async () => {
     installed = await installPolicies({ components: ['scheduler/loopback'] });
@@ -53,7 +53,7 @@ describe('which pods the extender may remove, on a real API server', function ()
       await installed.client
         .create(`${PODS}/virt-launcher-probe/eviction`, probe, { query: DRY })
         .catch(() => undefined);
-      return interceptor.asked.length > 0;
+      return interceptor.reviewed.length > 0;
     });
   });
   after(async () => {

@@ -20,6 +20,7 @@ const flag = { type: 'boolean' };
 const texts = { type: 'array', items: text };
 const map = { type: 'object', additionalProperties: text };
 const object = (properties: object, required: readonly string[] = []) => ({ type: 'object', properties, required });
+const fields = (type: object, ...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, type]));
 const list = (items: object) => ({ type: 'array', items });
 const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const labelSelector = object({
@@ -116,56 +117,47 @@ const KINDS: readonly Kind[] = [
     plural: 'securitycontextconstraints',
     scope: 'Cluster',
     schema: {
-      allowHostDirVolumePlugin: flag,
-      allowHostIPC: flag,
-      allowHostNetwork: flag,
-      allowHostPID: flag,
-      allowHostPorts: flag,
-      allowPrivilegeEscalation: flag,
-      allowPrivilegedContainer: flag,
-      allowedCapabilities: texts,
-      defaultAddCapabilities: texts,
-      requiredDropCapabilities: texts,
-      readOnlyRootFilesystem: flag,
-      fsGroup: object({ type: text }),
-      runAsUser: object({ type: text }),
-      supplementalGroups: object({ type: text }),
+      ...fields(flag, 'allowHostDirVolumePlugin', 'allowHostIPC', 'allowHostNetwork', 'allowHostPID', 'allowHostPorts'),
+      ...fields(flag, 'allowPrivilegeEscalation', 'allowPrivilegedContainer', 'readOnlyRootFilesystem'),
+      ...fields(texts, 'allowedCapabilities', 'defaultAddCapabilities', 'requiredDropCapabilities', 'seccompProfiles'),
+      ...fields(texts, 'volumes', 'users', 'groups'),
+      ...fields(object({ type: text }), 'fsGroup', 'runAsUser', 'supplementalGroups'),
       seLinuxContext: object({ type: text, seLinuxOptions: object({ type: text }) }),
-      seccompProfiles: texts,
-      volumes: texts,
-      users: texts,
-      groups: texts,
     },
   },
-  {
+  ...['Subnet', 'Vlan'].map((kind) => ({
     group: 'kubeovn.io',
     version: 'v1',
-    kind: 'Subnet',
-    plural: 'subnets',
-    scope: 'Cluster',
+    kind,
+    plural: `${kind.toLowerCase()}s`,
+    scope: 'Cluster' as const,
     schema: { spec: anything },
-  },
-  { group: 'kubeovn.io', version: 'v1', kind: 'Vlan', plural: 'vlans', scope: 'Cluster', schema: { spec: anything } },
-];
-
-export const DEFINITIONS: readonly KubernetesObject[] = [
-  ...FOREIGN_DEFINITIONS,
-  ...KINDS.map(({ group, version, kind, plural, scope = 'Namespaced', schema }) => ({
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope,
-      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: 'object', properties: schema } },
-        },
-      ],
-    },
   })),
 ];
+
+const definitionOf = ({ group, version, kind, plural, scope, schema }: Kind): KubernetesObject => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: scope ?? 'Namespaced',
+    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', properties: schema } },
+      },
+    ],
+  },
+});
+
+export const DEFINITIONS: readonly KubernetesObject[] = [...FOREIGN_DEFINITIONS, ...KINDS.map(definitionOf)];
+
+/** KubeVirt's own CR, which only the guide writes. */
+export const KUBEVIRTS = definitionOf({
+  ...{ group: 'kubevirt.io', version: 'v1', kind: 'KubeVirt', plural: 'kubevirts' },
+  schema: { spec: anything },
+});

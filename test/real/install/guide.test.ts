@@ -10,10 +10,9 @@ import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
 import { type CreatedVmi, launcherFor, localnet, nodeWith, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
 
 const PAGE = join(root, 'docs/tasks/install.md');
@@ -44,25 +43,6 @@ const OUTPUT: readonly (readonly [RegExp, RegExp])[] = [
 ];
 /** Commands that may exit with status 1, because they report something: no daemon runs here. */
 const REPORTS = /^plumbline doctor/;
-const KUBEVIRTS: KubernetesObject = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'kubevirts.kubevirt.io' },
-  spec: {
-    group: 'kubevirt.io',
-    scope: 'Namespaced',
-    names: { kind: 'KubeVirt', plural: 'kubevirts', singular: 'kubevirt', listKind: 'KubeVirtList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-};
-
 interface Sample {
   readonly resources?: readonly string[];
   readonly images?: readonly { readonly newName: string }[];
@@ -226,16 +206,5 @@ describe('docs/tasks/install.md, on a real API server', function () {
         assert.deepEqual([scheduler, cpu, device, isDecided], expected);
       });
     }
-
-    it('elsewhere, a launcher still cannot take a device', async () => {
-      const path = '/apis/kubevirt.io/v1/namespaces/others/virtualmachineinstances';
-      await stage.plane.client.create(path, virtualMachineInstance('thief', { namespace: 'others' }));
-      const more = { 'physnet.plumbline.dev/physnet0': '1' };
-      const launcher = launcherFor((await stage.plane.client.get(`${path}/thief`)) as CreatedVmi, { cpu: '9', more });
-      const created = stage.plane.client.create('/api/v1/namespaces/others/pods', launcher, {
-        query: { dryRun: 'All' },
-      });
-      await assert.rejects(created, /physnet\.plumbline\.dev\/physnet0/);
-    });
   });
 });

@@ -2,15 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseConfiguredContext } from '../../../model/networks/context.ts';
-import { parseWebhookConfig } from '../../../webhook/config.ts';
-import { createWebhook } from '../../../webhook/daemon.ts';
 import { root } from '../../support/bundles.ts';
-import { recordingLogger } from '../../support/logger.ts';
 import { pathOf } from '../../support/parts.ts';
-import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
-import { freePort } from '../processes.ts';
+import { startWebhook } from '../webhook/installed.ts';
 import { type CreatedPod, type CreatedVmi, launcherFor, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
 import { createWayToTheCluster } from './to-the-cluster.ts';
@@ -46,18 +41,10 @@ export interface OrderStage {
   apply(yaml: string, ...flags: readonly string[]): { readonly status: number; readonly said: string };
   /** manifests/overlays/development/certificates.sh */
   certificates(): void;
-  /** Sets the CA bundle of every webhook; undefined removes it. */
-  setAuthority(bundle: string | undefined): Promise<void>;
   /** As its pod would: with the content of the Secret, behind the Service. */
-  startWebhook(): Promise<RunningWebhook>;
+  startWebhook(): Promise<{ stop(): Promise<void> }>;
   verdict(): Promise<Verdict>;
   isSwitchedOn(): Promise<boolean>;
-  stop(): Promise<void>;
-}
-
-export interface RunningWebhook {
-  /** The last logged reason why it is not called. */
-  waits(): string;
   stop(): Promise<void>;
 }
 
@@ -75,7 +62,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
     KUBECONFIG: plane.adminKubeconfig,
     PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`,
   };
-  const running: (() => Promise<void>)[] = [];
+  let stopWebhook = async () => {};
   const kubectl: OrderStage['kubectl'] = (args, input = '') => {
     const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
     return { status: status ?? 1, said: stderr.trim() };
@@ -117,43 +104,20 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
       const { status, stderr } = spawnSync(script, [], { env, encoding: 'utf8' });
       if (status !== 0) throw new Error(`certificates.sh: ${stderr}`);
     },
-    async setAuthority(bundle) {
-      for (const [kind, name] of CONFIGURATIONS) {
-        const path = `/apis/admissionregistration.k8s.io/v1/${kind}/${name}`;
-        const { webhooks } = (await plane.client.get(path)) as { webhooks: { clientConfig: object }[] };
-        const changed = webhooks.map((one) => ({
-          ...one,
-          clientConfig: { ...one.clientConfig, caBundle: bundle === undefined ? null : bundle },
-        }));
-        await plane.client.patch(path, 'application/merge-patch+json', { webhooks: changed });
-      }
-    },
     async startWebhook() {
       const { data } = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`)) as {
         data: Record<string, string>;
       };
-      for (const [name, text] of Object.entries(data)) {
-        writeFileSync(join(directory, name), Buffer.from(text, 'base64'), { mode: 0o600 });
-      }
-      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
-      const [port, probePort] = [await freePort(), await freePort()];
-      const config = parseWebhookConfig([
-        ...['--host', '127.0.0.1', '--port', String(port)],
-        ...['--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
-        ...['--cert-file', join(directory, 'tls.crt'), '--key-file', join(directory, 'tls.key')],
-        ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
-      ]);
-      const { log, lines } = recordingLogger();
-      const daemon = await createWebhook(config, parseConfiguredContext(undefined), log);
-      await daemon.start();
-      running.push(() => daemon.stop());
-      await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);
-      way.port = port;
-      const stop = async () => {
-        running.length = 0;
-        await daemon.stop();
+      const text = (name: string) => Buffer.from(data[name] ?? '', 'base64').toString();
+      const webhook = await startWebhook(plane, { cert: text('tls.crt'), key: text('tls.key') });
+      way.port = webhook.port;
+      stopWebhook = webhook.stop;
+      return {
+        async stop() {
+          stopWebhook = async () => {};
+          await webhook.stop();
+        },
       };
-      return { waits: () => String(lines.findLast(({ reason }) => reason !== undefined)?.['reason'] ?? ''), stop };
     },
     async verdict() {
       return {
@@ -169,16 +133,10 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
       return subjects.length > 0;
     },
     async stop() {
-      for (const one of running) await one();
+      await stopWebhook();
       await plane.stop();
       await way.stop();
       rmSync(directory, { recursive: true });
     },
   };
 }
-
-const CONFIGURATIONS = [
-  ['mutatingwebhookconfigurations', 'plumbline-webhook'],
-  ['mutatingwebhookconfigurations', 'plumbline-opt-in'],
-  ['validatingwebhookconfigurations', 'plumbline-webhook'],
-] as const;

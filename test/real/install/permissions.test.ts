@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type EvictionInterceptor, installInterceptor } from '../scheduler/eviction-interceptor.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
+import { installInterceptor } from '../virt-api.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
 import { covers, type Grant, grantsOf, grantText } from './grants.ts';
@@ -47,7 +47,7 @@ describe('an installation on a real API server, with the shipped permissions', f
   let installed: Installation;
   let dpu: DaemonProcess;
   let pair: SchedulerPair;
-  let interceptor: EvictionInterceptor;
+  let interceptor: Awaited<ReturnType<typeof installInterceptor>>;
   let page: DaemonProcess;
 
   before(async () => {
@@ -180,7 +180,7 @@ describe('an installation on a real API server, with the shipped permissions', f
   it('a launcher whose eviction KubeVirt denies is deleted', async () => {
     const { metadata } = await simplePod('virt-launcher-starting', { nodeName: DPU_WORKER }, LAUNCHER);
     await until('the deletion', async () => (await eventsOf(metadata.uid)).includes('EvictedBeforeStart'));
-    assert.ok(interceptor.asked.includes('tenant/virt-launcher-starting'));
+    assert.ok(interceptor.reviewed.includes('tenant/virt-launcher-starting'));
     const asked = installed.requests().filter(({ uri }) => uri.includes('/pods/virt-launcher-starting'));
     assert.deepEqual(
       asked.map(({ verb, status }) => `${verb} ${status}`),

@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { ApiEventRecorder, nodeTarget } from '../../../kube/events.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { formatMask } from '../../../model/cpu-mask/mask.ts';
 import { readNode } from '../../../node-agent/kube-objects/lease.ts';
-import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
-import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
-import { testMetrics } from '../../node-agent/support.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
-import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 
@@ -103,96 +97,6 @@ describe('an agent and a real API server', function () {
     assert.ok(JSON.stringify(managedFields).length < 4096, `${JSON.stringify(managedFields).length} bytes`);
   });
 
-  it('corrects changes that others made to the report with its next write', async () => {
-    const store = createTopologyStore(agent, OWN);
-    await store.sync(await readNode(agent, OWN, signal), signal);
-    const forged = { status: { reserved: '0-7', pmdCPUs: '7' } };
-    await installed.plane.client.patch(`${TOPOLOGIES}/${OWN}/status`, 'application/merge-patch+json', forged);
-    await store.sync(await readNode(agent, OWN, signal), signal);
-    assert.equal(store.changesTo(status({ assignments: [] })).length > 0, true, 'it is seen');
-    await store.write(status({ reserved: '0,4', isolated: '3,7' }), signal);
-    assert.deepEqual(store.published, status({ reserved: '0,4', isolated: '3,7' }));
-  });
-
-  it('may not write values that the schema does not allow', async () => {
-    const wrong = { ...topology(OWN), status: { ...status(), cells: [{ id: -1, cpus: '0' }] } };
-    const query = { fieldManager: 'plumbline-node-agent', force: true };
-    await assert.rejects(
-      agent.patch(`${TOPOLOGIES}/${OWN}/status`, 'application/apply-patch+yaml', wrong, { query }),
-      /cells\[0\].id/,
-    );
-  });
-
-  it('creates and renews its heartbeat Lease', async () => {
-    const stop = new AbortController();
-    const { log, lines } = recordingLogger();
-    let made = 0;
-    const onCreated = () => made++;
-    const deps = { client: agent, nodeName: OWN, log, metrics: testMetrics(), wallClock: Date.now, onCreated };
-    const done = createHeartbeat(deps).run(stop.signal);
-    await eventually(() => made === 1, JSON.stringify(lines));
-    stop.abort();
-    await done;
-  });
-
-  it('follows the launchers of its own node and their masks', async () => {
-    const { plane } = installed;
-    const pods = '/api/v1/namespaces/default/pods';
-    await plane.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { name: 'default', namespace: 'default' },
-    });
-    const owner = {
-      apiVersion: 'kubevirt.io/v1',
-      kind: 'VirtualMachineInstance',
-      name: 'vm',
-      uid: 'vmi',
-      controller: true,
-    };
-    const launcher = (name: string, nodeName: string, label = 'virt-launcher') => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name,
-        namespace: 'default',
-        labels: { 'kubevirt.io': label },
-        annotations: { 'plumbline.dev/cpu-mask': '1:3' },
-        ownerReferences: [owner],
-      },
-      spec: { nodeName, automountServiceAccountToken: false, containers: [{ name: 'compute', image: 'launcher' }] },
-    });
-    const stop = new AbortController();
-    const { log } = recordingLogger();
-    let changes = 0;
-    const watched = watchLaunchers({ client: agent, nodeName: OWN, log, onChange: () => changes++ });
-    const done = watched.run(stop.signal);
-    await watched.whenSynced;
-    for (const pod of [launcher('own', OWN), launcher('other', OTHER), launcher('hp', OWN, 'hotplug-disk')]) {
-      await plane.create(pod);
-    }
-    const containerStatuses = [
-      { name: 'compute', containerID: 'containerd://abc', image: '', imageID: '', ready: true, restartCount: 0 },
-    ];
-    await plane.client.patch(`${pods}/own/status`, 'application/merge-patch+json', { status: { containerStatuses } });
-    await eventually(() => watched.items.get('default/own')?.containerId === 'abc', 'the container');
-    assert.deepEqual([...watched.items.keys()], ['default/own']);
-    const item = watched.items.get('default/own');
-    assert.deepEqual([item?.vmi, item?.podName, item?.problem], [{ name: 'vm', uid: 'vmi' }, 'own', undefined]);
-    assert.equal(formatMask(item!.maskRequest!.mask), '1:3');
-    const annotations = { 'plumbline.dev/cpu-mask': '0' };
-    await plane.client.patch(`${pods}/own`, 'application/merge-patch+json', { metadata: { annotations } });
-    await eventually(
-      () => String(watched.items.get('default/own')?.maskRequest?.mask.entries) === '0',
-      'the other mask',
-    );
-    await plane.client.delete(`${pods}/own?gracePeriodSeconds=0`);
-    await eventually(() => watched.items.get('default/own') === undefined, 'it is gone');
-    assert.ok(changes >= 4);
-    stop.abort();
-    await done;
-  });
-
   const EVENTS = '/api/v1/namespaces/default/events';
   const COMPONENT = 'plumbline-node-agent';
   let count = 0;
@@ -210,19 +114,6 @@ describe('an agent and a real API server', function () {
   });
   const about = (kind: string, name: string) => ({
     involvedObject: { apiVersion: 'v1', kind, name, ...(kind !== 'Node' && { namespace: 'default' }) },
-  });
-
-  it('its recorder writes Events about its node, and counts them', async () => {
-    const { log, lines } = recordingLogger();
-    const recorder = new ApiEventRecorder({ client: agent, component: COMPONENT, host: OWN, log, now: () => 0 });
-    for (const reason of ['OvsAffinityEnabled', 'OvsAffinityDisabled', 'OvsAffinityEnabled']) {
-      recorder.record(nodeTarget(OWN), { type: 'Normal', reason, message: 'counted' });
-      await recorder.flush();
-    }
-    assert.deepEqual(lines, []);
-    const { items } = (await installed.plane.client.get(EVENTS)) as { items: { message?: string; count?: number }[] };
-    const counts = items.filter(({ message }) => message === 'counted').map(({ count }) => count);
-    assert.deepEqual(counts.sort(), [1, 2]);
   });
 
   const foreign: [string, object, object][] = [
@@ -291,35 +182,11 @@ describe('an agent and a real API server', function () {
     assert.ok(await isDenied(() => apply(OTHER), /agent of node worker-1 may not write the NodeTopology of worker-2/));
     assert.ok(await isDenied(() => agent.create(TOPOLOGIES, topology('worker-3')), /may not write the NodeTopology/));
     assert.ok(await isDenied(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`)), /may not write the Lease/));
+    await agent.create(LEASES, lease(`plumbline-agent-${OWN}`));
     const owner = { apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' };
     const stolen = { metadata: { ownerReferences: [owner] } };
     const patch = () => agent.patch(`${LEASES}/plumbline-agent-${OWN}`, 'application/merge-patch+json', stolen);
     assert.ok(await isDenied(patch, /that Node as their only owner/));
-  });
-
-  it('has exactly the listed permissions', async () => {
-    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' };
-    const allowed = async (namespace: string) => {
-      const body = { ...review, spec: { namespace } };
-      const { status } = (await agent.create('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body)) as {
-        status: { resourceRules: { verbs: string[]; resources: string[] }[] };
-      };
-      // What everybody may: ask who they are and what they may do.
-      const own = status.resourceRules.filter(
-        ({ resources }) => !resources.every((one) => one.startsWith('selfsubject')),
-      );
-      return own.map(({ verbs, resources }) => `${resources.sort()}: ${verbs.sort()}`).sort();
-    };
-    const everywhere = [
-      'events: create,patch',
-      'nodes/configz: get',
-      'nodes: get',
-      'nodetopologies/status: patch',
-      'nodetopologies: create,get',
-      'pods: get,list,watch',
-    ];
-    assert.deepEqual(await allowed('default'), everywhere);
-    assert.deepEqual(await allowed('plumbline-system'), ['leases: create,patch', ...everywhere].sort());
   });
 
   it('may only get nodes, and may list and watch only pods', async () => {

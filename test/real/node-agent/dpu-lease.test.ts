@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { testMetrics } from '../../node-agent/support.ts';
-import { root } from '../../support/bundles.ts';
 import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -176,53 +173,4 @@ describe('the DPU’s Lease on a real API server', function () {
   for (const [what, act, message] of forged) {
     it(`refuses ${what}`, async () => assert.equal(await isDenied(act, message), true));
   }
-
-  describe('plumbline doctor', () => {
-    const doctor = (...more: string[]) =>
-      new Promise<{ code: number; stdout: string }>((resolve) => {
-        const args = [
-          '--import',
-          'tsx',
-          join(root, 'cli/main.ts'),
-          'doctor',
-          'dpu',
-          '--kubeconfig',
-          installed.plane.adminKubeconfig,
-        ];
-        execFile(process.execPath, [...args, ...more], { cwd: root }, (error, stdout) => {
-          resolve({ code: error === null ? 0 : Number(error.code), stdout });
-        });
-      });
-    before(async () => {
-      await admin.delete(`${LEASES}/ovn-dpu-${OTHER}`);
-      await admin.patch(`/api/v1/nodes/${OWN}`, MERGE, { metadata: { labels: { 'k8s.ovn.org/dpu-host': '' } } });
-    });
-
-    it('finds nothing wrong with one writer', async () => {
-      void runHost();
-      void runDpu(dpu);
-      const { code, stdout } = await doctor('--watch', '2');
-      assert.match(stdout, /^✔ dpu: worker-1: its DPU’s lease was renewed \d+ times in 2 s by plumbline-test$/m);
-      assert.equal(code, 0);
-    });
-
-    it('finds and names two writers of one Lease', async () => {
-      void runHost();
-      void runDpu(dpu);
-      const other = setInterval(() => {
-        const query = { fieldManager: 'ovnkube' };
-        void admin.patch(PATH, MERGE, renewal(), { query }).catch(() => undefined);
-      }, 130);
-      try {
-        const { code, stdout } = await doctor('--watch', '8', '-o', 'json');
-        const { dpus } = JSON.parse(stdout) as { dpus: { writers: string[]; problems: string[] }[] };
-        const [dpu] = dpus;
-        assert.deepEqual(dpu?.writers, ['ovnkube', 'plumbline-test']);
-        assert.match(dpu?.problems.join() ?? '', /2 writers.*--dpu-lease observe/);
-        assert.equal(code, 1);
-      } finally {
-        clearInterval(other);
-      }
-    });
-  });
 });

@@ -7,8 +7,10 @@ import {
   type KubernetesObject,
   startControlPlane,
 } from '../control-plane.ts';
-import { agentObjects } from './agent-objects.ts';
+import { objectsOf, render } from '../install/rendered.ts';
 
+/** The kinds of the base for agents. */
+const KINDS = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount'];
 const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';
 const DPUS = 'plumbline-dpu';
@@ -43,7 +45,7 @@ export async function installAgents(
   try {
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
     await plane.create(
-      ...agentObjects(component),
+      ...agentObjects(component === undefined ? [] : [`base/node-agent/components/${component}`]),
       ...nodes.flatMap((name): KubernetesObject[] => [
         { apiVersion: 'v1', kind: 'Node', metadata: { name } },
         {
@@ -77,4 +79,15 @@ export async function installAgents(
       await plane.stop();
     },
   };
+}
+
+/** Namespaces, definitions, permissions, and the policies that restrict agents, of the shipped base with components. */
+export function agentObjects(components: readonly string[]): KubernetesObject[] {
+  return objectsOf(render('base', components)).filter(
+    ({ kind, apiVersion, metadata }) =>
+      KINDS.includes(kind) ||
+      apiVersion.startsWith('rbac.') ||
+      (kind.startsWith('ValidatingAdmissionPolicy') &&
+        /^plumbline-(node-agent|node-agent-events|dpu|dpu-tokens)$/.test(metadata.name)),
+  );
 }

@@ -22,7 +22,6 @@ export interface ContainerCgroup {
   keepHouse(cpus: string, tids: readonly number[]): void;
   housekeeping(): string;
   cpuset(): string;
-  setCpuset(cpus: string): void;
   /** Call it when nothing runs in it any more. */
   remove(): void;
 }
@@ -72,7 +71,6 @@ export function makeContainerCgroup(directory: string, uid: string, id: string, 
     },
     housekeeping: () => readFileSync(join(house, 'cpuset.cpus'), 'utf8').trim(),
     cpuset: () => readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim(),
-    setCpuset: (own) => writeFileSync(join(path, 'cpuset.cpus'), own),
     remove() {
       for (const one of made.reverse()) rmdirSync(one);
     },

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { NotPinned, pinQemu } from '../../../cli/qemu/pin.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
@@ -48,11 +47,8 @@ describe('plumbline qemu, with a real QEMU', function () {
 
   // The examples of Ganeti's design name CPUs up to 5: of those the machine has not, the kernel's part is played.
   const examples: [string, number, string[]][] = [
-    ['1:3', 2, ['1', '3']],
-    ['1-2:all', 2, ['1-2', '0-7']],
     ['all:1,3-5:0', 3, ['0-7', '1,3-5', '0']],
     ['0', 2, ['0', '0']],
-    ['all', 2, ['0-7', '0-7']],
   ];
   for (const [mask, vcpus, expected] of examples) {
     it(`M2: ${mask} on a host of eight CPUs puts ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
@@ -72,19 +68,19 @@ describe('plumbline qemu, with a real QEMU', function () {
     });
   }
 
-  it('M2: each vCPU’s Cpus_allowed_list is the list of its mask entry', async function () {
+  const WITH_IO = ['-object', 'iothread,id=iothread1'];
+  const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
+
+  it('M2: each vCPU’s Cpus_allowed_list is the list of its mask entry; emulator and IO threads stay', async function () {
     skipWithout('twoCpus', this);
-    const { socket, vcpus } = await start(3);
-    const before = allowedList(vcpus()[2]!);
+    const { socket, vcpus, emulator, ioThreads } = await start(3, WITH_IO);
     const { status, stdout } = run(socket, '--mask', '1:0:all');
     assert.equal(status, 0);
-    assert.deepEqual(vcpus().map(allowedList), ['1', '0', before]);
+    assert.deepEqual(vcpus().map(allowedList), ['1', '0', online.toString()]);
+    assert.deepEqual([listsOf(emulator()), listsOf(ioThreads())], [online.toString(), online.toString()]);
     assert.match(stdout, /^VCPU {2}THREAD {2}CPUS\n0 {5}\d+ +1\n1 {5}\d+ +0\n.*\nthe guest runs\n$/s);
     assert.equal(await ask(socket), 'running');
   });
-
-  const WITH_IO = ['-object', 'iothread,id=iothread1'];
-  const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
 
   it('M2: one entry pins the whole VM: every thread of the process, not only the main thread', async function () {
     skipWithout('twoCpus', this);
@@ -96,14 +92,6 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(listsOf(threads()), '1');
     const others = threads().length - vcpus().length;
     assert.match(stdout, new RegExp(`\\n${others} other threads of QEMU \\(emulator, IO\\) are on the same CPUs\\n`));
-  });
-
-  it('M2: a mask of several entries leaves emulator and IO threads where they are', async function () {
-    skipWithout('twoCpus', this);
-    const { socket, vcpus, emulator, ioThreads } = await start(2, WITH_IO);
-    assert.doesNotMatch(run(socket, '--mask', '1:0').stdout, /other threads/);
-    assert.deepEqual(vcpus().map(allowedList), ['1', '0']);
-    assert.deepEqual([listsOf(emulator()), listsOf(ioThreads())], [online.toString(), online.toString()]);
   });
 
   it('M2: the mask all unpins threads that an earlier mask pinned, so that they may run on every CPU', async function () {
@@ -237,24 +225,9 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.match(stderr, /several vCPUs share a thread/);
   });
 
-  it('reports a missing socket, a busy monitor and a peer that does not speak QMP', async () => {
-    const directory = temp();
-    const { status, stderr } = run(join(directory, 'none'), '--mask', '0');
+  it('reports a missing socket', () => {
+    const { status, stderr } = run(join(temp(), 'none'), '--mask', '0');
     assert.equal(status, 3);
     assert.match(stderr, /ENOENT/);
-    const { socket } = await start(1);
-    const first = await connectQmp(socket);
-    await assert.rejects(
-      connectQmp(socket, { deadline: 0.2 }),
-      /there was not a greeting; a monitor serves one client/,
-    );
-    first.close();
-    const odd = createServer((client) => client.end('hello\n')).listen(join(directory, 'odd'));
-    await assert.rejects(
-      connectQmp(join(directory, 'odd')),
-      (error) => error instanceof QmpError && /the peer does not speak QMP/.test(error.message),
-    );
-    odd.close();
-    assert.ok(createAffinity().get(process.pid).length > 0);
   });
 });

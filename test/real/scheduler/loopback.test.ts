@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { createDpu, DPU_HOST } from './dpu-stand-in.ts';
-import { type Pair, report, type Stage, startStage, topologyOf } from './stage.ts';
+import { type Pair, type Stage, startStage, topologyOf } from './stage.ts';
 
 const ORDINARY = { cpu: '500m', devices: [] };
 const LAUNCHER = { cpu: '4' };
@@ -17,22 +15,15 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
   let stage: Stage;
   let first: Pair;
   let second: Pair;
-  let dpu: ReturnType<typeof createDpu>;
 
   before(async () => {
     stage = await startStage();
     await stage.addNodes(['n1', 'n2', 'n3'].map((name) => ({ name, topology: topologyOf() })));
-    await stage.addNodes([{ name: 'dpu', topology: topologyOf(), labels: DPU_HOST }]);
-    dpu = createDpu(stage, 'dpu');
-    await dpu.create();
     first = await stage.startPair('control-plane-1', 'loopback');
     await until('the extender of the first to be active', () => first.extender.isActive());
     second = await stage.startPair('control-plane-2', 'loopback');
   });
-  after(async () => {
-    dpu?.die();
-    await stage?.stop();
-  });
+  after(() => stage?.stop());
 
   const bound = (name: string) =>
     until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
@@ -61,55 +52,6 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
     await callsFor({ name: 'first', ...LAUNCHER });
     assert.deepEqual(await callsFor({ name: 'ordinary', ...ORDINARY }), { filter: 1, prioritize: 0 });
     assert.deepEqual(await callsFor({ name: 'launcher', ...LAUNCHER }), { filter: 1, prioritize: 1 });
-  });
-
-  it('writes no node for pods that kube-scheduler itself refuses, and for gated ones', async () => {
-    // A replica that has just become active treats any refusal as one of the previous replica.
-    await delay(10_000);
-    const nowhere = { nodeSelector: { 'example.org/none': '' } };
-    await stage.addPod({ name: 'web-nowhere', ...ORDINARY, more: nowhere });
-    await stage.addPod({ name: 'vm-nowhere', ...LAUNCHER, more: nowhere });
-    await stage.addPod({ name: 'gated', ...LAUNCHER, more: { schedulingGates: [{ name: 'example.org/quota' }] } });
-    for (const name of ['web-nowhere', 'vm-nowhere', 'gated']) {
-      await until(`${name} to be unscheduled`, async () => {
-        const { conditions = [] } = (await stage.podOf(name)).status;
-        return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False');
-      });
-    }
-    // Each report may mean that the node has room.
-    for (const name of ['n1', 'n2', 'n3']) await report(stage.client, name, topologyOf({ kubeletVersion: 'v1.36.1' }));
-    // Longer than the three nodes take at one per second.
-    await delay(5000);
-    const metrics = ['plumbline_extender_rechecks_total', 'plumbline_extender_waiting_pods'];
-    assert.deepEqual(await Promise.all(metrics.map((name) => first.extender.metric(name))), [0, 0]);
-  });
-
-  it('keeps ordinary pods off a node whose DPU is dead', async () => {
-    const on = { nodeSelector: { 'kubernetes.io/hostname': 'dpu' } };
-    dpu.live();
-    await stage.addPod({ name: 'while-alive', ...ORDINARY, more: on });
-    await bound('while-alive');
-    await delay(2000);
-    dpu.die();
-    await stage.addPod({
-      name: 'while-dead',
-      ...ORDINARY,
-      more: { ...on, schedulingGates: [{ name: 'example.org/x' }] },
-    });
-    const conditionOf = async () => {
-      const { status } = (await stage.client.get('/api/v1/nodes/dpu')) as {
-        status: { conditions?: { type: string; status: string }[] };
-      };
-      return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
-    };
-    await until('the DPU to count as dead', async () => (await conditionOf()) === 'False');
-    const path = '/api/v1/namespaces/default/pods/while-dead';
-    await stage.client.patch(path, 'application/merge-patch+json', { spec: { schedulingGates: [] } });
-    await until('it to be refused', async () => {
-      const { conditions = [] } = (await stage.podOf('while-dead')).status;
-      return conditions.some(({ message = '' }) => message.includes('DPU not ready: dead'));
-    });
-    assert.equal((await stage.podOf('while-dead')).spec.nodeName, undefined);
   });
 
   it('becomes active when its kube-scheduler takes over, and is then asked', async () => {

@@ -1,101 +1,137 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
-import { launchMasked, type MaskedLauncherOptions, refusalOf } from './masked-launcher.ts';
-import { type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
+import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
-const MASK = 'plumbline.dev/cpu-mask';
-/** Four CPUs of which 2 is offline and 9 exists. */
-const GAPS = topologyOf({
-  cells: [{ id: 0, cpus: '0,1,3,9' }],
-  cores: ['0', '1', '3', '9'],
-  reserved: '0',
-  physnets: [],
-});
-const OWNED = [{ podUID: 'other', container: 'compute', cpus: '5-7' }];
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+/** Four CPUs each; CPU 22 is only on one node, and CPU 2 on no node with gaps. */
+const nodeOfCpus = (...cpus: string[]) =>
+  topologyOf({ cells: [{ id: 0, cpus: cpus.join() }], cores: cpus, reserved: '0', physnets: [] });
+const NODES = {
+  numa1: nodeOfCpus('0', '1', '2', '22'),
+  small: nodeOfCpus('0', '1', '2', '3'),
+  gaps: nodeOfCpus('0', '1', '3', '9'),
+};
 
 describe('CPU masks with a real scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
   let stage: Stage;
-  let kubeVirt: KubeVirtStandIn;
-  let replica: Replica;
+  let renewals: NodeJS.Timeout | undefined;
   before(async () => {
     stage = await startStage();
-    kubeVirt = await installKubeVirt(stage.plane);
-    await stage.addNodes([
-      { name: 'whole', topology: topologyOf({ assignments: OWNED }), labels: { make: 'whole' } },
-      { name: 'gaps', topology: GAPS, labels: { make: 'gaps' } },
-    ]);
-    replica = await stage.startReplica();
+    await stage.addNodes(Object.entries(NODES).map(([name, topology]) => ({ name, topology })));
+    const replica = await stage.startReplica();
     await until('it to be active', () => replica.isActive());
     await stage.startScheduler();
   });
   after(async () => {
-    await kubeVirt?.stop();
+    clearInterval(renewals);
     await stage?.stop();
   });
 
-  const launch = (name: string, mask: string, more: MaskedLauncherOptions = {}) =>
-    launchMasked(stage.client, name, mask, more);
-  const bound = (name: string) =>
-    until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
+  /** Creates the launcher of a VM on shared CPUs with a CPU mask. */
+  const launch = async (name: string, mask: string, more: { labels?: object; annotations?: object } = {}) => {
+    const resources = { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } };
+    await stage.client.create('/api/v1/namespaces/default/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name,
+        labels: { 'kubevirt.io': 'virt-launcher', ...more.labels },
+        annotations: { 'plumbline.dev/cpu-mask': mask, ...more.annotations },
+      },
+      spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'compute', image: 'none', resources }] },
+    });
+  };
+  const nodeOf = async (name: string) => {
+    await until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
+    return (await stage.podOf(name)).spec.nodeName;
+  };
+  /** The scheduler's message about a waiting pod. */
+  const refusalOf = async (name: string) => {
+    let message = '';
+    await until(`the refusal of ${name}`, async () => {
+      const { conditions = [] } = (await stage.podOf(name)).status;
+      message = conditions.find(({ type }) => type === 'PodScheduled')?.message ?? '';
+      return message !== '';
+    });
+    return message;
+  };
 
   it('bring a VM to a node that has the CPUs, by their ids', async () => {
-    await launch('three', '3:9');
-    await launch('two', '2');
-    await Promise.all([bound('three'), bound('two')]);
-    assert.equal((await stage.podOf('two')).spec.nodeName, 'whole');
+    await launch('nine', '3:9');
+    assert.equal(await nodeOf('nine'), 'gaps');
   });
 
   it('bring the target of a migration there too', async () => {
-    await launch('target', '11', { labels: { 'kubevirt.io/migrationJobUID': 'migration' } });
-    await bound('target');
-    assert.equal((await stage.podOf('target')).spec.nodeName, 'whole');
+    await launch('target', '22', { labels: { 'kubevirt.io/migrationJobUID': 'migration' } });
+    assert.equal(await nodeOf('target'), 'numa1');
   });
 
-  it('have the reason of each node in the pod’s condition if no node can satisfy them', async () => {
-    await launch('nowhere', '5');
-    await until('the refusal', async () => refusalOf(await stage.podOf('nowhere')) !== '');
-    const message = refusalOf(await stage.podOf('nowhere'));
-    assert.match(message, /1 node lacks CPUs of the CPU mask/);
-    assert.match(message, /1 CPU mask names no CPU that may be used on the node/);
-    await report(stage.client, 'whole', topologyOf());
-    await bound('nowhere');
-    await report(stage.client, 'whole', topologyOf({ assignments: OWNED }));
-  });
-
-  it('fall back to all CPUs on request', async () => {
-    await launch('fixed', '99', { fix: 'true' });
-    await bound('fixed');
-  });
-
-  it('are counted by the active replica if no eligible node could satisfy them', async () => {
-    const counts = async () =>
-      Promise.all(
-        ['plumbline_extender_masked_vms', 'plumbline_extender_masked_vms_without_node'].map((name) =>
-          replica.metric(name),
-        ),
-      );
-    await kubeVirt.create('fits');
-    await kubeVirt.create('nine', { [MASK]: '9' });
-    await until('both to be counted', async () => (await counts()).join() === '2,0');
-    await kubeVirt.create('ninety', { [MASK]: '90' });
-    await until('the one to be counted', async () => (await counts()).join() === '3,1');
-    const path = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
-    await stage.client.create(path, {
-      apiVersion: 'kubevirt.io/v1',
-      kind: 'VirtualMachine',
-      metadata: { name: 'held' },
-      spec: {
-        template: {
-          metadata: { annotations: { [MASK]: '2' } },
-          spec: { domain: { cpu: { cores: 1 } }, nodeSelector: { make: 'gaps' } },
-        },
-      },
+  it('that fall back to all: a mask that one node can keep goes there, however full it is for the scheduler', async () => {
+    const amounts = { requests: { cpu: '50', memory: '200Gi' } };
+    await stage.client.create('/api/v1/namespaces/default/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'load' },
+      spec: { nodeName: 'numa1', containers: [{ name: 'load', image: 'none', resources: amounts }] },
     });
-    await until('the selector to be heeded', async () => (await counts()).join() === '4,2');
+    const annotations = { 'plumbline.dev/fix-cpu-mismatch': 'true' };
+    await launch('kept', '2:22', { annotations });
+    assert.equal(await nodeOf('kept'), 'numa1');
+    await launch('fixed', '99', { annotations });
+    await nodeOf('fixed');
+  });
+
+  it('have the reason of each node in the pod’s condition if no node can satisfy them, and wait for a report', async () => {
+    await report(stage.client, 'numa1', {
+      ...NODES.numa1,
+      assignments: [{ podUID: 'other', container: 'compute', cpus: '22' }],
+    });
+    await until('the CPU to be taken', async () => {
+      const name = `probe-${Date.now()}`;
+      await launch(name, '22');
+      const isRefused = /1 CPU mask names no CPU that may be used on the node/.test(await refusalOf(name));
+      await stage.client.delete(`/api/v1/namespaces/default/pods/${name}`);
+      return isRefused;
+    });
+    await launch('nowhere', '22');
+    assert.match(await refusalOf('nowhere'), /2 node lacks CPUs of the CPU mask/);
+    await report(stage.client, 'numa1', NODES.numa1);
+    assert.equal(await nodeOf('nowhere'), 'numa1');
+  });
+
+  it('nodes with a dead agent take no VM with a mask, with the reason in the pod’s condition, until it recovers', async () => {
+    const renew = async (node: string) => {
+      const name = `plumbline-agent-${node}`;
+      const renewTime = new Date().toISOString().replace('Z', '000Z');
+      const spec = { holderIdentity: node, leaseDurationSeconds: 2, renewTime };
+      const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec };
+      const path = `${LEASES}/${name}`;
+      await stage.client
+        .patch(path, 'application/merge-patch+json', { spec })
+        .catch(() => stage.client.create(LEASES, lease));
+    };
+    await renew('gaps');
+    // Another agent is alive, so the extender knows that it still gets Leases.
+    const alive = new Set(['small']);
+    renewals = setInterval(() => {
+      for (const node of alive) void renew(node).catch(() => undefined);
+    }, 300);
+    let waiting = '';
+    await until('the agent to count as dead', async () => {
+      waiting = `waits-${Date.now()}`;
+      await launch(waiting, '9');
+      await until('a decision', async () => {
+        const { spec, status } = await stage.podOf(waiting);
+        return spec.nodeName !== undefined || (status.conditions ?? []).length > 0;
+      });
+      return (await stage.podOf(waiting)).spec.nodeName === undefined;
+    });
+    assert.match(await refusalOf(waiting), /1 CPU mask cannot be applied: node’s agent has stopped reporting/);
+    alive.add('gaps');
+    assert.equal(await nodeOf(waiting), 'gaps');
   });
 });

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { parse } from 'yaml';
-import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { Program } from '../processes.ts';
-import { inParallel, type Stage, startStage } from './stage.ts';
+import { configurationAt, inParallel, type Stage, startStage } from './stage.ts';
 
 const [VMS, PODS] = [20, 100];
 
@@ -39,17 +34,12 @@ describe('ordinary pods while the extender fails', function () {
   });
   after(() => stage?.stop());
 
-  const shipped = (port: number) => {
-    const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
-    const { extenders } = parse(text) as { extenders: Record<string, unknown>[] };
-    return extenders.map((one) => ({ ...one, urlPrefix: `http://127.0.0.1:${port}` }));
-  };
-
   for (const [what, make] of Object.entries(OUTAGES)) {
     it(`${what}: every ordinary pod is bound, the VMs wait`, async () => {
       const server = make === undefined ? undefined : await listening(make());
       const port = server === undefined ? 9 : (server.address() as AddressInfo).port;
-      const scheduler: Program = await stage.startScheduler({ name: 'plumbline-scheduler', extenders: shipped(port) });
+      const { extenders } = await configurationAt('sidecar', port);
+      const scheduler = await stage.startScheduler({ name: 'plumbline-scheduler', extenders });
       const named = (kind: string, many: number) => Array.from({ length: many }, (_, i) => `${kind}-${count}-${i}`);
       const [vms, pods] = [named('vm', VMS), named('web', PODS)];
       count++;

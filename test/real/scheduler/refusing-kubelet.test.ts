@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isNotFound } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
 import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
+const PODS = '/api/v1/namespaces/default/pods';
+const MERGE = 'application/merge-patch+json';
 const REFUSAL = /its kubelet refused a pod of this shape: UnexpectedAdmissionError/;
 const owning = (cpus: string) => topologyOf({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
 
@@ -40,9 +44,8 @@ describe('a kubelet that rejects what was predicted to fit, with a real kube-sch
     const first = await place('first');
     assert.equal(first.node, 'refuser');
     const status = { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: 'Pod was rejected' };
-    const path = '/api/v1/namespaces/default/pods/first';
-    await stage.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
-    await stage.client.delete(path, { query: { gracePeriodSeconds: 0 } });
+    await stage.client.patch(`${PODS}/first/status`, MERGE, { status });
+    await stage.client.delete(`${PODS}/first`, { query: { gracePeriodSeconds: 0 } });
     const nodes: (string | undefined)[] = [];
     let slowest = 0;
     for (const name of ['successor', 'a', 'b', 'c', 'd', 'e']) {
@@ -61,5 +64,30 @@ describe('a kubelet that rejects what was predicted to fit, with a real kube-sch
     await until('it to wait', async () => REFUSAL.test(await waitsFor('last')));
     await report(stage.client, 'refuser', owning('1-2,9-10'));
     await until('it to be bound', async () => (await stage.podOf('last')).spec.nodeName === 'refuser');
+  });
+
+  it('evicts a pod whose allocation the node’s agent refuses, and none for the text of a kubelet', async () => {
+    const more = { nodeSelector: { 'kubernetes.io/hostname': 'n1' } };
+    await stage.addPod({ name: 'claimed', cpu: '2', more });
+    await until('it to be bound', async () => (await stage.podOf('claimed')).spec.nodeName !== undefined);
+    const { uid } = (await stage.podOf('claimed')).metadata;
+    const message =
+      'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = x';
+    const state = { waiting: { reason: 'InvalidImageName', message } };
+    const compute = { name: 'compute', state, ready: false, restartCount: 0, image: 'none', imageID: '' };
+    const status = { phase: 'Pending', containerStatuses: [compute] };
+    await stage.client.patch(`${PODS}/claimed/status`, MERGE, { status });
+    await delay(1500);
+    assert.equal((await stage.podOf('claimed')).metadata.deletionTimestamp, undefined);
+    const text = 'CPUs 4-5,12-13 are not on NUMA node 0, where physnet0 is';
+    const refusals = [{ podUID: uid, namespace: 'default', podName: 'claimed', container: 'compute', message: text }];
+    await report(stage.client, 'n1', topologyOf({ refusals }));
+    await until('an Event to say so', async () => {
+      const { items } = (await stage.client.get('/api/v1/namespaces/default/events')) as {
+        items: { reason: string; message: string }[];
+      };
+      return items.some((event) => event.reason === 'EvictedBeforeStart' && event.message.includes(text));
+    });
+    await assert.rejects(stage.podOf('claimed'), isNotFound);
   });
 });

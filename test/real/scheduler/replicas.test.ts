@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
 import { inParallel, type Pair, type Stage, startStage, topologyOf } from './stage.ts';
@@ -71,26 +70,5 @@ describe('pairs of a real kube-scheduler and an extender', function () {
     console.log(`      taken over after ${took.toFixed(1)} s`);
     await creating;
     await allBound(pods);
-  });
-
-  it('are replaced one by one while pods arrive', async () => {
-    const pods = 60;
-    await addNodes(Math.ceil(pods / PODS_PER_NODE) + 3);
-    await active();
-    const creating = (async () => {
-      for (let i = 0; i < pods; i++) {
-        await stage.addPod({ name: `p${i}`, cpu: '4', more });
-        await delay(200);
-      }
-    })();
-    for (const old of [...pairs]) {
-      await start();
-      pairs.splice(pairs.indexOf(old), 1);
-      await old.scheduler.stop();
-      assert.equal(await old.extender.stop('SIGTERM'), 0);
-    }
-    await creating;
-    await allBound(pods);
-    assert.ok(pairs.includes(await active()));
   });
 });

@@ -24,6 +24,7 @@ const ACCOUNT = 'plumbline-scheduler-plugin';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
 /** The Lease that the extenders follow, unless they have a kube-scheduler that takes part in an election. */
 const LEASE = 'test-scheduler';
+const BACKOFF = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10 };
 /** Seconds that a renewal counts, and between two of them. */
 const [DURATION, INTERVAL] = [600, 60];
 
@@ -31,21 +32,19 @@ const [DURATION, INTERVAL] = [600, 60];
 export interface Replica {
   readonly pid: number;
   readonly port: number;
-  readonly probePort: number;
   readonly logFile: string;
   isReady(): Promise<boolean>;
   /** Whether it is active, by its own metrics. */
   isActive(): Promise<boolean>;
   /** The sum of the metric's series, or of those with these labels. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
-  signal(signal: NodeJS.Signals): void;
   /** Resolves with the exit status, or null after a signal. */
   readonly ended: Promise<number | null>;
   /** Resolves like `ended`. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly args?: readonly string[];
   /**
    * The host name of its kube-scheduler, which takes part in an election. Default: none; the stage writes the Lease that
@@ -110,8 +109,6 @@ export interface SchedulerOptions {
   readonly percentageOfNodesToScore?: number;
   /** Default: those of Plumbline's own kube-scheduler, with the replica that was started last. */
   readonly extenders?: readonly ExtenderSettings[];
-  readonly podInitialBackoffSeconds?: number;
-  readonly podMaxBackoffSeconds?: number;
   readonly flags?: readonly string[];
 }
 
@@ -186,11 +183,11 @@ export async function startStage(): Promise<Stage> {
   const { client } = plane;
   const leader = createLeader(client);
 
-  const start = async ({ args = [], api, hostName }: ReplicaOptions = {}): Promise<Replica> => {
+  const start = async ({ args = [], api = plane, hostName }: ReplicaOptions = {}): Promise<Replica> => {
     const number = replicas.length + 1;
     const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
     const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
-    await writeFile(kubeconfig, kubeconfigText({ server: api?.url ?? plane.url, ca: api?.ca ?? plane.ca, token }));
+    await writeFile(kubeconfig, kubeconfigText({ server: api.url, ca: api.ca, token }));
     const name = hostName ?? `replica-${number}`;
     const replica = await startReplica(plane.directory, number, [
       ...['--scheduler-lease', `${SYSTEM}/${LEASE}`, ...args],
@@ -209,9 +206,8 @@ export async function startStage(): Promise<Stage> {
     async startPair(hostName, way) {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
-      const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10 };
       const identity = { kubeconfig: plane.adminKubeconfig, hostName };
-      return { extender, scheduler: await plane.startScheduler({ ...configuration, ...backoff }, identity) };
+      return { extender, scheduler: await plane.startScheduler({ ...configuration, ...BACKOFF }, identity) };
     },
     async startScheduler(options = {}) {
       const { name = 'default-scheduler', percentageOfNodesToScore } = options;
@@ -219,10 +215,8 @@ export async function startStage(): Promise<Stage> {
         schedulerName: name,
         ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
       };
-      const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
       const { extenders = (await configurationAt('sidecar', replicas.at(-1)?.port ?? 0)).extenders } = options;
-      const backoff = { podInitialBackoffSeconds, podMaxBackoffSeconds };
-      return plane.startScheduler({ ...backoff, profiles: [profile], extenders }, undefined, options.flags);
+      return plane.startScheduler({ ...BACKOFF, profiles: [profile], extenders }, undefined, options.flags);
     },
     async addNodes(nodes) {
       await inParallel(nodes, async ({ name, labels = {}, topology }) => {
@@ -346,7 +340,6 @@ async function startReplica(directory: string, number: number, args: readonly st
   return {
     pid: child.pid ?? 0,
     port,
-    probePort,
     logFile,
     isReady: async () => {
       if (child.exitCode !== null || child.signalCode !== null)
@@ -355,7 +348,6 @@ async function startReplica(directory: string, number: number, args: readonly st
     },
     isActive: async () => (await metric('plumbline_extender_active')) === 1,
     metric,
-    signal: (signal) => void child.kill(signal),
     ended,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal);

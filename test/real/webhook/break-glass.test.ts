@@ -8,8 +8,9 @@ import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { callOf } from '../demo/webhook-configurations.ts';
 import { freePort } from '../processes.ts';
-import { baseObjects, isConfiguration, reachable, switchOn } from './installed.ts';
+import { configurations, switchOn } from './installed.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from './objects.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
@@ -30,9 +31,7 @@ describe('breaking glass as in docs/reference/webhook.md, on a real API server',
     const port = await freePort();
     await installed.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } });
     await switchOn(installed.plane);
-    for (const one of baseObjects([]).filter(isConfiguration)) {
-      await installed.plane.create(reachable(one, port, cert, { elsewhere: [] }));
-    }
+    await installed.plane.create(...configurations().map((one) => callOf(one, port, cert)));
   });
   after(() => installed?.stop());
 

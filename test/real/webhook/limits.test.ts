@@ -28,12 +28,6 @@ const METADATA: [what: string, over: object, at: object, message: RegExp][] = [
     /ownerReferences: a name may have 253 characters/,
   ],
   [
-    'a megabyte as the name of an owner',
-    { ownerReferences: [owner({ name: 'n'.repeat(1_000_000) })] },
-    { ownerReferences: [owner()] },
-    /ownerReferences: a name may have 253 characters/,
-  ],
-  [
     'the uid of an owner',
     { ownerReferences: [owner({ uid: 'u'.repeat(65) })] },
     { ownerReferences: [owner({ uid: 'u'.repeat(64) })] },
@@ -50,12 +44,6 @@ const METADATA: [what: string, over: object, at: object, message: RegExp][] = [
     { ownerReferences: owners(65) },
     { ownerReferences: owners(64) },
     /at most 64 are allowed, and there are 65/,
-  ],
-  [
-    'ten thousand owners',
-    { ownerReferences: owners(10_000) },
-    { ownerReferences: [] },
-    /at most 64 are allowed, and there are 10000/,
   ],
   ...[
     'plumbline.dev/align',
@@ -105,23 +93,19 @@ describe('limits of pods and VMIs, on a real API server', function () {
 
     for (const [what, over, at, message] of METADATA) {
       it(`${kind}: ${what}, at creation and later`, async () => {
+        const change = (sub: string) => (metadata: object) =>
+          client.patch(`${path}/small${sub}`, MERGE, { metadata }, DRY);
+        const writes = [(metadata: object) => client.create(path, object('new', metadata), DRY), change('')];
         // The API server ignores owner references in a write of a pod's status.
-        const subresources = kind === 'a pod' && 'annotations' in over ? ['', '/status'] : [''];
-        const requests: [string, (metadata: object) => Promise<unknown>][] = [
-          ['creation', (metadata) => client.create(path, object('new', metadata), DRY)],
-          ...subresources.map((sub): [string, (metadata: object) => Promise<unknown>] => [
-            `change${sub}`,
-            (metadata) => client.patch(`${path}/small${sub}`, MERGE, { metadata }, DRY),
-          ]),
-        ];
-        for (const [request, write] of requests) {
+        if (kind === 'a pod' && 'annotations' in over) writes.push(change('/status'));
+        for (const write of writes) {
           const { message: text } = await write(over).then(
-            () => assert.fail(`${request} was accepted`),
+            () => assert.fail('it was accepted'),
             (error: Error) => error,
           );
-          assert.match(text, POLICY, request);
-          assert.match(text, message, request);
-          assert.ok(text.length < 600, `${request}: ${text.length} characters`);
+          assert.match(text, POLICY);
+          assert.match(text, message);
+          assert.ok(text.length < 600, `${text.length} characters`);
           await write(at);
         }
       });

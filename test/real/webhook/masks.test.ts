@@ -1,56 +1,44 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { stringify } from 'yaml';
-import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
-import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs, pathOf } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { needs } from '../../support/parts.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
+import { bindingOf, userSubject } from './policies-alone.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const RECORD = 'plumbline.dev/paused-start';
 const RECORD_POLICY = deniedByPolicy('plumbline-paused-start');
 const GROUP = 'rbac.authorization.k8s.io';
-const VMIS = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
+const API = '/apis/kubevirt.io/v1/namespaces/tenant';
+const VMIS = `${API}/virtualmachineinstances`;
+const PODS = '/api/v1/namespaces/tenant/pods';
 const MERGE = 'application/merge-patch+json';
+const DRY = { query: { dryRun: 'All' } };
 
 interface StoredVmi {
   readonly metadata: { readonly uid: string; readonly annotations?: Readonly<Record<string, string>> };
   readonly spec: { readonly startStrategy?: string };
 }
 
-/** Two tenants: one has all permissions in the namespace, including masks; the other has only VMs and pods. */
-const TENANTS: KubernetesObject[] = [
-  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } },
-  binding('owner', 'cluster-admin'),
-  {
-    apiVersion: `${GROUP}/v1`,
-    kind: 'ClusterRole',
-    metadata: { name: 'vms-and-pods' },
-    rules: [
-      { apiGroups: ['kubevirt.io'], resources: ['*'], verbs: ['*'] },
-      { apiGroups: [''], resources: ['pods'], verbs: ['*'] },
-    ],
-  },
-  binding('guest', 'vms-and-pods'),
-];
-
-function binding(user: string, role: string): KubernetesObject {
-  return {
-    apiVersion: `${GROUP}/v1`,
-    kind: 'RoleBinding',
-    metadata: { name: user, namespace: 'tenant' },
-    roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name: role },
-    subjects: [{ apiGroup: GROUP, kind: 'User', name: user }],
-  };
-}
-
-const vmiOf = (name: string, annotations: Record<string, string>, spec: object = {}): KubernetesObject => ({
+const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+const vmiOf = (name: string, annotations: Record<string, string>, spec: object = {}) => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'VirtualMachineInstance',
   metadata: { name, namespace: 'tenant', annotations },
   spec: { domain: { cpu: { cores: 2 } }, ...spec },
+});
+const launcherOf = (vmi: string, uid: string, mask: string, labels: Record<string, string> = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: {
+    generateName: 'virt-launcher-',
+    labels: { 'kubevirt.io': 'virt-launcher', ...labels },
+    annotations: { [MASK]: mask },
+    ownerReferences: [
+      { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: vmi, uid, controller: true },
+    ],
+  },
+  spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }] },
 });
 
 describe('CPU masks behind a real API server', function () {
@@ -58,43 +46,40 @@ describe('CPU masks behind a real API server', function () {
   this.timeout(300_000);
   let installed: InstalledWebhook;
   let client: KubeClient;
+  /** Has all permissions in the namespace, including masks. */
+  let owner: KubeClient;
+  /** Has VMs and pods there. */
+  let guest: KubeClient;
   let extender: KubeClient;
+  /** virt-controller with its own account and the relevant part of its ClusterRole. */
+  let controller: KubeClient;
   before(async () => {
-    installed = await installWebhook();
-    const { plane } = installed;
-    client = plane.client;
-    await plane.create(...TENANTS);
-    const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
-    extender = createKubeClient(kubeconfigAccess(await plane.kubeconfig('extender', token)), 'test');
-  });
-  after(async () => {
-    await extender?.close();
-    await installed?.stop();
-  });
-
-  /** The webhook runs in this process, so it must not be blocked. */
-  const kubectl = (user: string, args: readonly string[], input?: object) =>
-    new Promise<{ status: number | null; stderr: string }>((resolve) => {
-      const flags = [
-        '--kubeconfig',
-        installed.plane.adminKubeconfig,
-        '--as',
-        user,
-        '--as-group',
-        'system:authenticated',
-      ];
-      const child = spawn(pathOf('kubectl'), [...flags, ...args], { stdio: ['pipe', 'ignore', 'pipe'] });
-      let stderr = '';
-      child.stderr.setEncoding('utf8').on('data', (text: string) => {
-        stderr += text;
-      });
-      child.on('close', (status) => resolve({ status, stderr }));
-      child.stdin.end(input === undefined ? '' : stringify(input));
+    const role = 'vms-and-pods';
+    const rules = [
+      { apiGroups: ['kubevirt.io'], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['pods'], verbs: ['*'] },
+    ];
+    const kubevirt = { kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'kubevirt' };
+    installed = await installWebhook({
+      users: ['owner', 'guest'],
+      before: [namespace('tenant'), namespace('kubevirt')],
+      after: [
+        { apiVersion: `${GROUP}/v1`, kind: 'ClusterRole', metadata: { name: role }, rules },
+        bindingOf(userSubject('owner'), 'cluster-admin', 'tenant'),
+        bindingOf(userSubject('guest'), role, 'tenant'),
+        bindingOf(kubevirt, role, undefined),
+      ],
     });
-  /** kubectl's own validation needs the OpenAPI document, which an API server with new types may not have yet. */
-  const create = (user: string, object: object) => kubectl(user, ['create', '--validate=false', '-f', '-'], object);
-  const annotate = (user: string, name: string, value: string) =>
-    kubectl(user, ['-n', 'tenant', 'annotate', '--overwrite', `virtualmachineinstances/${name}`, value]);
+    client = installed.client;
+    owner = await installed.user('owner');
+    guest = await installed.user('guest');
+    extender = await installed.account('plumbline-system', 'plumbline-scheduler');
+    controller = await installed.account('kubevirt', 'kubevirt-controller');
+  });
+  after(() => installed?.stop());
+
+  const annotate = (as: KubeClient, path: string, annotations: object) =>
+    as.patch(path, MERGE, { metadata: { annotations } });
   const stored = async (name: string) => (await client.get(`${VMIS}/${name}`)) as StoredVmi;
   const startOf = async (name: string) => {
     const { metadata, spec } = await stored(name);
@@ -106,14 +91,11 @@ describe('CPU masks behind a real API server', function () {
       ['masked', { [MASK]: '0:1' }, {}, ['Paused', 'waiting']],
       ['plain', {}, {}, [undefined, undefined]],
       ['users-own', { [MASK]: '0:1' }, { startStrategy: 'Paused' }, ['Paused', undefined]],
-      ['probed', { [MASK]: '0:1' }, { livenessProbe: { tcpSocket: { port: 22 } } }, [undefined, undefined]],
-      ['forged', { [RECORD]: 'waiting' }, { startStrategy: 'Paused' }, ['Paused', undefined]],
       ['forged-masked', { [MASK]: '0', [RECORD]: 'waiting' }, { startStrategy: 'Paused' }, ['Paused', undefined]],
     ];
     for (const [name, annotations, spec, start] of cases) {
       it(`${name}: ${start.filter(Boolean).join(', ') || 'as it is'}`, async () => {
-        const { status, stderr } = await create('owner', vmiOf(name, annotations, spec));
-        assert.equal(status, 0, stderr);
+        await owner.create(VMIS, vmiOf(name, annotations, spec));
         assert.deepEqual(await startOf(name), start);
       });
     }
@@ -121,20 +103,17 @@ describe('CPU masks behind a real API server', function () {
 
   describe('its record', () => {
     it('cannot be written, changed or removed by any user of the namespace', async () => {
-      assert.equal((await create('owner', vmiOf('kept', { [MASK]: '0:1' }))).status, 0);
-      for (const value of [`${RECORD}=resumed`, `${RECORD}-`]) {
-        const { status, stderr } = await annotate('owner', 'kept', value);
-        assert.equal(status, 1);
-        assert.match(stderr, RECORD_POLICY);
-      }
-      assert.equal((await create('owner', vmiOf('never', {}))).status, 0);
-      assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, RECORD_POLICY);
-      assert.deepEqual(await startOf('kept'), ['Paused', 'waiting']);
-      assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else works');
+      await owner.create(VMIS, vmiOf('recorded', { [MASK]: '0:1' }));
+      for (const value of ['resumed', null])
+        await assert.rejects(annotate(owner, `${VMIS}/recorded`, { [RECORD]: value }), RECORD_POLICY);
+      await owner.create(VMIS, vmiOf('never', {}));
+      await assert.rejects(annotate(owner, `${VMIS}/never`, { [RECORD]: 'waiting' }), RECORD_POLICY);
+      assert.deepEqual(await startOf('recorded'), ['Paused', 'waiting']);
+      await annotate(owner, `${VMIS}/recorded`, { note: 'mine' });
     });
 
     it('is written by the extender, which may write nothing else there', async () => {
-      assert.equal((await create('owner', vmiOf('extended', { [MASK]: '0:1' }))).status, 0);
+      await owner.create(VMIS, vmiOf('extended', { [MASK]: '0:1' }));
       const { metadata } = await stored('extended');
       const path = `${VMIS}/extended`;
       const record = (value: string) => ({ uid: metadata.uid, annotations: { [RECORD]: value } });
@@ -163,72 +142,62 @@ describe('CPU masks behind a real API server', function () {
   });
 
   describe('a mask', () => {
-    const launcher = (vmi: StoredVmi | undefined, name: string, mask: string) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        generateName: 'virt-launcher-',
-        namespace: 'tenant',
-        labels: { 'kubevirt.io': 'virt-launcher' },
-        annotations: { [MASK]: mask },
-        ownerReferences: [
-          {
-            apiVersion: 'kubevirt.io/v1',
-            kind: 'VirtualMachineInstance',
-            name,
-            uid: vmi?.metadata.uid ?? 'none',
-            controller: true,
-          },
-        ],
-      },
-      spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }] },
-    });
-
     it('takes a permission in the namespace, for the launcher, too, which the agent reads', async () => {
       const refusal = /user guest may not use CPU masks in namespace tenant/;
-      assert.match((await create('guest', vmiOf('asked', { [MASK]: '0' }))).stderr, refusal);
-      const vmi = (await client.create(VMIS, vmiOf('guests', {}))) as StoredVmi;
-      assert.match((await create('guest', launcher(vmi, 'guests', '0'))).stderr, refusal);
-      const { generateName: _, annotations: __, ...metadata } = launcher(vmi, 'guests', '').metadata;
-      const bare = { ...launcher(vmi, 'guests', ''), metadata: { ...metadata, name: 'bare' } };
-      assert.equal((await create('guest', bare)).status, 0);
-      const put = ['-n', 'tenant', 'annotate', 'pods/bare', `${MASK}=0`];
-      assert.match((await kubectl('guest', put)).stderr, refusal);
-      await kubectl('owner', put);
-      assert.equal((await kubectl('guest', ['-n', 'tenant', 'annotate', 'pods/bare', 'note=mine'])).status, 0);
+      await assert.rejects(guest.create(VMIS, vmiOf('without', { [MASK]: '0' })), refusal);
+      const { metadata } = (await client.create(VMIS, vmiOf('guests', {}))) as StoredVmi;
+      await assert.rejects(guest.create(PODS, launcherOf('guests', metadata.uid, '0')), refusal);
+      const { generateName: _, annotations: __, ...bare } = launcherOf('guests', metadata.uid, '').metadata;
+      await guest.create(PODS, { ...launcherOf('guests', metadata.uid, ''), metadata: { ...bare, name: 'bare' } });
+      await assert.rejects(annotate(guest, `${PODS}/bare`, { [MASK]: '0' }), refusal);
+      await annotate(owner, `${PODS}/bare`, { [MASK]: '0' });
+      await annotate(guest, `${PODS}/bare`, { note: 'mine' });
+    });
+  });
+
+  describe('CPU hotplug of a VM with a mask', () => {
+    const specOf = (sockets: number) => ({ domain: { cpu: { sockets, cores: 1, threads: 1, maxSockets: 4 } } });
+    const masked = (mask: string) => ({ metadata: { annotations: { [MASK]: mask } } });
+    const changeVm = (template: object) => owner.patch(`${API}/virtualmachines/vm`, MERGE, { spec: { template } });
+    let uid = '';
+    before(async () => {
+      const template = { ...masked('1:2'), spec: specOf(2) };
+      const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name: 'vm' }, spec: { template } };
+      await owner.create(`${API}/virtualmachines`, vm);
+      const made = await controller.create(VMIS, vmiOf('vm', { [MASK]: '1:2' }, specOf(2)));
+      uid = (made as StoredVmi).metadata.uid;
     });
 
-    it('is refused at the VMI together with dedicated CPUs, with the reason', async () => {
-      const dedicated = { domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } };
-      const { stderr } = await create('owner', vmiOf('both', { [MASK]: '0-1' }, dedicated));
-      assert.match(stderr, /dedicatedCpuPlacement are mutually exclusive: KubeVirt pins dedicated CPUs/);
+    it('users change vCPUs and mask together; either alone is refused', async () => {
+      const refusal = /entries for \d vCPUs, but the VM has \d/;
+      await assert.rejects(changeVm({ spec: { domain: { cpu: { sockets: 3 } } } }), refusal);
+      await assert.rejects(changeVm(masked('1:2:3')), refusal);
+      await changeVm({ ...masked('1:2:3'), spec: { domain: { cpu: { sockets: 3 } } } });
     });
 
-    it('is checked again at the launcher against the current VMI', async () => {
-      const vmi = (await client.create(VMIS, vmiOf('launched', { [MASK]: '0:1' }))) as StoredVmi;
-      const pods = '/api/v1/namespaces/tenant/pods';
-      const dry = { query: { dryRun: 'All' } };
-      await client.create(pods, launcher(vmi, 'launched', '0:1'), dry);
-      await assert.rejects(
-        client.create(pods, launcher(vmi, 'launched', '0:1:2'), dry),
-        /entries for 3 vCPUs, but the VM has 2/,
-      );
-      await assert.rejects(
-        client.create(pods, launcher(vmi, 'launched', '1:'), dry),
-        /entry 2 \(for vCPU 1\) is empty/,
-      );
+    it('KubeVirt plugs the vCPU in with a migration, and passes the new mask on; users cannot contradict', async () => {
+      // The request of VMICPUsPatch (pkg/virt-controller/watch/vm/vm.go).
+      await controller.patch(`${VMIS}/vm`, 'application/json-patch+json', [
+        { op: 'test', path: '/spec/domain/cpu/sockets', value: 2 },
+        { op: 'replace', path: '/spec/domain/cpu/sockets', value: 3 },
+      ]);
+      const contradiction = /entries for 2 vCPUs, but the VM has 3/;
+      const target = launcherOf('vm', uid, '1:2', { 'kubevirt.io/migrationJobUID': 'job' });
+      await controller.create(PODS, target, DRY);
+      await assert.rejects(controller.create(PODS, launcherOf('vm', uid, '1:2'), DRY), contradiction);
+      await annotate(controller, `${VMIS}/vm`, { [MASK]: '1:2:3:4' });
+      await assert.rejects(annotate(owner, `${VMIS}/vm`, { [MASK]: '1:2' }), contradiction);
     });
   });
 
   describe('while the webhook is down', () => {
     it('no VMI with a mask starts, and all others do', async () => {
       await installed.stopWebhook();
-      const away = await create('owner', vmiOf('late', { [MASK]: '0' }));
-      assert.match(away.stderr, /failed calling webhook "starts\.plumbline\.dev"/);
-      const forged = await create('owner', vmiOf('late-forged', { [RECORD]: 'waiting' }));
-      assert.match(forged.stderr, /failed calling webhook "starts\.plumbline\.dev"/);
-      const plain = await create('owner', vmiOf('late-plain', {}));
-      assert.equal(plain.status, 0, plain.stderr);
+      for (const annotations of [{ [MASK]: '0' }, { [RECORD]: 'waiting' }]) {
+        const created = owner.create(VMIS, vmiOf('late', annotations));
+        await assert.rejects(created, /failed calling webhook "starts\.plumbline\.dev"/);
+      }
+      await owner.create(VMIS, vmiOf('late-plain', {}));
     });
   });
 });

@@ -1,5 +1,3 @@
-import { DECISION_ANNOTATION } from '../../../model/names.ts';
-import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import type { InstalledWebhook } from './installed.ts';
 import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects.ts';
 import { launcherFor, virtualMachineInstance } from './objects.ts';
@@ -35,12 +33,6 @@ export function sceneOf({ plane: { client } }: InstalledWebhook): Scene {
     launcher: async (name, { vmi: options = {}, ...launcher }) =>
       admit(launcherFor(await vmi(name, options), launcher)),
   };
-}
-
-/** What the extender announces about a launcher: its decision, as Events. */
-export function announcedOf({ metadata }: CreatedPod): string[] {
-  const events = launcherEventsOf(metadata.annotations?.[DECISION_ANNOTATION] ?? '');
-  return events.map(({ type, reason, message }) => `${type} ${reason}: ${message}`);
 }
 
 /** CPUs of the containers, in their order. */
