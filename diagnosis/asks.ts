@@ -49,7 +49,7 @@ function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: s
   if (recognizeLauncher(pod).kind !== 'launcher') return undefined;
   const text = hasAsked(pod.metadata)
     ? 'the webhook did not see it: it has no decision annotation'
-    : 'it does not use the webhook, so it has no decision annotation';
+    : 'it asks for no alignment, so it has no decision annotation';
   return { decision: 'none', text };
 }
 

@@ -7,7 +7,7 @@ import { nodeRemedies } from './node-remedies.ts';
 import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
 /** In an error of kube-scheduler: the path of the extender that it called. */
-const EXTENDER_CALL = /\bfilter\b/;
+const EXTENDER_CALL = /\/filter\b|^extender http/;
 
 /** Why a pod waits for a node. */
 export function waitingPod(facts: VmFacts, pod: PodShape): Cause {

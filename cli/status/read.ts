@@ -17,7 +17,7 @@ import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
-import { NAMESPACE, PREDICTION_DIFFERS } from '../../model/names.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER } from '../../model/names.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
 import { deployment } from '../doctor/facts/objects.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
@@ -125,19 +125,27 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
   return { topologies, nodes, agents, machines, launched, ...state };
 }
 
+/** If no replica of the scheduler is ready but one leads, its extender does not answer: the extender decides its readiness. */
+function schedulerOf({ scheduler, deployments }: Pick<StatusFacts, 'scheduler' | 'deployments'>) {
+  const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
+  if (scheduler === undefined || scheduler.away !== undefined || own === undefined || hasReadyReplica(own))
+    return scheduler;
+  return { ...scheduler, extenderAway: `its extender does not answer (${NO_READY_REPLICA})` };
+}
+
 function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
   const relevant = [...facts.launched].flatMap(([vm, pods]) => {
     const pod = theOneThatMatters(pods);
     return pod === undefined ? [] : [{ vm, pod }];
   });
-  const { topologies, nodes, agents, instances, scheduler, cannotEvict } = facts;
+  const { topologies, nodes, agents, instances, cannotEvict } = facts;
   const states = launcherStates(
     {
       nodes: nodes ?? [],
       hosts: hostsOf(topologies).hosts,
       silent: agents.value?.silent,
       instances: instances.value ?? [],
-      scheduler,
+      scheduler: schedulerOf(facts),
       events: cannotEvict.value ?? [],
     },
     relevant.map(({ pod }) => pod),

@@ -1,7 +1,7 @@
 import type { NodeItem } from './node.ts';
 import { collator, type ListQuery, matcherOf } from './node-list.ts';
 import { parseCpus } from './shape.ts';
-import type { RunningEntry, StateVerdict } from './wire.ts';
+import { GONE, type RunningEntry, type StateVerdict } from './wire.ts';
 
 /** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */
 export type VmItem = ReturnType<typeof vmItem>;
@@ -27,6 +27,7 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
     if (silentSince !== undefined) silent.set(node, silentSince);
     const pods = new Map<string, [string, string, number][]>();
     for (const [pod, container, cpus, padding] of owners) {
+      if (pod.endsWith(GONE)) continue;
       pods.set(pod, [...(pods.get(pod) ?? []), [container, cpus, padding]]);
     }
     for (const [pod, containers] of pods) {

@@ -25,6 +25,9 @@ export interface ShapeContent {
   readonly kubelet?: string | undefined;
 }
 
+/** After the name of a pod that only the old report of a silent agent has: it keeps its CPUs in the map, and is no running VM. */
+export const GONE = ' (gone)';
+
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];

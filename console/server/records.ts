@@ -12,7 +12,14 @@ import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
 import { checkReport } from '../../model/report/check.ts';
-import type { InFlightEntry, NodeContent, NodeProblem, PodContent, RunningEntry } from '../data/wire.ts';
+import {
+  GONE,
+  type InFlightEntry,
+  type NodeContent,
+  type NodeProblem,
+  type PodContent,
+  type RunningEntry,
+} from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
@@ -60,13 +67,10 @@ export function nodeContent(
     dpu: isHost ? state : '',
     owners: ownersByCpu(report?.assignments ?? [])
       .flat()
-      // A launcher that the cluster no longer has may still be in the old report of a silent agent.
-      .filter(
-        ({ podUID, pod = '' }) => !isSilent || podOf(podUID) !== undefined || !isLauncherName(pod.split('/')[1] ?? ''),
-      )
       .map(({ podUID, pod: named, container, cpus }) => {
         const pod = podOf(podUID);
-        const label = pod === undefined ? (named ?? podUID) : labelOf(pod);
+        const isGone = isSilent && pod === undefined && isLauncherName(named?.split('/')[1] ?? '');
+        const label = pod === undefined ? `${named ?? podUID}${isGone ? GONE : ''}` : labelOf(pod);
         return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
       }),
     inFlight: inFlightOn(report, coming),

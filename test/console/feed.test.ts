@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Paint } from '../../console/data/node.ts';
 import { formatCpus } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
+import { vmsOf } from '../../console/data/vm-list.ts';
 import type { WireRecord } from '../../console/data/wire.ts';
 import { KubeError } from '../../kube/client.ts';
 import { AGENT_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
@@ -266,8 +267,10 @@ describe('the stream of the console', () => {
     under.api.put('nodes', { metadata: { name: 'n1' }, status: { conditions } } as never);
     const listener = await join();
     await listener.until(({ data }) => data.includes('["silent"]'));
-    // A VM that was deleted since the agent's last report does not run.
-    assert.deepEqual(pageOf(listener.events).nodes.get('n1')?.owners, []);
+    // A VM that was deleted since the agent's last report does not run, and no agent has confirmed that its CPUs are free.
+    const page = pageOf(listener.events);
+    assert.deepEqual(page.nodes.get('n1')?.owners[0]?.[0], 'east/virt-launcher-vm-x2x4z (gone)');
+    assert.deepEqual(vmsOf(page.nodes.values(), []), []);
     renewed('2026-05-04T11:00:00.000000Z');
     await listener.until(({ data }) => data.includes('"problems":[]'), listener.events.length);
   });

@@ -69,7 +69,7 @@ describe('a pod that waits for a node', () => {
       text: `its call failed: ${message}`,
       remedies: [BRING_BACK],
     });
-    assert.equal(failed('running PreFilter plugin "x": error').reason, 'NoNodeFits');
+    assert.equal(failed('running "VolumeBinding" filter plugin: error').reason, 'NoNodeFits');
   });
 
   it('is nominated, unless every node was checked', () => {
