@@ -64,12 +64,6 @@ describe('an upgrade of the Helm release', () => {
     });
   }
 
-  it('the rule is needed: a tag in the old chart’s defaults survives --reuse-values', () => {
-    const pinned = coalesce({ webhook: { image: { tag: '0.0.9' } } }, own);
-    const upgrade = WAYS['--reuse-values']?.({ defaults: pinned, overrides: {} }, { defaults: own, overrides: {} });
-    assert.equal(tagIn(upgrade ?? {}, 'webhook'), '0.0.9');
-  });
-
   it('an empty tag is the chart’s appVersion, and all templates name images in this way', () => {
     const helpers = chartFile('templates/_helpers.tpl');
     assert.ok(helpers.includes('{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}'));
