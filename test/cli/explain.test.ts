@@ -310,6 +310,7 @@ describe('plumbline explain', function () {
       const lines = stdout.trimEnd().split('\n');
       assert.ok(lines.length <= 50, `${lines.length} lines`);
       assert.match(stdout, /and \d+ more$/m);
+      assert.match(stdout, /^The closest node: \S+$/m);
       const longest = Math.max(...lines.map((line) => line.length));
       assert.ok(longest <= Number(columns), `${longest} columns`);
     }

@@ -4,8 +4,8 @@ import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
-import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
+import { skipWithout } from '../support/parts.ts';
+import { PASS, useGate, writeState } from './gate.ts';
 
 const VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
 const DEAD = { dpu: 'not-ready', reason: 'its lease ovn-dpu-a ran out', status: true };
@@ -18,14 +18,7 @@ const gated = (cniVersion: string, more = {}) => ({
 });
 
 describe('the CNI plugin', () => {
-  needs('musl');
-  needs('make');
-  let gate: GateFixture;
-  before(() => {
-    gate = createGateFixture();
-  });
-  after(() => gate?.remove());
-  beforeEach(() => rmSync(gate.state, { force: true }));
+  const gate = useGate();
 
   it('is one static file of less than 40 kB', () => {
     const { size } = statSync(gate.shim);
