@@ -174,5 +174,4 @@ describe('plumbline verify', function () {
     );
     assert.equal(running?.text, 'on runs, and its CPU mask is not applied: expected 2');
   });
-
 });
