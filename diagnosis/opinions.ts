@@ -77,6 +77,7 @@ export function extenderOpinions(document: unknown): Opinions | undefined {
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
   'not-predicted',
+  'stale-report',
   'in-flight',
   'refused-by-kubelet',
   'refused-on-host',
@@ -95,7 +96,6 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'cpu-mask',
   'dpu',
   'polled-cpus',
-  'stale-report',
   'no-report',
   'unpredictable',
   'not-ready',

@@ -141,6 +141,9 @@ export function isVerified({ source, reason }: Occurrence): boolean {
 /** The API server cuts the prefix of generated names to this length and adds five characters. */
 const MAX_PREFIX_CHARACTERS = 58;
 
+/** Whether a pod with that name looks like the launcher of some VM. */
+export const isLauncherName = (pod: string): boolean => /^virt-launcher-.+-[a-z0-9]{5}$/.test(pod);
+
 /** Whether a pod with that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` with a suffix. */
 export function isLauncherOf(vm: string, pod: string): boolean {
   const prefix = `virt-launcher-${vm}-`.slice(0, MAX_PREFIX_CHARACTERS);

@@ -6,6 +6,9 @@ import type { Cause, NodeGroup, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
 import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
+/** In an error of kube-scheduler: the path of the extender that it called. */
+const EXTENDER_CALL = /\bfilter\b/;
+
 /** Why a pod waits for a node. */
 export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
@@ -35,6 +38,9 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   if (condition === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
     const text = search === undefined ? 'the scheduler has not tried it yet' : searchText(search);
     return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
+  }
+  if (search === undefined && condition?.reason === 'SchedulerError' && EXTENDER_CALL.test(condition.message ?? '')) {
+    return { reason: 'ExtenderAway', text: `its call failed: ${condition.message}`, remedies: [bringSchedulerBack()] };
   }
   if (search === undefined) {
     const text = summaryOf(condition?.message ?? '') || 'the scheduler found no node and gave no reason';
@@ -87,12 +93,14 @@ const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
 
 /**
  * kube-scheduler's message as a prediction would word it; any other text stays as it is. kube-scheduler only asks the
- * extender about nodes that pass its own filters, so a reason of the extender is the closest match.
+ * extender about nodes that pass its own filters, so a reason of the extender is the closest match, else the most frequent one.
  */
 function summaryOf(message: string): string {
   const [, nodes, list = ''] =
     /^0\/(\d+) nodes are available: (.*?)\.?(?: no new claims .*| preemption: .*)?$/s.exec(message) ?? [];
-  const reasons = list.split(/, (?=\d+ )/).map((entry) => entry.replace(/^\d+ /, ''));
+  const countOf = (entry: string) => Number.parseInt(entry, 10);
+  const entries = list.split(/, (?=\d+ )/).toSorted((a, b) => countOf(b) - countOf(a));
+  const reasons = entries.map((entry) => entry.replace(/^\d+ /, ''));
   const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
   if (nodes === undefined || nodes === '0' || !closest) return message;
   return reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest);

@@ -3,6 +3,7 @@ import { launcherStates, vmiOwner } from '../../diagnosis/launcher-states.ts';
 import { deadDpu, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
 import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
+import { isLauncherName } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { cpuOwners } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
@@ -112,7 +113,8 @@ export function viewOf(
   remarks: readonly Remark[],
 ) {
   const { host, reserved, polled, networks } = placement;
-  const owners = ownersOf(cpuOwners(status), launched, host);
+  const isOld = remarks.some(({ reason }) => reason === 'AgentSilent');
+  const owners = ownersOf(cpuOwners(status), launched, host, isOld);
   const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
@@ -143,6 +145,7 @@ function ownersOf(
   assignments: ReportedHost['status']['assignments'],
   launched: ReadonlyMap<string, Launched>,
   host: Host,
+  isOld: boolean,
 ): Owner[] {
   return ownersByCpu(assignments).map((list, index): Owner => {
     const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
@@ -152,7 +155,14 @@ function ownersOf(
     const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
     const compute = list.find(({ container }) => container === 'compute');
     const padding = launcher?.vmi && compute ? paddingOf(launcher.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
-    return { name: launcher?.name ?? pod, letter: ownerLetter(index), cpus, padding, state: launcher?.state };
+    const isGone = isOld && launcher === undefined && isLauncherName(first?.podName ?? '');
+    return {
+      name: launcher?.name ?? (isGone ? `${pod} (gone)` : pod),
+      letter: ownerLetter(index),
+      cpus,
+      padding,
+      state: launcher?.state,
+    };
   });
 }
 

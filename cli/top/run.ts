@@ -99,14 +99,6 @@ const paddingLabel = (nodes: readonly NodeMap[]) =>
  */
 export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): Line[] {
   const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
-  const totals = nodes.reduce(
-    ({ cpus, free, cores }, node) => ({
-      cpus: cpus + node.host.online.size,
-      free: free + node.free.size,
-      cores: cores + node.freeCores,
-    }),
-    { cpus: 0, free: 0, cores: 0 },
-  );
   const padded = nodes.filter(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
   const legend = [
     `${FREE} free`,
@@ -115,9 +107,23 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
     ...(padded.length > 0 ? [`${PADDING} ${paddingLabel(padded)}`] : []),
     'letters: VMs',
   ].join('   ');
-  const total = `${countText(nodes.length, 'node')}, ${cpusText(totals.cpus)}: ${totals.free} free, ${countText(totals.cores, 'whole core')} of them`;
-  const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
+  const footer = [legend, ...(nodes.length > 1 ? [totalText(nodes)] : []), ...notes.map((note) => `(${note})`)];
   return [...blocks, ...footer.map((line) => [paint('dim', cutLine(line, terminal.width))])];
+}
+
+/** The sums over all nodes. The free CPUs of a node whose agent is silent are unknown. */
+function totalText(nodes: readonly NodeMap[]): string {
+  const isSilent = ({ remarks }: NodeMap) => remarks.some(({ reason }) => reason === 'AgentSilent');
+  const sum = (list: readonly NodeMap[], value: (node: NodeMap) => number) =>
+    list.reduce((total, node) => total + value(node), 0);
+  const reporting = nodes.filter((node) => !isSilent(node));
+  const unknown = sum(nodes.filter(isSilent), ({ free }) => free.size);
+  const free = `${sum(reporting, (node) => node.free.size)} free, ${countText(
+    sum(reporting, ({ freeCores }) => freeCores),
+    'whole core',
+  )} of them`;
+  const cpus = cpusText(sum(nodes, ({ host }) => host.online.size));
+  return `${countText(nodes.length, 'node')}, ${cpus}: ${free}${unknown > 0 ? `, ${unknown} unknown` : ''}`;
 }
 
 function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[] {

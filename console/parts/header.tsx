@@ -51,19 +51,23 @@ interface Fault {
 
 const NO_LEADER: Fault = { text: 'Plumbline’s scheduler has no leader: new VMs stay pending', area: 'extender' };
 
+/** By the name of the Deployment without its prefix. */
 const NOT_READY: Readonly<Record<string, Fault>> = {
-  'plumbline-webhook': {
+  webhook: {
     text: 'The webhook is down (no replica is ready): new VMs that use Plumbline do not start',
     area: 'webhook',
   },
-  'plumbline-scheduler': {
+  scheduler: {
     text: 'The scheduler is down (no replica is ready): new VMs that use Plumbline stay pending',
     area: 'extender',
   },
 };
 
 const faultOf = (deployment: string): Fault =>
-  NOT_READY[deployment] ?? { text: `${deployment} is down (no replica is ready)`, area: '' };
+  NOT_READY[deployment.slice(deployment.indexOf('-') + 1)] ?? {
+    text: `${deployment} is down (no replica is ready)`,
+    area: '',
+  };
 
 /** Limits of the data on the page; nothing if there are none. */
 export function Banner() {

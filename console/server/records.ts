@@ -6,7 +6,7 @@ import { REASONS } from '../../diagnosis/reasons.ts';
 import { remedyText } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
 import { runningState } from '../../diagnosis/state.ts';
-import { nodeFacts } from '../../diagnosis/vm-facts.ts';
+import { isLauncherName, nodeFacts } from '../../diagnosis/vm-facts.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
@@ -60,6 +60,10 @@ export function nodeContent(
     dpu: isHost ? state : '',
     owners: ownersByCpu(report?.assignments ?? [])
       .flat()
+      // A launcher that the cluster no longer has may still be in the old report of a silent agent.
+      .filter(
+        ({ podUID, pod = '' }) => !isSilent || podOf(podUID) !== undefined || !isLauncherName(pod.split('/')[1] ?? ''),
+      )
       .map(({ podUID, pod: named, container, cpus }) => {
         const pod = podOf(podUID);
         const label = pod === undefined ? (named ?? podUID) : labelOf(pod);

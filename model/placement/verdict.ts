@@ -84,6 +84,10 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
+/** The verdict of a node that had no room by its last report, before its agent stopped. */
+export const staleRefusal = ({ detail }: Refused): Refused =>
+  refuse('stale-report', STALE_REPORT.text, `its agent has stopped reporting; by its last report: ${detail}`);
+
 /** The verdict of a node that passes without a prediction. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,

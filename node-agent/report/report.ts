@@ -1,5 +1,6 @@
 import { isNotFound } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
@@ -7,6 +8,8 @@ import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import { fitReport } from './limits.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
+
+type Assignment = NodeTopologyStatus['assignments'][number];
 
 /** Minimum seconds between two writes. */
 const MIN_WRITE_INTERVAL_SECONDS = 0.2;
@@ -31,6 +34,18 @@ export interface ReportDeps extends Omit<Services, 'events'> {
   readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
+}
+
+/** Changed owners that a log line names. */
+const MAX_LOGGED_OWNERS = 20;
+
+/** The owners of CPUs in a list that another list does not have, as `namespace/pod container: CPUs`. */
+function newOwners(owners: readonly Assignment[], others: readonly Assignment[]): readonly string[] | undefined {
+  const textOf = ({ namespace, podName, podUID, container, cpus }: Assignment) =>
+    `${podName === undefined ? podUID : `${namespace}/${podName}`} ${container}: ${cpus}`;
+  const otherTexts = new Set(others.map(textOf));
+  const texts = owners.map(textOf).filter((text) => !otherTexts.has(text));
+  return texts.length === 0 ? undefined : texts.slice(0, MAX_LOGGED_OWNERS);
 }
 
 /**
@@ -77,13 +92,15 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     const changed = store.changesTo({ ...fitted, summary: built.summary && { ...built.summary, reported } });
     if (age < RESYNC_SECONDS && changed.length === 0) return;
     const status = { ...fitted, summary: built.summary };
+    const before = store.published?.assignments ?? [];
     wroteAt = performance.now() / 1000;
     reported = now;
     await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
     logDropped(store.dropped);
     const { reserved, assignments } = status;
-    log.info({ changed, reserved, assignments: assignments.length }, 'published node topology');
+    const owners = { assigned: newOwners(assignments, before), released: newOwners(before, assignments) };
+    log.info({ changed, reserved, ...owners, assignments: assignments.length }, 'published node topology');
   };
 
   /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { RefusalKind } from '../../model/placement/verdict.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { FilterOutcome } from './filter.ts';
@@ -57,8 +58,8 @@ const MAX_WAITING_PODS = 5000;
 /** Logs which pods wait and why, and where pods are placed. */
 export class DecisionLog {
   readonly #log: ExtenderLogger;
-  /** The kinds of refusals that were logged last, by the uid of the pod. */
-  readonly #waiting = new BoundedMap<string, string>(MAX_WAITING_PODS);
+  /** The kinds of refusals that were logged last, and when the first were, by the uid of the pod. */
+  readonly #waiting = new BoundedMap<string, { readonly kinds: string; readonly since: number }>(MAX_WAITING_PODS);
 
   constructor(log: ExtenderLogger) {
     this.#log = log;
@@ -67,8 +68,9 @@ export class DecisionLog {
   /** Called for each attempt of the scheduler. Texts contain amounts that change, so only another kind is a change. */
   waits(pod: string, uid: string, { texts }: Pick<Refusals, 'texts'>, vmi?: string): void {
     const kinds = [...new Set(texts.map(({ kind }) => kind))].sort().join();
-    if (this.#waiting.get(uid) === kinds) return;
-    this.#waiting.set(uid, kinds);
+    const last = this.#waiting.get(uid);
+    if (last?.kinds === kinds) return;
+    this.#waiting.set(uid, { kinds, since: last?.since ?? monotonicSeconds() });
     const refusals: Partial<Record<RefusalKind, number>> = {};
     for (const { kind, nodes } of texts) refusals[kind] = (refusals[kind] ?? 0) + nodes;
     const fields = { pod, vmi, refusals, reasons: texts.map(({ text }) => text) };
@@ -78,8 +80,10 @@ export class DecisionLog {
   /** The scheduler has bound the pod. Pods without CPUs of their own are not worth a line, unless they had to wait. */
   placed(pod: PodView): void {
     const { uid, node, needs } = pod;
-    const hasWaited = this.#waiting.delete(uid);
-    if (needs.exclusive || needs.mask !== undefined || hasWaited)
-      this.#log.info({ ...namesOf(pod), node }, 'pod placed');
+    const wait = this.#waiting.get(uid);
+    this.#waiting.delete(uid);
+    const waitedSeconds = wait && Math.round(monotonicSeconds() - wait.since);
+    if (needs.exclusive || needs.mask !== undefined || wait !== undefined)
+      this.#log.info({ ...namesOf(pod), node, waitedSeconds }, 'pod placed');
   }
 }

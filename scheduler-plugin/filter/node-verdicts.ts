@@ -8,6 +8,7 @@ import {
   type Refused,
   refuse,
   STALE_REPORT,
+  staleRefusal,
   UNCHECKED,
   type UnpredictablePolicy,
   unfitShape,
@@ -115,7 +116,9 @@ export class NodeVerdicts {
     }
     if (!node.stale) return this.#predictions.verdict(needs, node);
     const host = this.#options.state.fleet.host(node);
-    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#assumedNeeds(node, needs));
+    if (host === undefined) return UNCHECKED;
+    const byLastReport = judgeByCount(needs, host, this.#assumedNeeds(node, needs));
+    return byLastReport.fits ? byLastReport : staleRefusal(byLastReport);
   }
 
   /** Whether the node lacks CPUs of the pod's mask, and the pod may use all CPUs instead. */

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
 import { watch } from '../../cli/support/watch.ts';
-import { viewData, viewOf } from '../../cli/top/read.ts';
+import { type Remark, viewData, viewOf } from '../../cli/top/read.ts';
 import * as lines from '../../cli/top/run.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import { KubeError } from '../../kube/client.ts';
@@ -33,7 +33,9 @@ const FIREWALL = {
   },
 };
 
-function view(report: Partial<NodeTopologyStatus> = {}) {
+const CORDONED: Remark = { reason: 'Cordoned', text: 'cordoned' };
+
+function view(report: Partial<NodeTopologyStatus> = {}, remark = CORDONED) {
   const status = {
     ...REPORT,
     pmdCPUs: '0,16',
@@ -47,7 +49,7 @@ function view(report: Partial<NodeTopologyStatus> = {}) {
     status,
   };
   const { hosts } = hostsOf([topology as never]);
-  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [{ reason: 'Cordoned', text: 'cordoned' }]);
+  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [remark]);
 }
 
 describe('plumbline top', () => {
@@ -121,6 +123,14 @@ describe('plumbline top', () => {
         nodes: [viewData(node)],
         notes: [],
       });
+    });
+
+    it('does not count the CPUs of a silent node as free, and marks a pod of its old report as gone', () => {
+      const deleted = { podUID: 'u', namespace: 'east', podName: 'virt-launcher-vm-x2x4z', container: 'compute' };
+      const old = view({ assignments: [{ ...deleted, cpus: '1,17' }] }, { reason: 'AgentSilent', text: 'silent' });
+      const lines = topLines({ nodes: [view(), old], notes: [] }, plain(200));
+      assert.ok(lines.at(-1)?.endsWith(`, ${old.free.size} unknown`), lines.at(-1));
+      assert.ok(lines.some((line) => line.includes('east/virt-launcher-vm-x2x4z (gone)')));
     });
 
     for (const width of [30, 40, 80]) {

@@ -232,13 +232,16 @@ describe('the stream of the console', () => {
   });
 
   it('shows at once that an agent is silent if the extender says so, until its Lease changes', async () => {
-    await start({ nodes: { n1: statusOf() } });
+    const deleted = { podUID: 'u', namespace: 'east', podName: 'virt-launcher-vm-x2x4z', container: 'compute' };
+    await start({ nodes: { n1: statusOf({ assignments: [{ ...deleted, cpus: '1,9' }] }) } });
     const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 3600 });
     renewed('2026-05-04T10:00:00.000000Z');
     const conditions = [{ type: AGENT_READY_CONDITION, status: 'False' }];
     under.api.put('nodes', { metadata: { name: 'n1' }, status: { conditions } } as never);
     const listener = await join();
     await listener.until(({ data }) => data.includes('["silent"]'));
+    // A VM that was deleted since the agent's last report does not run.
+    assert.deepEqual(pageOf(listener.events).nodes.get('n1')?.owners, []);
     renewed('2026-05-04T11:00:00.000000Z');
     await listener.until(({ data }) => data.includes('"problems":[]'), listener.events.length);
   });

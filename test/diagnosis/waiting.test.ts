@@ -60,6 +60,18 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({ scheduler: { away: 'no replica leads', extenderAway } }).reason, 'SchedulerAway');
   });
 
+  it('has an extender that did not answer kube-scheduler, by the error in its condition', () => {
+    const failed = (message: string) =>
+      waiting({}, { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulerError', message }] });
+    const message = 'Post "http://127.0.0.1:8888/filter": dial tcp 127.0.0.1:8888: connect: connection refused';
+    assert.deepEqual(failed(message), {
+      reason: 'ExtenderAway',
+      text: `its call failed: ${message}`,
+      remedies: [BRING_BACK],
+    });
+    assert.equal(failed('running PreFilter plugin "x": error').reason, 'NoNodeFits');
+  });
+
   it('is nominated, unless every node was checked', () => {
     const status = { ...REFUSED, nominatedNodeName: 'n2' };
     assert.deepEqual(waiting({}, status), {

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { processorTimeOf } from '../support/processor-time.ts';
-import type { WorkCounter } from '../support/work-counter.ts';
 import type { Target, Verdict } from './target.ts';
-import { countWork, holdToWork, type Worked, type WorkOptions } from './work.ts';
 
 export interface Played {
   readonly runs: number;
@@ -16,11 +14,8 @@ export interface PlayOptions {
   /** The number of inputs; endless if only the time is limited. */
   readonly runs: number;
   readonly seconds?: number;
-  /**
-   * Limits also CPU time and memory for each input. Both depend on the heap of the process and on the load of the
-   * machine, so only a separate process uses it.
-   */
-  readonly holdTimeAndMemory?: boolean;
+  /** Limits also the memory for each input. It depends on the heap: only a process of its own can use it. */
+  readonly holdMemory?: boolean;
 }
 
 /** A target with any kind of inputs. */
@@ -28,10 +23,6 @@ export interface Playable extends Pick<Target, 'name' | 'about'> {
   play(options: PlayOptions): Promise<Played>;
   /** Judges a saved input. @throws Error as before the correction */
   judgeCase(input: unknown): Promise<Verdict>;
-  /** Checks the work of each input against the target's limit. */
-  countWork(counter: WorkCounter, options: WorkOptions): Promise<Worked>;
-  /** The same for saved inputs. @throws Error as before the correction */
-  holdCases(counter: WorkCounter, inputs: readonly unknown[]): Promise<void>;
 }
 
 export function playable<I>(target: Target<I>): Playable {
@@ -42,20 +33,14 @@ export function playable<I>(target: Target<I>): Playable {
     play: (options) => play(target, options),
     // Cases are generated inputs.
     judgeCase: async (input) => target.judge(input as I),
-    countWork: (counter, options) => countWork(target, counter, options),
-    holdCases: (counter, inputs) => holdToWork(target, counter, inputs as readonly I[]),
   };
 }
 
 /** Feeds a target generated inputs until one is judged wrong, and then makes that one as small as possible. */
-export async function play<I>(
-  target: Target<I>,
-  { seed, runs, seconds, holdTimeAndMemory = false }: PlayOptions,
-): Promise<Played> {
-  const judge = holdTimeAndMemory ? (input: I) => judgeWithinBounds(target, input) : target.judge.bind(target);
+async function play<I>(target: Target<I>, { seed, runs, seconds, holdMemory = false }: PlayOptions): Promise<Played> {
   const counts: Record<Verdict, number> = { accepted: 0, refused: 0 };
   const property = fc.asyncProperty(target.inputs, async (input) => {
-    counts[await judge(input)]++;
+    counts[await judgeWithinBounds(target, input, holdMemory)]++;
   });
   const details = await fc.check(property, {
     seed,
@@ -77,9 +62,12 @@ const BYTES = { base: 48 * 2 ** 20, each: 2000 };
 const TRIES = 3;
 
 /** @throws Error if the answer is wrong, or took disproportionate time or memory */
-export async function judgeWithinBounds<I>(target: Target<I>, input: I): Promise<Verdict> {
+async function judgeWithinBounds<I>(target: Target<I>, input: I, holdMemory: boolean): Promise<Verdict> {
   const size = JSON.stringify(input).length;
-  const most = { time: MILLISECONDS.base + MILLISECONDS.each * size, memory: BYTES.base + BYTES.each * size };
+  const most = {
+    time: MILLISECONDS.base + MILLISECONDS.each * size,
+    memory: holdMemory ? BYTES.base + BYTES.each * size : Number.POSITIVE_INFINITY,
+  };
   let least = { time: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
   for (let i = 0; i < TRIES; i++) {
     const before = process.memoryUsage().heapUsed;

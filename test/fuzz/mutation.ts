@@ -9,30 +9,7 @@ interface Change {
 }
 
 /** Characters that confuse parsers: ends, signs, digits of other scripts, halves of pairs, control characters. */
-const ODD = [
-  '',
-  ' ',
-  '\n',
-  '\t',
-  '\0',
-  '-',
-  '+',
-  ',',
-  ':',
-  '^',
-  '=',
-  '"',
-  "'",
-  '\\',
-  '[',
-  ']',
-  '{',
-  '}',
-  '/',
-  '@',
-  '#',
-  '$',
-];
+const ODD = ['', ...' \n\t\0-+,:^="\'\\[]{}/@#$'];
 const ODDER = [
   '0',
   '-1',

@@ -4,22 +4,6 @@ import type fc from 'fast-check';
 /** The outcome of one input: accepted, or refused as the parser's contract says. */
 export type Verdict = 'accepted' | 'refused';
 
-/** The part of an input that the parser gets. */
-export interface Fed {
-  readonly bytes: number;
-  /** Calls only the parser. An exception is a refusal. */
-  parse(): unknown;
-}
-
-/**
- * The maximum work of the parser for an input, as the number of executed code blocks: `base` and `each` byte. Both are
- * three times the observed maximum of short and long inputs.
- */
-export interface WorkBound {
-  readonly base: number;
-  readonly each: number;
-}
-
 /** A parser, its inputs, and the check of its answers. */
 export interface Target<I = unknown> {
   readonly name: string;
@@ -28,9 +12,6 @@ export interface Target<I = unknown> {
   readonly inputs: fc.Arbitrary<I>;
   /** @throws Error if the parser violated its contract */
   judge(input: I): Verdict | Promise<Verdict>;
-  /** The part of an input that is counted. */
-  fed(input: I): Fed;
-  readonly work: WorkBound;
 }
 
 /** A target that generates and judges in another process. */
@@ -41,11 +22,6 @@ export interface ForeignTarget {
   missing(): string | undefined;
   play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
 }
-
-/** A text that is the only input of the parser. */
-export const fedText =
-  (parse: (text: string) => unknown) =>
-  (text: string): Fed => ({ bytes: Buffer.byteLength(text), parse: () => parse(text) });
 
 /** Maximum characters of a message for any input: two quotations of 80, escaped, and the words. */
 const MAX_MESSAGE_CHARACTERS = 1500;

@@ -8,191 +8,136 @@ import {
   isWholeCores,
   missingThreads,
   unevenCore,
+  wholeCoresTouching,
+  wholeCoresWithin,
 } from '../../model/host.ts';
-import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
+import { leastProcessorTime } from '../support/processor-time.ts';
 
-/** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
-function sysfs(siblings: readonly (string | undefined)[], online: string): Omit<SysfsHost, 'directories'> {
-  const cpus = siblings.flatMap((list, id): SysfsCpu[] => (list === undefined ? [] : [{ id, siblings: list }]));
-  return { online, cpus, nodes: [{ id: 0, cpus: online }] };
-}
+const set = (text: string) => CpuSet.parse(text);
+const ids = (count: number) => Array.from({ length: count }, (_, id) => id);
+const cells = (...lists: readonly (readonly [number, string])[]) => lists.map(([id, cpus]) => ({ id, cpus }));
+/** One NUMA node with so many CPUs of one thread. */
+const single = (count: number) => ({ cells: cells([0, `0-${count - 1}`]), cores: ids(count).map(String) });
 
-const lastLevelCache = (id: number) => ({ level: 3, id, sharedBy: 2 });
+describe('a host with a description in any order', () => {
+  const shuffled = {
+    cells: cells([1, '4-7'], [0, '0-3']),
+    cores: ['6-7', '2-3', '4-5', '0-1'],
+    sockets: cells([10, '4-7'], [2, '0-3']),
+    uncores: cells([21, '6-7'], [9, '0-5']),
+  };
 
-function thrown(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof HostError) return error.message;
-    throw error;
-  }
-  return 'nothing';
-}
+  it('is sorted', () =>
+    assert.deepEqual(describeHost(createHost(shuffled)), {
+      cells: cells([0, '0-3'], [1, '4-7']),
+      cores: ['0-1', '2-3', '4-5', '6-7'],
+      sockets: cells([2, '0-3'], [10, '4-7']),
+      uncores: cells([9, '0-5'], [21, '6-7']),
+    }));
 
-describe('model/host: siblings from sysfs', () => {
-  const cases: readonly [string, Omit<SysfsHost, 'directories'>, string, number][] = [
-    ['are next to each other: 0-1', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
-    [
-      'are far apart: 0,4',
-      sysfs(['0,4', '1,5', '2,6', '3,7', '0,4', '1,5', '2,6', '3,7'], '0-7'),
-      '0,4 1,5 2,6 3,7',
-      2,
-    ],
-    [
-      'are eight threads: 0-7',
-      sysfs(
-        Array.from({ length: 16 }, (_, id) => (id < 8 ? '0-7' : '8-15')),
-        '0-15',
-      ),
-      '0-7 8-15',
-      8,
-    ],
-    ['are single threads without SMT', sysfs(['0', '1', '2'], '0-2'), '0 1 2', 1],
-    ['may end with a newline', sysfs(['0-1\n', '0-1\n'], '0-1\n'), '0-1', 2],
-    ['may include an offline CPU', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
-    ['may differ between hybrid cores with one and two threads', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
-    ['may form three uneven cores', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
-  ];
-  for (const [name, description, cores, threads] of cases) {
-    it(name, () => {
-      const host = createHost(describeSysfs(description));
-      assert.equal(host.cores.join(' '), cores);
-      assert.equal(host.threadsPerCore, threads);
-    });
-  }
-
-  it('may be 1,024 CPUs', () => {
-    const siblings = Array.from({ length: 1024 }, (_, id) => `${id % 512},${(id % 512) + 512}`);
-    const host = createHost(describeSysfs(sysfs(siblings, '0-1023')));
-    assert.equal(host.cores.length, 512);
-    assert.equal(`${host.online}`, '0-1023');
-  });
-
-  it('form one NUMA node if there are none', () => {
-    assert.deepEqual(describeSysfs({ ...sysfs(['0', '1'], '0-1'), nodes: [] }).cells, [{ id: 0, cpus: '0-1' }]);
-  });
-
-  it('form sockets and caches if every CPU names one', () => {
-    const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, caches: [lastLevelCache(7)] }));
-    const described = describeSysfs({ online: '0-1', cpus, nodes: [] });
-    assert.deepEqual(described.sockets, [
-      { id: 0, cpus: '0' },
-      { id: 1, cpus: '1' },
-    ]);
-    assert.deepEqual(described.uncores, [{ id: 7, cpus: '0-1' }]);
-    const unknown = cpus.map((cpu) => ({ ...cpu, socket: -1, caches: [cpu.id === 0 ? lastLevelCache(7) : undefined] }));
-    assert.deepEqual(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).sockets, [{ id: 0, cpus: '0-1' }]);
-    assert.equal(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).uncores, undefined);
+  it('has NUMA nodes as default sockets and sockets as default caches', () => {
+    const { sockets, uncores } = describeHost(createHost({ cells: shuffled.cells, cores: shuffled.cores }));
+    const byCell = cells([0, '0-3'], [1, '4-7']);
+    assert.deepEqual([sockets, uncores], [byCell, byCell]);
+    const partly = createHost({ ...shuffled, uncores: cells([21, '6-7']) });
+    assert.deepEqual(describeHost(partly).uncores, cells([2, '0-3'], [10, '4-5'], [21, '6-7']));
   });
 });
 
-describe('model/host: a contradictory description is refused and names the CPU', () => {
+describe('the limits of a host', () => {
+  it('allow 64 NUMA nodes, 2048 CPUs, cores of 64 threads and the id 1023 of a NUMA node', () => {
+    const each = { cells: ids(64).map((id) => ({ id, cpus: `${id}` })), cores: ids(64).map(String) };
+    assert.equal(createHost(each).cells.length, 64);
+    assert.equal(createHost(single(2048)).cpus.length, 2048);
+    assert.equal(createHost({ cells: cells([0, '0-63']), cores: ['0-63'] }).threadsPerCore, 64);
+    assert.equal(createHost({ cells: cells([1023, '0']), cores: ['0'] }).cells[0]?.id, 1023);
+  });
+
+  const base = { cells: cells([0, '0-7']), cores: ['0-7'] };
+  const refusals: readonly (readonly [string, Partial<HostDescription>, RegExp])[] = [
+    ['65 NUMA nodes', { cells: ids(65).map((id) => ({ id, cpus: `${id}` })) }, /^65 NUMA nodes: at most 64/],
+    ['2,049 cores', single(2049), /^2049 cores: a host has at most 2048/],
+    ['2,049 CPUs', { cells: cells([0, '0-2048']) }, /^NUMA nodes name more than 2048 CPUs/],
+    ['overlapping NUMA nodes', { cells: cells([0, '0-1023'], [1, '0-2047']) }, /^NUMA nodes name more than 2048 CPUs/],
+    ['overlapping cores', { cores: ids(257).map((id) => `${id * 8}-${id * 8 + 7}`) }, /^cores name more than 2048/],
+    [
+      'overlapping sockets',
+      { sockets: ids(128).map((id) => ({ id, cpus: '0-2047' })) },
+      /^sockets name more than 2048/,
+    ],
+    ['a core of 65 CPUs', { cores: ['0-64'] }, /^core 0-64 has 65 CPUs: a core has at most 64/],
+    ['a count of 65 CPUs for one core', { counts: { cpus: 65, sockets: 1 } }, /counts 65 CPUs and 1 cores/],
+    ['the id 1024 of a NUMA node', { cells: cells([2000, '0'], [1024, '1-7']) }, /^NUMA node 1024: ids end at 1023/],
+    ['a CPU beyond any kernel', { cores: ids(400).map(() => '0-65535') }, /CPU ids end at 8191/],
+  ];
+  for (const [what, description, message] of refusals) {
+    it(`refuse ${what} before they are expanded`, () => {
+      const refuse = () => assert.throws(() => createHost({ ...base, ...description }), { message });
+      const spent = leastProcessorTime(refuse, 2);
+      assert.ok(spent < 100, `${spent} ms`);
+    });
+  }
+});
+
+describe('a contradictory description is refused and names the CPU', () => {
   const host = (description: Partial<HostDescription>) => () =>
-    createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2-3'], ...description });
+    createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2-3'], ...description });
   const cases: readonly [string, () => unknown, string][] = [
+    ['in two NUMA nodes', host({ cells: cells([0, '0-2'], [1, '2-3']) }), 'CPU 2 is in cell 0 and in cell 1'],
+    ['in two cores', host({ cores: ['0-1', '1-2', '3'] }), 'CPU 1 is in core 0 and in core 1'],
+    ['without a core', host({ cores: ['0-1', '2'] }), 'CPU 3 belongs to NUMA node 0 but to no core'],
+    ['without a NUMA node', host({ cores: ['0-1', '2-3', '4'] }), 'CPU 4 belongs to a core but to no NUMA node'],
     [
-      'for asymmetric siblings',
-      () => createHost(describeSysfs(sysfs(['0-1', '1', '2'], '0-2'))),
-      'CPU 1 is in core 0 and in core 1',
-    ],
-    [
-      'for a CPU that is not its own sibling',
-      () => createHost(describeSysfs(sysfs(['1', '1'], '0-1'))),
-      'CPU 0 belongs to NUMA node 0 but to no core',
-    ],
-    [
-      'for an online CPU without data',
-      () => createHost(describeSysfs(sysfs(['0'], '0-1'))),
-      'CPU 1 belongs to NUMA node 0 but to no core',
-    ],
-    [
-      'for a CPU in two NUMA nodes',
-      host({
-        cells: [
-          { id: 0, cpus: '0-2' },
-          { id: 1, cpus: '2-3' },
-        ],
-      }),
-      'CPU 2 is in cell 0 and in cell 1',
-    ],
-    ['for a CPU in two cores', host({ cores: ['0-1', '1-2', '3'] }), 'CPU 1 is in core 0 and in core 1'],
-    ['for a CPU without a core', host({ cores: ['0-1', '2'] }), 'CPU 3 belongs to NUMA node 0 but to no core'],
-    [
-      'for a CPU without a NUMA node',
-      host({ cores: ['0-1', '2-3', '4'] }),
-      'CPU 4 belongs to a core but to no NUMA node',
-    ],
-    [
-      'for a core in two NUMA nodes',
-      host({
-        cells: [
-          { id: 0, cpus: '0' },
-          { id: 1, cpus: '1-3' },
-        ],
-      }),
+      'of a core in two NUMA nodes',
+      host({ cells: cells([0, '0'], [1, '1-3']) }),
       'CPU 1 shares a core with CPU 0, but CPU 0 belongs to NUMA node 0 and CPU 1 to NUMA node 1',
     ],
-    ['for a CPU without a socket', host({ sockets: [{ id: 0, cpus: '0-2' }] }), 'CPU 3 belongs to no socket'],
+    ['without a socket', host({ sockets: cells([0, '0-2']) }), 'CPU 3 belongs to no socket'],
     [
-      'for reserved CPUs that do not exist',
-      () => assertOnline(host({})(), CpuSet.parse('0,9'), 'reserved CPUs'),
+      'reserved but not there',
+      () => assertOnline(host({})(), set('0,9'), 'reserved CPUs'),
       'reserved CPUs 0,9 name CPU 9, which is not online; the host has CPUs 0-3',
     ],
   ];
-  for (const [name, act, message] of cases) it(name, () => assert.equal(thrown(act), message));
+  for (const [what, act, message] of cases) {
+    it(`that is ${what}`, () =>
+      assert.throws(act, (error: Error) => error instanceof HostError && error.message === message));
+  }
 });
 
-describe('model/host: cores', () => {
-  const hybrid = createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'] });
+describe('the cores of a host', () => {
+  const hybrid = createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2', '3'] });
+  const even = createHost({ cells: cells([0, '0-7']), cores: ['0-1', '2-3', '4-5', '6-7'] });
 
   it('are compared to find one with another number of threads', () => {
     assert.equal(`${unevenCore(hybrid)}`, '2');
-    assert.equal(unevenCore(createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2-3'] })), undefined);
+    assert.equal(unevenCore(even), undefined);
   });
 
-  it('are whole if all their threads are in the set', () => {
-    assert.equal(isWholeCores(hybrid, CpuSet.parse('0-2')), true);
-    assert.equal(isWholeCores(hybrid, CpuSet.parse('1-2')), false);
-    assert.equal(isWholeCores(hybrid, CpuSet.EMPTY), true);
+  it('are those that CPUs touch, and those that they fill', () => {
+    assert.equal(`${wholeCoresTouching(even, set('1-2,7'))}`, '0-3,6-7');
+    assert.equal(`${wholeCoresWithin(even, set('0-2,6-7'))}`, '0-1,6-7');
+    assert.equal(isWholeCores(hybrid, set('0-2')), true);
+    assert.equal(isWholeCores(hybrid, set('1-2')), false);
   });
 
-  it('stay the same in a description and back', () => {
-    assert.deepEqual(createHost(describeHost(hybrid)), hybrid);
-  });
-});
-
-describe('CPUs that are missing from cores', () => {
-  const regular = Array.from({ length: 4 }, (_, i) => [i, i + 4]);
   const hostOf = (cores: readonly (readonly number[])[]) =>
-    createHost({
-      cells: [
-        {
-          id: 0,
-          cpus: cores
-            .flat()
-            .sort((a, b) => a - b)
-            .join(),
-        },
-      ],
-      cores: cores.map((core) => core.join()),
-    });
+    createHost({ cells: cells([0, `${CpuSet.of(cores.flat())}`]), cores: cores.map((core) => core.join()) });
+  const regular = ids(4).map((id) => [id, id + 4]);
+  const four = [
+    [0, 1, 2, 3],
+    [4, 5, 7],
+    [8, 9, 10, 11],
+  ];
   const rows: readonly [string, readonly (readonly number[])[], string][] = [
     ['none of a regular host', regular, ''],
     ['the second thread of the last core', [...regular.slice(0, 3), [3]], '7'],
     ['the first thread of a core', [[4], ...regular.slice(1)], '0'],
-    [
-      'one of four threads',
-      [
-        [0, 1, 2, 3],
-        [4, 5, 7],
-        [8, 9, 10, 11],
-      ],
-      '6',
-    ],
+    ['one of four threads', four, '6'],
     ['none of a hybrid processor, whose small cores have one thread', [[0, 1], [2, 3], [4], [5]], ''],
     ['none if the other cores differ', [[0, 1], [2, 9], [4]], ''],
   ];
-  for (const [title, cores, expected] of rows)
-    it(title, () => assert.equal(`${missingThreads(hostOf(cores))}`, expected));
+  for (const [what, cores, expected] of rows)
+    it(`lack threads: ${what}`, () => assert.equal(`${missingThreads(hostOf(cores))}`, expected));
 });

@@ -1,9 +1,8 @@
 import { alignedCpus, isAligned } from '../../model/alignment.ts';
 import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
-import { alignmentOf } from '../model/launcher/alignment.ts';
+import { alignmentOf, container, launcher } from '../model/admission/facts.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface Amounts {
@@ -106,16 +105,4 @@ function vmiOf(one: CpuCase): VmiShape {
   };
 }
 
-function podWith(cpu: string): PodShape {
-  const amounts = { cpu, memory: '1Gi' };
-  return {
-    metadata: {
-      labels: { 'kubevirt.io': 'virt-launcher' },
-      annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
-      ownerReferences: [
-        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'vm', uid: 'u', controller: true },
-      ],
-    },
-    spec: { containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }] },
-  };
-}
+const podWith = (cpu: string) => launcher({ containers: [container('compute', cpu)] }).pod;

@@ -8,7 +8,7 @@ import { requiredResources } from '../../model/networks/resources.ts';
 import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';
 
 /** An operator's map for a host with these NUMA nodes, and what Nova makes of it. */
-export interface HostCase {
+interface HostCase {
   readonly name: string;
   readonly hostNodes: readonly number[];
   readonly config: {

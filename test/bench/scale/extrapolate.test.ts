@@ -18,21 +18,19 @@ const costs = {
 };
 
 describe('the load of a daemon', () => {
-  it('is what was measured at the measured sizes, also where it decreases', () => {
+  const loads = (...nodes: number[]) => nodes.map((count) => daemonLoad(costs, count, 100));
+
+  it('is what was measured at the measured sizes, and on the line through both at others', () => {
     assert.deepEqual(
-      [1000, 3000].map((nodes) => daemonLoad(costs, nodes, 100).share.toFixed(3)),
-      ['0.300', '0.200'],
+      loads(500, 2000, 5000).map(({ memory }) => memory),
+      [50, 200, 500],
     );
   });
 
-  it('is on the line through both at other sizes, and stays at the higher value where it decreases', () => {
+  it('stays at the higher value where it decreases', () => {
     assert.deepEqual(
-      [500, 2000, 5000].map((nodes) => daemonLoad(costs, nodes, 100).memory),
-      [50, 200, 500],
-    );
-    assert.deepEqual(
-      [500, 2000, 5000].map((nodes) => daemonLoad(costs, nodes, 100).share.toFixed(3)),
-      ['0.300', '0.300', '0.300'],
+      loads(500, 1000, 2000, 3000, 5000).map(({ share }) => share.toFixed(3)),
+      ['0.300', '0.300', '0.300', '0.200', '0.300'],
     );
   });
 });

@@ -4,7 +4,7 @@ import { ParseError } from '../../../model/errors.ts';
 import { AFFINITIES, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 
 const name = fc.oneof(fc.stringMatching(/^[a-z][-a-z0-9]{0,8}$/), fc.string({ maxLength: 4 }));
 const wishes = fc
@@ -22,8 +22,6 @@ export const affinity: Target<string> = {
     { head: '{"', piece: '\\u0061', tail: '":"none"}' },
     { piece: '{"a":', closing: '}' },
   ),
-  fed: fedText(parseAffinities),
-  work: { base: 300, each: 3 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseAffinities(text), ParseError);
     if (parsed === undefined) return 'refused';
@@ -48,8 +46,6 @@ export const placement: Target<string> = {
     { head: '{', piece: (i) => `"${i}":[]`, joint: ',', tail: '}' },
     { piece: '[', closing: ']' },
   ),
-  fed: fedText(parsePreferences),
-  work: { base: 300, each: 70 },
   judge(text) {
     const read = parsePreferences(text);
     assert.deepEqual(parsePreferences(formatPreferences(read)), read);

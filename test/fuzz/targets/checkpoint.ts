@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';
 
 const uid = fc.uuid();
@@ -35,8 +35,6 @@ export const checkpoint: Target<string> = {
     { head: `${HEAD}"a":{"c":"`, piece: '0-65535', joint: ',', tail: '"}}}' },
     { head: HEAD, piece: '"a":{', closing: '}', tail: '}}' },
   ),
-  fed: fedText(parseCheckpoint),
-  work: { base: 400_000, each: 310 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseCheckpoint(text), CheckpointError);
     if (parsed === undefined) return 'refused';

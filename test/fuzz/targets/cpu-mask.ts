@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatMask, parseMask, summaryOf } from '../../../model/cpu-mask/mask.ts';
+import { formatMask, parseMask } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 import { cpuList, LONG_LISTS, naiveCpus, sameNumbers } from './cpu-set.ts';
 
 const entry = fc.oneof({ weight: 4, arbitrary: cpuList }, { weight: 1, arbitrary: fc.constant('all') });
@@ -23,8 +23,6 @@ export const cpuMask: Target<string> = {
     { piece: 'all', joint: ':' },
     { piece: (i) => `${65_535 - i}`, joint: ':' },
   ),
-  fed: fedText((text) => summaryOf(parseMask(text))),
-  work: { base: 70_000, each: 1100 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseMask(text), ParseError);
     if (parsed === undefined) return 'refused';

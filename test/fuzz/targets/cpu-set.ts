@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { almost, type Repeated, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 
 const id = fc.oneof(fc.nat(70), fc.nat(65_535));
 const part = fc.oneof(
@@ -44,8 +44,6 @@ export const cpuSet: Target<string> = {
   name: 'cpu-set',
   about: 'CPU lists give the CPUs of a naive reading, and survive writing and reading',
   inputs: withLong(almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']), 520_000, ...LONG_LISTS),
-  fed: fedText((text) => CpuSet.parse(text)),
-  work: { base: 400_000, each: 12 },
   judge(text) {
     const parsed = parsedOrRefused(() => CpuSet.parse(text), ParseError);
     const naive = naiveCpus(text.trim());

@@ -99,11 +99,6 @@ export const extenderArgs: Target<string> = {
       tail: `${tail}}},"NodeNames":["n0"]}`,
     })),
   ),
-  fed(text) {
-    const bytes = Buffer.from(text);
-    return { bytes: bytes.length, parse: () => read(text) };
-  },
-  work: { base: 30_000, each: 18 },
   judge(text) {
     const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, ParseError, NotNow, JsonTooLarge);
     if (parsed === undefined) return 'refused';

@@ -44,11 +44,6 @@ export const gateQuestion: Target<Stream> = {
     ),
     cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
   }),
-  fed({ text, cuts }) {
-    const bytes = Buffer.from(text);
-    return { bytes: bytes.length, parse: () => feed(bytes, cuts) };
-  },
-  work: { base: 300, each: 1 },
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const parsed = parsedOrRefused(() => feed(bytes, cuts), ProtocolError);

@@ -8,11 +8,9 @@ import { cpuSet } from './cpu-set.ts';
 import { extenderArgs } from './extender-args.ts';
 import { gate } from './gate.ts';
 import { gateQuestion } from './gate-question.ts';
-import { kubeletConfig } from './kubelet-config.ts';
 import { lease } from './lease.ts';
 import { multus, nad } from './networks.ts';
 import { nodeReport } from './node-report.ts';
-import { novaConf } from './nova-conf.ts';
 import { observedPod } from './observed-pod.ts';
 import { ovsdbStream } from './ovsdb-stream.ts';
 import { quantity } from './quantity.ts';
@@ -31,11 +29,9 @@ export const TARGETS: readonly Playable[] = [
   playable(observedPod),
   playable(ovsdbStream),
   playable(checkpoint),
-  playable(kubeletConfig),
   playable(gateQuestion),
   playable(admissionReview),
   playable(reviewBody),
   playable(extenderArgs),
-  playable(novaConf),
 ];
 export const FOREIGN_TARGETS: readonly ForeignTarget[] = [gate];

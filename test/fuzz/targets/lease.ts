@@ -54,11 +54,6 @@ export const lease: Target<string> = {
     },
     { head: '{"metadata":{},"spec":{"renewTime":"', piece: '9', tail: '"}}' },
   ),
-  fed: (json) => ({
-    bytes: Buffer.byteLength(json),
-    parse: () => parseMicroTime(read(json).renewTime ?? ''),
-  }),
-  work: { base: 1000, each: 190 },
   judge(json) {
     try {
       const { seconds, renewTime } = read(json);

@@ -6,7 +6,7 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { vector } from '../../support/vectors.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
 const item = fc
@@ -33,8 +33,6 @@ export const multus: Target<string> = {
     { head: '[{"name":"a",', piece: (i) => `"${i}":0`, joint: ',', tail: '}]' },
     { piece: '[', closing: ']' },
   ),
-  fed: fedText((text) => parseAttachments(text, 'home')),
-  work: { base: 600, each: 8 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseAttachments(text, 'home'), ParseError);
     if (parsed === undefined) return 'refused';
@@ -70,8 +68,6 @@ export const nad: Target<string> = {
     { piece: '{"type":"sbr","delegate":', tail: '0', closing: '}' },
     { head: '{"type":"', piece: '\\n', tail: '"}' },
   ),
-  fed: fedText((config) => classifyNad(nadFacts({ metadata: {}, spec: { config } }), EMPTY_CONTEXT)),
-  work: { base: 600, each: 60 },
   judge(config) {
     const definition = { metadata: { name: 'n', namespace: 'ns' }, spec: { config } };
     const found = classifyNad(nadFacts(definition), EMPTY_CONTEXT);

@@ -71,8 +71,6 @@ export const nodeReport: Target<string> = {
     { ...around({ assignments: ['@'] }), piece: '{"podUID":"u","container":"c","cpus":"65535"}', joint: ',' },
     { ...around({ physnets: ['@'] }), piece: (i) => `{"name":"p${i}","cells":"0-1023"}`, joint: ',' },
   ),
-  fed: (text) => ({ bytes: Buffer.byteLength(text), parse: () => prepared(text) }),
-  work: { base: 10_000, each: 140 },
   judge(text) {
     try {
       const { host, reserved, networks } = prepared(text);

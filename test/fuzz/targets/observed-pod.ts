@@ -62,8 +62,6 @@ export const observedPod: Target<string> = {
       tail: `}}}${TAIL}`,
     },
   ),
-  fed: (json) => ({ bytes: Buffer.byteLength(json), parse: () => read(json) }),
-  work: { base: 3000, each: 66 },
   judge(json) {
     try {
       const view = read(json);

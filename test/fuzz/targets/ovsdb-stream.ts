@@ -48,11 +48,6 @@ export const ovsdbStream: Target<Stream> = {
     ),
     cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
   }),
-  fed({ text, cuts }) {
-    const bytes = Buffer.from(text);
-    return { bytes: bytes.length, parse: () => feed(bytes, cuts) };
-  },
-  work: { base: 1000, each: 21 },
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const { values, refused } = feed(bytes, cuts);

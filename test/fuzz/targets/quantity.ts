@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
 import { milliValue, parseQuantity, wholeValue } from '../../../model/quantity.ts';
 import { almost, withLong } from '../mutation.ts';
-import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
 
 const SUFFIXES: Readonly<Record<string, number>> = {
   '': 1,
@@ -44,8 +44,6 @@ export const quantity: Target<string> = {
     { piece: '9', tail: 'Ei' },
     { head: '1e-', piece: '9' },
   ),
-  fed: fedText(parseQuantity),
-  work: { base: 100, each: 1 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseQuantity(text), ParseError);
     if (parsed === undefined) return 'refused';

@@ -44,11 +44,6 @@ export const reviewBody: Target<string> = {
     { head: HEAD, piece: '{"name":', tail: `1${TAIL}`, closing: '}' },
     { head: '{"kind":"', piece: '\\u0041', tail: '"}' },
   ),
-  fed(body) {
-    const bytes = Buffer.from(body);
-    return { bytes: bytes.length, parse: () => answer(bytes) };
-  },
-  work: { base: 3000, each: 66 },
   async judge(body) {
     try {
       const { body: reply } = await answer(Buffer.from(body));

@@ -1,12 +1,13 @@
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
+import { type Alignment, type AlignmentRequest, decideAlignment } from '../../../model/admission/launcher-cpus.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Finding } from '../../../model/errors.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
 import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { nadFacts } from '../../../model/networks/nad.ts';
-import type { ContainerShape } from '../../../model/shapes.ts';
+import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
+import { COMPUTE, type ContainerShape, type PodShape } from '../../../model/shapes.ts';
 
 export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
 export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
@@ -20,15 +21,20 @@ export function kind(threadsPerCore: number, room = 64): NodeKind {
   return { threadsPerCore, fullPcpusOnly: true, rooms, alignment: 'best-effort', networks };
 }
 
-/** The definition `ns/east`, a localnet on the physnet east; every pod can run on all kinds of nodes. */
-export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<ClusterFacts> = {}): ClusterFacts {
+/** The definition of a network on a physnet. */
+export function localnet(physnet: string, topology = 'localnet'): NadFacts {
   const config = JSON.stringify({
     type: 'ovn-k8s-cni-overlay',
     name: 'n',
     netAttachDefName: 'ns/n',
-    topology: 'localnet',
-    physicalNetworkName: 'east',
+    topology,
+    physicalNetworkName: physnet,
   });
+  return nadFacts({ metadata: {}, spec: { config } });
+}
+
+/** The definition `ns/east`, a localnet on the physnet east; every pod can run on all kinds of nodes. */
+export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<ClusterFacts> = {}): ClusterFacts {
   return {
     candidates: kinds,
     allReport: true,
@@ -37,7 +43,7 @@ export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<Cl
       primary: { kind: 'none' },
       reported: { physnets: new Set(['east']), tunnel: false },
       context: EMPTY_CONTEXT,
-      definitions: new Map([['ns/east', nadFacts({ metadata: {}, spec: { config } })]]),
+      definitions: new Map([['ns/east', localnet('east')]]),
     },
     ...more,
   };
@@ -53,6 +59,9 @@ interface Podlike {
   readonly containers?: readonly ContainerShape[];
   readonly initContainers?: readonly ContainerShape[];
   readonly schedulerName?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** At pod level. */
+  readonly resources?: ContainerShape['resources'];
 }
 
 /** A VMI of 4 cores with 2 threads and an isolated emulator thread: KubeVirt requests 9 CPUs. */
@@ -65,7 +74,14 @@ export function found(facts: ClusterFacts = cluster(), cpu: object = CPU): Owner
 }
 
 export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {}): LauncherFacts {
-  const { annotations = ANNOTATED, containers = [container('compute', '9')], schedulerName } = podlike;
+  const {
+    annotations = ANNOTATED,
+    containers = [container('compute', '9')],
+    initContainers,
+    schedulerName,
+    labels,
+    resources,
+  } = podlike;
   const owner = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
@@ -74,8 +90,8 @@ export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {
     controller: true,
   };
   const pod = {
-    metadata: { labels: { 'kubevirt.io': 'virt-launcher' }, annotations, ownerReferences: [owner] },
-    spec: { containers, schedulerName },
+    metadata: { labels: { 'kubevirt.io': 'virt-launcher', ...labels }, annotations, ownerReferences: [owner] },
+    spec: { containers, ...(initContainers && { initContainers }), schedulerName, resources },
   };
   const { owner: lookup = found() } = more;
   return {
@@ -108,6 +124,22 @@ export function ordinary(podlike: Podlike = {}, more: Partial<OrdinaryFacts> = {
     scheduler: NO_SCHEDULER,
     ...more,
   };
+}
+
+/** The alignment of a launcher, with the gate on, for nodes with two threads per core. */
+export function alignmentOf(
+  pod: PodShape,
+  request: Partial<AlignmentRequest> & Pick<AlignmentRequest, 'vmi'>,
+): Alignment {
+  return decideAlignment({
+    metadata: pod.metadata,
+    resources: podResourcesOf(pod),
+    compute: pod.spec.containers.findIndex(({ name }) => name === COMPUTE),
+    candidates: [2],
+    gate: true,
+    policy: 'annotated',
+    ...request,
+  });
 }
 
 /** The properties of a finding that decide its effect. */

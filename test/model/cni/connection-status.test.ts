@@ -6,7 +6,7 @@ const STATUS = 'k8s.ovn.org/dpu.connection-status';
 const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /** Each network in a text. */
-function shown(details: unknown, status?: unknown): string[] {
+function linesOf(details: unknown, status?: unknown): string[] {
   const annotations = {
     ...(details !== undefined && { [DETAILS]: text(details) }),
     ...(status !== undefined && { [STATUS]: text(status) }),
@@ -15,19 +15,19 @@ function shown(details: unknown, status?: unknown): string[] {
 }
 
 describe('the connections of a pod that the DPU reports', () => {
-  const asked = { default: { pfId: '0' }, 'ns/net': { pfId: '0' } };
-  const cases: [what: string, shown: string[], expected: string[]][] = [
-    ['are none without annotations', shown(undefined), []],
-    ['are none for networks that no one asked for', shown(undefined, { default: { Status: 'Ready' } }), []],
-    ['are absent without an answer', shown(asked), ['default: absent: ', 'ns/net: absent: ']],
+  const details = { default: { pfId: '0' }, 'ns/net': { pfId: '0' } };
+  const cases: [what: string, lines: string[], expected: string[]][] = [
+    ['are none without annotations', linesOf(undefined), []],
+    ['are none for networks that no one asked for', linesOf(undefined, { default: { Status: 'Ready' } }), []],
+    ['are absent without an answer', linesOf(details), ['default: absent: ', 'ns/net: absent: ']],
     [
       'have a state for each network',
-      shown(asked, { 'ns/net': { Status: 'Ready' }, default: { Status: 'Error', Reason: 'no port' } }),
+      linesOf(details, { 'ns/net': { Status: 'Ready' }, default: { Status: 'Error', Reason: 'no port' } }),
       ['default: not ready: no port', 'ns/net: Ready: '],
     ],
     [
       'have lower-case fields, which apply before the others',
-      shown(
+      linesOf(
         { a: {}, b: {} },
         { a: { status: 'Ready', reason: 'fine' }, b: { status: 'x', Status: 'Ready', reason: 'r', Reason: 'R' } },
       ),
@@ -35,51 +35,55 @@ describe('the connections of a pod that the DPU reports', () => {
     ],
     [
       'have the status as the reason, if there is none',
-      shown({ a: {} }, { a: { status: 'Waiting' } }),
+      linesOf({ a: {} }, { a: { status: 'Waiting' } }),
       ['a: not ready: Waiting'],
     ],
     [
       'have no text that is not a text',
-      shown({ a: {}, b: {} }, { a: { status: 3 }, b: { status: 'Ready', reason: 3 } }),
+      linesOf({ a: {}, b: {} }, { a: { status: 3 }, b: { status: 'Ready', reason: 3 } }),
       ['a: not ready: a status that is not text', 'b: Ready: '],
     ],
     [
       'have fields without a network, in the older form',
-      shown({ pfId: '0', vfId: '1' }, { Status: 'Ready' }),
+      linesOf({ pfId: '0', vfId: '1' }, { Status: 'Ready' }),
       ['default: Ready: '],
     ],
     [
       'have one of the older fields, in either case',
-      shown({ sandboxId: 'x' }, { status: 'Ready' }),
+      linesOf({ sandboxId: 'x' }, { status: 'Ready' }),
       ['default: Ready: '],
     ],
     [
       'have networks with names like the older fields',
-      shown({ pfId: {} }, { pfId: { Status: 'Ready' } }),
+      linesOf({ pfId: {} }, { pfId: { Status: 'Ready' } }),
       ['pfId: Ready: '],
     ],
-    ['are none in a text that is not an object', [shown('x'), shown('[{}]'), shown('3'), shown('null')].flat(), []],
-    ['leave out networks that are not objects', shown({ a: {}, b: 3, c: null, d: [] }), ['a: absent: ']],
+    [
+      'are none in a text that is not an object',
+      [linesOf('x'), linesOf('[{}]'), linesOf('3'), linesOf('null')].flat(),
+      [],
+    ],
+    ['leave out networks that are not objects', linesOf({ a: {}, b: 3, c: null, d: [] }), ['a: absent: ']],
   ];
-  for (const [what, found, expected] of cases) it(what, () => assert.deepEqual(found, expected));
+  for (const [what, lines, expected] of cases) it(what, () => assert.deepEqual(lines, expected));
 
   it('are up to 64, with up to 120 characters of a name, a status and a reason', () => {
     const names = Array.from({ length: 70 }, (_, i) => `n${i}`);
-    const of = (count: number) => shown(Object.fromEntries(names.slice(0, count).map((name) => [name, {}])));
+    const of = (count: number) => linesOf(Object.fromEntries(names.slice(0, count).map((name) => [name, {}])));
     assert.deepEqual([of(64).length, of(65).length], [64, 64]);
     const long = 'x'.repeat(120);
-    assert.deepEqual(shown({ [long]: {} }, { [long]: { status: 'Error', reason: long } }), [
+    assert.deepEqual(linesOf({ [long]: {} }, { [long]: { status: 'Error', reason: long } }), [
       `${long}: not ready: ${long}`,
     ]);
-    const [longer = ''] = shown({ [`${long}x`]: {} }, { [`${long}x`]: { status: `${long}x` } });
+    const [longer = ''] = linesOf({ [`${long}x`]: {} }, { [`${long}x`]: { status: `${long}x` } });
     const cutText = `${'x'.repeat(119)}…`;
     assert.equal(longer, `${cutText}: not ready: ${cutText}`);
   });
 
   it('are read from up to 64 KiB', () => {
     const most = '{"a":{}}'.padEnd(64 * 1024);
-    assert.deepEqual(shown(most), ['a: absent: ']);
-    assert.deepEqual(shown(`${most} `), []);
-    assert.deepEqual(shown({ a: {} }, `{"a":{"status":"Ready"}}`.padEnd(64 * 1024 + 1)), ['a: absent: ']);
+    assert.deepEqual(linesOf(most), ['a: absent: ']);
+    assert.deepEqual(linesOf(`${most} `), []);
+    assert.deepEqual(linesOf({ a: {} }, `{"a":{"status":"Ready"}}`.padEnd(64 * 1024 + 1)), ['a: absent: ']);
   });
 });

@@ -8,7 +8,7 @@ import { simpleHost } from './fixture.ts';
 const MANY = { 'max-allowable-numa-nodes': '64' };
 const MEMORY_OF_34 = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
 
-describe('model/kubelet: reports configurations that it cannot predict, with the reason', () => {
+describe('a configuration that is not predicted is reported with the reason', () => {
   const base: KubeletConfig = {
     version: 'v1.36.0',
     host: simpleHost(2, 4),
@@ -20,23 +20,16 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
   });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
     ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.38-alpha$/],
-    ['a future version', { version: 'v1.39.0' }, /v1\.39\.0 is not predicted/],
     ['no version, even as the nearest', { version: 'unknown', nearest: true }, /kubelet unknown is not predicted/],
     [
       'distribution with align-by-socket in 1.37',
       { ...cpu({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }), version: 'v1.37.0' },
       /^distribute-cpus-across-numa with align-by-socket is not predicted from 1\.37 on/,
     ],
-    ['a missing version', { version: 'unknown' }, /kubelet unknown is not predicted/],
     [
       'resizes of exclusive CPUs',
       { featureGates: { InPlacePodVerticalScalingExclusiveCPUs: true } },
       /^the feature gate InPlacePodVerticalScalingExclusiveCPUs is on; resizes of exclusive CPUs are not predicted$/,
-    ],
-    [
-      'resizes of static memory',
-      { featureGates: { InPlacePodVerticalScalingExclusiveMemory: true } },
-      /InPlacePodVerticalScalingExclusiveMemory is on/,
     ],
     ['pod-level managers', { featureGates: { PodLevelResourceManagers: true } }, /PodLevelResourceManagers/],
     [
@@ -115,16 +108,6 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
         },
       },
       /^reservedMemory: 1073741824 bytes of memory on NUMA node 1, which has 536870912; reserve less$/,
-    ],
-    [
-      'reserved huge pages on a node without any',
-      {
-        memoryManager: {
-          policy: 'Static',
-          cells: [{ id: 0, memory: 2 ** 30, reserved: { 'hugepages-1Gi': 2 ** 30 } }],
-        },
-      },
-      /hugepages-1Gi on NUMA node 0, which has 0/,
     ],
     [
       'an unknown memory manager policy',

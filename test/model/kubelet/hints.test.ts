@@ -3,18 +3,14 @@ import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { cpuHints } from '../../../model/kubelet/cpu-manager.ts';
-import { type DevicePool, deviceHints, handOutOrder, indexPool } from '../../../model/kubelet/devices.ts';
 import { bestHint } from '../../../model/kubelet/memory-state.ts';
+import { mergeHints } from '../../../model/kubelet/merge.ts';
 import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
-import { bitCount, type Hint, isNarrower, subMasks } from '../../../model/kubelet/provider.ts';
+import { bitCount, isNarrower, subMasks } from '../../../model/kubelet/provider.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
-import { behaviourOf } from '../../../model/kubelet/versions.ts';
-import { simpleHost } from './fixture.ts';
+import { hintText } from './fixture.ts';
 
-const text = (hints: readonly Hint[] | null) =>
-  hints?.map(({ mask, preferred }) => `${mask?.toString(2)}${preferred ? '!' : ''}`).join(' ') ?? 'none';
-
-describe('model/kubelet: masks of NUMA nodes', () => {
+describe('masks of NUMA nodes', () => {
   it('are tried by size, then by their lowest nodes', () => {
     const masks = (mask: number) =>
       subMasks(mask)
@@ -47,7 +43,7 @@ describe('model/kubelet: masks of NUMA nodes', () => {
   });
 });
 
-describe('model/kubelet: hints of CPUs', () => {
+describe('hints of CPUs', () => {
   /** Four NUMA nodes of four CPUs in two sockets. */
   const host = createHost({
     cells: [0, 1, 2, 3].map((id) => ({ id, cpus: `${4 * id}-${4 * id + 3}` })),
@@ -59,7 +55,9 @@ describe('model/kubelet: hints of CPUs', () => {
   });
   const topology = topologyOfHost(host);
   const hints = (free: string, request: number, { reusable = '', alignBySocket = false } = {}) =>
-    text(cpuHints(topology, { ...NO_CPU_OPTIONS, alignBySocket }, CpuSet.parse(free), CpuSet.parse(reusable), request));
+    hintText(
+      cpuHints(topology, { ...NO_CPU_OPTIONS, alignBySocket }, CpuSet.parse(free), CpuSet.parse(reusable), request),
+    );
 
   it('are all sets with enough free CPUs; those as small as on an empty node are preferred', () => {
     assert.equal(hints('0-3,8-9', 4), '1! 11 101 1001 111 1011 1101 1111');
@@ -82,41 +80,36 @@ describe('model/kubelet: hints of CPUs', () => {
   });
 });
 
-describe('model/kubelet: hints of devices', () => {
-  const topology = topologyOfHost(simpleHost(3, 4));
-  const pool = (...nodes: readonly (readonly number[] | undefined)[]): DevicePool => ({
-    devices: nodes.map((one, index) => ({ id: `d${index}`, healthy: true, nodes: one })),
-  });
-  const of = (devices: DevicePool, request: number, available: readonly string[], reusable: readonly string[] = []) => {
-    const behaviour = behaviourOf('v1.36.0');
-    assert.ok(behaviour);
-    return text(
-      deviceHints(topology, behaviour, indexPool(topology, devices), new Set(available), new Set(reusable), request),
-    );
-  };
-
-  it('are the sets with enough free devices', () => {
-    const two = pool([0], [2]);
-    assert.equal(of(two, 1, ['d0', 'd1']), '1! 100! 101');
-    assert.equal(of(two, 1, ['d1']), '100! 101');
-    assert.equal(of(two, 2, ['d0', 'd1']), '101!');
-    assert.equal(of(two, 3, ['d0', 'd1']), '');
-  });
-
-  it('include the devices that can be used again', () => {
-    const two = pool([0], [2]);
-    assert.equal(of(two, 1, ['d1'], ['d0']), '1! 101');
-    assert.equal(of(two, 1, ['d0', 'd1'], []), '1! 100! 101');
+describe('merging hints', () => {
+  it('of as many nodes takes those that are closest to each other, then the lowest', () => {
+    const distances = [
+      [10, 20, 12, 12],
+      [20, 10, 12, 30],
+      [12, 12, 10, 30],
+      [12, 30, 30, 10],
+    ];
+    const merged = (preferred: boolean, ...masks: readonly number[]) =>
+      mergeHints('best-effort', { all: 0b1111, distances }, [
+        new Map([['cpu', masks.map((mask) => ({ mask, preferred }))]]),
+      ]).hint.mask;
+    for (const preferred of [true, false]) {
+      assert.equal(merged(preferred, 0b11, 0b101), 0b101);
+      assert.equal(merged(preferred, 0b101, 0b11), 0b101);
+      assert.equal(merged(preferred, 0b1001, 0b101, 0b110), 0b101, 'equally close');
+      assert.equal(merged(preferred, 0b1100, 0b1010), 0b1010, 'equally far');
+      assert.equal(merged(preferred, 0b111, 0b1101), 0b111);
+      assert.equal(merged(preferred, 0b111, 0b11), 0b11, 'narrower');
+      assert.equal(merged(preferred, 0b1000, 0b101), 0b1000, 'narrower');
+    }
   });
 
-  it('are handed out near the hint first, then elsewhere, then without a known node', () => {
-    const index = indexPool(topology, pool(undefined, [1], [0], []));
-    const all = new Set(['d0', 'd1', 'd2', 'd3']);
-    assert.deepEqual(handOutOrder(index, all, 0b1), ['d2', 'd1', 'd0', 'd3']);
-    assert.deepEqual(handOutOrder(index, all, 0b10), ['d1', 'd2', 'd0', 'd3']);
-    assert.deepEqual(handOutOrder(index, new Set(['d1', 'd3']), 0b1), ['d1', 'd3']);
-    assert.deepEqual(handOutOrder(index, all, null), ['d0', 'd1', 'd2', 'd3']);
-    const nowhere = indexPool(topology, pool(undefined, []));
-    assert.deepEqual(handOutOrder(nowhere, all, 0b1), ['d0', 'd1']);
+  it('of eight nodes and three resources with 255 hints each is fast', () => {
+    const list = subMasks(255).map((mask) => ({ mask, preferred: bitCount(mask) === 3 }));
+    const { hint: merged } = mergeHints('restricted', { all: 255 }, [
+      new Map([['a', list]]),
+      new Map([['b', list]]),
+      new Map([['c', list]]),
+    ]);
+    assert.deepEqual(merged, { mask: 0b111, preferred: true });
   });
 });

@@ -141,13 +141,11 @@ describe('model/kubelet: the QoS class', () => {
   const cases: [what: string, pod: RequestingPod, guaranteed: boolean][] = [
     ['limits of CPU and memory', of({ limits: both }), true],
     ['no containers', of(), false],
-    ['no resources', pod('a', [{ name: 'c' }]), false],
     ['no limit of memory', of({ limits: { cpu: '1' } }), false],
     ['no limit of CPU', of({ limits: { memory: '1Gi' } }), false],
     ['a limit of zero', of({ limits: { cpu: '0', memory: '1Gi' } }), false],
     ['a smaller request', of({ limits: both, requests: { cpu: '500m' } }), false],
     ['an equal request', of({ limits: both, requests: { cpu: '1000m', memory: '1024Mi' } }), true],
-    ['one container without limits', of({ limits: both }, {}), false],
     ['one init container without limits', pod('a', [container('c', 1)], [{ name: 'i' }]), false],
     ['an init container with limits', pod('a', [container('c', 1)], [container('i', 2)]), true],
     ['only an init container', pod('a', [], [container('i', 2)]), true],

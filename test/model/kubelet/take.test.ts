@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
+import { HangError, TakeError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { hostOf } from './arbitraries.ts';
@@ -13,11 +15,11 @@ function taken(
   options: readonly string[],
   free = '0-15',
   host = simpleHost(2, 8),
-  version = 'v1.36.2',
+  version?: string,
 ): string {
-  const given = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
-  const behaviour = behaviourOf(version)!;
-  return `${takeByTopology(topologyOfHost(host), given, CpuSet.parse(free), count, { behaviour })}`;
+  const cpuOptions = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
+  const behaviour = version === undefined ? {} : { behaviour: behaviourOf(version)! };
+  return `${takeByTopology(topologyOfHost(host), cpuOptions, CpuSet.parse(free), count, behaviour)}`;
 }
 
 /** Cores 0,4 to 3,7. */
@@ -33,14 +35,11 @@ const ALIGNED = [CORES, 'align-by-socket'];
 const BUSY = '0-2,4-6,8-11';
 const SPREAD = 'distribute-cpus-across-numa';
 
-describe('model/kubelet: CPUs by the options of the static policy', () => {
+describe('CPUs by the options of the static policy', () => {
   const cases: readonly [what: string, taken: string, expected: string][] = [
-    ['are together without options', taken(10, []), '0-9'],
-    ['are spread evenly over NUMA nodes', taken(10, [SPREAD]), '0-4,8-12'],
     ['are spread in whole cores, if those are required', taken(10, [SPREAD, 'full-pcpus-only']), '0-5,8-11'],
     ['are whole cores first, whatever their ids', taken(3, [], '0-7', FAR), '0-1,4'],
     ['are spread over cores', taken(3, ['distribute-cpus-across-cores'], '0-7', FAR), '0-2'],
-    ['fill a partly used core first', taken(1, [], '1,4-15'), '1'],
     ['are spread over cores by id before 1.38', taken(4, [CORES], '0-7', NEAR, 'v1.37.0'), '0-3'],
     ['are spread over cores from 1.38 on', taken(4, [CORES], '0-7', NEAR, V38), '0,2,4,6'],
     ['are second threads after one of each core', taken(5, [CORES], '0-7', NEAR, V38), '0-2,4,6'],
@@ -51,4 +50,92 @@ describe('model/kubelet: CPUs by the options of the static policy', () => {
     ['are of both sockets if none has room', taken(8, ALIGNED, BUSY, SOCKETS, V38), '0,2,4,6,8-11'],
   ];
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
+});
+
+/** The given number of NUMA nodes of eight CPUs: 0-7, 8-15, 16-23. */
+function distributed(cells: number, free: string, count: number, groupSize = 1, cpusOfCell = 8): string {
+  return `${takeDistributed(topologyOfHost(simpleHost(cells, cpusOfCell)), CpuSet.parse(free), count, groupSize, 'packed')}`;
+}
+
+describe('CPUs distributed over NUMA nodes', () => {
+  const cases: readonly [what: string, cpus: string, expected: string][] = [
+    ['are on the last node if only that one has room', distributed(2, '0-1,8-15', 4), '8-11'],
+    ['leave the nodes most evenly used', distributed(3, '0-3,8-13,16-23', 4), '16-19'],
+    ['are on the last pair if only that one has room', distributed(3, '0-3,8-23', 12), '8-13,16-21'],
+    ['have the odd one where there is room', distributed(2, '0-3,8-15', 9), '0-3,8-12'],
+    ['have two remaining ones in turn', distributed(3, '0-23', 17), '0-5,8-13,16-20'],
+    ['may be in groups of two', distributed(2, '0-15', 10, 2), '0-5,8-11'],
+    ['are packed if their number is not a multiple of the group', distributed(2, '0-15', 3, 2), '0-2'],
+    ['are packed if there is no even share', distributed(2, '7-15', 9), '7-15'],
+    [
+      'leave large nodes most evenly used, even by one CPU',
+      distributed(4, '0-59,64-124,128-187,192-251', 1, 1, 64),
+      '124',
+    ],
+  ];
+  for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
+
+  it('are on as few nodes as nodes of the average size would need', () => {
+    const of = (first: number, count: number) => {
+      const cells = [
+        { id: 0, cpus: `0-${first - 1}` },
+        { id: 1, cpus: `${first}-16` },
+      ];
+      const host = createHost({ cells, cores: Array.from({ length: 17 }, (_, id) => `${id}`) });
+      return `${takeDistributed(topologyOfHost(host), host.online, count, 1, 'packed')}`;
+    };
+    assert.deepEqual([of(9, 9), of(9, 10), of(9, 17)], ['0-8', '0-4,9-13', '0-16']);
+    // The first node could hold all ten.
+    assert.deepEqual([of(12, 9), of(12, 10)], ['0-8', '0-4,12-16']);
+  });
+
+  /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */
+  function partlyReserved(cells: number, cpusOfCell: number, threads: number, reserved: readonly number[]) {
+    const host = simpleHost(cells, cpusOfCell, threads);
+    const cpus = Array.from({ length: cells }, (_, cell) => reserved.map((cpu) => cell * cpusOfCell + cpu)).flat();
+    return { topology: topologyOfHost(host), free: host.online.minus(CpuSet.of(cpus)) };
+  }
+
+  const hangs: readonly [what: string, ...shape: [number, number, number], reserved: number[], hangs: number[]][] = [
+    ['half of a core', 4, 8, 2, [0], [22]],
+    ['a whole core', 4, 8, 2, [0, 1], []],
+    ['half of a core, three NUMA nodes', 3, 8, 2, [0], []],
+    ['a thread of SMT4', 4, 16, 4, [0], [44]],
+    ['three threads of two cores, SMT4', 4, 16, 4, [0, 1, 2, 4, 5, 6], [28]],
+    ['five threads of two cores, SMT8', 4, 32, 8, [0, 1, 2, 3, 4, 8, 9, 10, 11, 12], [56]],
+  ];
+  for (const [what, cells, cpusOfCell, threads, reserved, expected] of hangs) {
+    it(`with ${what} reserved: ${expected.length > 0 ? `${expected} CPUs hang a kubelet before 1.38` : 'no number hangs'}`, () => {
+      const { topology, free } = partlyReserved(cells, cpusOfCell, threads, reserved);
+      const counts = Array.from({ length: Math.floor(free.size / threads) }, (_, i) => (i + 1) * threads);
+      const hanging = counts.filter((count) => {
+        const take = (remainder: 'cpus' | 'groups') =>
+          takeDistributed(topology, free, count, threads, 'packed', { remainder, minCells: 0 });
+        assert.equal(take('groups').size, count, `${count} CPUs from 1.38 on`);
+        try {
+          return take('cpus').size !== count;
+        } catch (error) {
+          if (error instanceof HangError) return true;
+          throw error;
+        }
+      });
+      assert.deepEqual(hanging, expected);
+    });
+  }
+
+  const hinted: readonly [what: string, minCells: number, expected: string][] = [
+    ['without a hint: as few as possible', 0, '0-5'],
+    ['a hint of two NUMA nodes', 2, '0-2,8-10'],
+    ['a hint of all NUMA nodes', 3, '0-1,8-9,16-17'],
+    ['a hint of more NUMA nodes than are free: as few as possible', 4, '0-5'],
+  ];
+  for (const [what, minCells, expected] of hinted) {
+    it(`use the NUMA nodes of the hint from 1.38 on: ${what}`, () => {
+      const topology = topologyOfHost(simpleHost(3, 8));
+      const cpus = takeDistributed(topology, topology.cpus, 6, 1, 'packed', { remainder: 'groups', minCells });
+      assert.equal(`${cpus}`, expected);
+    });
+  }
+
+  it('are refused if too few are free', () => assert.throws(() => distributed(2, '0-3', 5), TakeError));
 });

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type CoarseNeed, coarseFit, coarseNeedOf, freeCpusOf } from '../../../model/placement/coarse.ts';
-import type { PlacementHost } from '../../../model/placement/needs.ts';
+import { type CoarseNeed, coarseFit, coarseNeedOf, countCheck, freeCpusOf } from '../../../model/placement/coarse.ts';
 import { policies } from '../kubelet/arbitraries.ts';
-import { simpleHost } from '../kubelet/fixture.ts';
 import { needs, node, physnet, place, TUNNEL } from './fixture.ts';
 
 const need = (more: Partial<CoarseNeed> = {}): CoarseNeed => ({
@@ -15,7 +13,7 @@ const need = (more: Partial<CoarseNeed> = {}): CoarseNeed => ({
   ...more,
 });
 
-describe('model/placement: coarse fit', () => {
+describe('coarse fit', () => {
   // NUMA node 0 has six free CPUs, of which four are in whole cores; NUMA node 3 has two.
   const free = [
     { cell: 0, cpus: 6, inWholeCores: 4 },
@@ -45,12 +43,7 @@ describe('model/placement: coarse fit', () => {
       const pod = needs('a', 4, networks, more, 6);
       return coarseNeedOf(pod, host, pod.wholeCores === true);
     };
-    const cells = (names: readonly string[]) => {
-      const { networks } = node();
-      const all = names.map((name) => (name === 'tunnel' ? networks.tunnel : networks.physnets.get(name)));
-      return new Set([0, 1].filter((id) => all.every((near) => near?.has(id))));
-    };
-    const located = { wholeCores: false, inOneCell: 0, cells: cells(['east', 'tunnel']) };
+    const located = { wholeCores: false, inOneCell: 0, cells: new Set() };
     assert.deepEqual(of({}), { ...located, cpus: 4 });
     assert.deepEqual(of({ spansCells: true }), { ...located, cpus: 6, cells: undefined });
     assert.deepEqual(of({}, []), { ...located, cpus: 6, cells: undefined });
@@ -96,43 +89,79 @@ describe('model/placement: coarse fit', () => {
   });
 });
 
-describe('model/placement: the free CPUs of a node', () => {
-  const drawn = fc.record({
-    cells: fc.integer({ min: 1, max: 3 }),
-    threads: fc.constantFrom(1, 2, 4),
-    busy: fc.nat(0xffffff),
-  });
+describe('the count of free CPUs on a node with an unpredictable kubelet', () => {
+  /** 14 CPUs are free, 6 of them on NUMA node 0. */
+  const host = (changes: Parameters<typeof node>[0] = {}) => node({ kubeletVersion: 'v1.20.0', ...changes });
+  const threads = { cpuManager: { policy: 'static' } };
+  const partlyUsed = { assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] };
+  const full = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-15' }] };
+  const inFlight = [needs('b', 4), needs('c', 4)];
+  const east = [physnet('east')];
+  const cases: readonly [what: string, refusal: ReturnType<typeof countCheck>, reason?: string, available?: number][] =
+    [
+      ['all free CPUs', countCheck(needs('a', 14), host())],
+      ['one core more than is free', countCheck(needs('a', 16), host()), 'too-few-whole-cores', 14],
+      ['a partly used core', countCheck(needs('a', 14), host(partlyUsed)), 'too-few-whole-cores', 12],
+      [
+        'a partly used core if whole cores are not required',
+        countCheck(needs('a', 14), host({ ...threads, ...partlyUsed })),
+        'too-few-cpus',
+        13,
+      ],
+      [
+        'CPUs on which the switch polls',
+        countCheck(needs('a', 12), host({ pmdCPUs: '2-5' })),
+        'too-few-whole-cores',
+        10,
+      ],
+      ['CPUs of pods in flight', countCheck(needs('a', 8), host(), inFlight), 'too-few-whole-cores', 6],
+      ['all CPUs next to pods in flight', countCheck(needs('a', 6), host(), inFlight)],
+      [
+        'a pod in flight that the report shows',
+        countCheck(needs('a', 8), host({ assignments: [{ podUID: 'b', container: 'c', cpus: '2-7' }] }), [
+          needs('b', 6),
+        ]),
+      ],
+      ['the pod itself in flight', countCheck(needs('a', 8), host(), [needs('a', 8)])],
+      ['more in flight than is free', countCheck(needs('a', 2), host(), [needs('b', 16)]), 'too-few-whole-cores', 0],
+      ['too few CPUs near a network', countCheck(needs('a', 8, east), host()), 'network-elsewhere', 6],
+      ['just enough CPUs near a network', countCheck(needs('a', 6, east), host())],
+      ['whole cores near a network', countCheck(needs('a', 6, east), host(partlyUsed)), 'network-elsewhere', 4],
+      [
+        'too few CPUs near the second network',
+        countCheck(needs('a', 8, [TUNNEL, ...east]), host()),
+        'network-elsewhere',
+        6,
+      ],
+      ['an init container, whose CPUs count again', countCheck(needs('a', 6, east, {}, 8), host())],
+      ['a guest that may span NUMA nodes', countCheck(needs('a', 8, east, { spansCells: true }), host())],
+      ['a preferred network', countCheck(needs('a', 8, [physnet('east', 'preferred')]), host())],
+      ['a network that the node does not have', countCheck(needs('a', 8, [physnet('ghost')]), host())],
+      ['a network without a known NUMA node', countCheck(needs('a', 8, [physnet('vague')]), host())],
+      ['a pod without CPUs of its own', countCheck(needs('a', 0.5), host(full))],
+    ];
+  for (const [what, refusal, reason, available] of cases) {
+    it(`${what}: ${reason ?? 'may fit'}`, () =>
+      assert.deepEqual([refusal?.reason, refusal?.available], [reason, available]));
+  }
 
-  /** A node of some NUMA nodes, whose ids have a gap, with eight CPUs each. */
-  const nodeOf = ({ cells, threads, busy }: { cells: number; threads: number; busy: number }): PlacementHost => {
-    const host = simpleHost(cells, 8, threads);
-    const owned = CpuSet.fromWords(Uint32Array.of(busy)).intersect(host.online).minus(CpuSet.parse('0'));
-    return node({
-      cells: host.cells.map((cell, position) => ({ id: 2 * position + 1, cpus: `${cell.cpus}` })),
-      cores: host.cores.map((core) => `${core}`),
-      reserved: '0',
-      assignments: [{ podUID: 'x', container: 'c', cpus: `${owned}` }],
-      physnets: [],
-      tunnel: undefined,
-    });
-  };
-
-  it('are counted by NUMA node, and those in whole cores', () => {
-    fc.assert(
-      fc.property(drawn, (draw) => {
-        const host = nodeOf(draw);
-        const isFree = (cpu: number) => !host.reserved.has(cpu) && !host.owned.has(cpu);
-        const expected = host.host.cells.map(({ id, cpus }) => {
-          const whole = host.host.cores.filter((core) => cpus.intersects(core) && [...core].every(isFree));
-          return {
-            cell: id,
-            cpus: [...cpus].filter(isFree).length,
-            inWholeCores: whole.reduce((sum, core) => sum + core.size, 0),
-          };
-        });
-        assert.deepEqual(freeCpusOf(host, host.owned), expected);
-      }),
-      { numRuns: 500 },
+  it('is in the text of a refusal', () => {
+    const near = countCheck(needs('a', 8, east), host());
+    assert.equal(
+      near?.detail,
+      'interface if-east (physnet east) is on NUMA node 0, where at most 6 of 8 needed CPUs are free',
     );
+    assert.deepEqual([near?.where, near?.needed], [[0], 8]);
+    assert.equal(countCheck(needs('a', 16), host())?.detail, '16 CPUs needed; at most 14 CPUs free');
+  });
+});
+
+describe('the free CPUs of a node', () => {
+  it('are counted by NUMA node, and those in whole cores', () => {
+    const host = node({ reserved: '0', assignments: [{ podUID: 'x', container: 'c', cpus: '2,8-9,11' }] });
+    assert.deepEqual(freeCpusOf(host, host.owned), [
+      { cell: 0, cpus: 6, inWholeCores: 4 },
+      { cell: 1, cpus: 5, inWholeCores: 4 },
+    ]);
   });
 });

@@ -15,7 +15,7 @@ function* ordersOf<T>(items: readonly T[]): Generator<readonly T[]> {
     for (const rest of ordersOf(items.toSpliced(index, 1))) yield [item, ...rest];
 }
 
-describe('model/placement: every order of admission', () => {
+describe('every order of admission', () => {
   const admit = ({ size, hates }: Item, room: number) =>
     size > room || room - size === hates ? undefined : room - size;
   const search = (items: readonly Item[], room: number, more: object = {}) =>

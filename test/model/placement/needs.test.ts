@@ -15,7 +15,7 @@ import { needs, node, physnet, TUNNEL } from './fixture.ts';
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'c', cpus });
 const old = { kubeletVersion: 'v1.20.0' };
 
-describe('model/placement: a node that is prepared from its report', () => {
+describe('a node that is prepared from its report', () => {
   it('has the defaults of what an older agent does not report', () => {
     const bare = node({ physnets: undefined, tunnel: undefined, topologyManager: undefined });
     assert.equal(bare.networks.physnets.size, 0);
@@ -64,7 +64,7 @@ describe('model/placement: a node that is prepared from its report', () => {
   });
 });
 
-describe('model/placement: needs of a pod', () => {
+describe('needs of a pod', () => {
   it('have a key that differs in whatever may change the verdict, and not in the uid', () => {
     const mask = { mask: parseMask('1:2'), fixMismatch: false };
     const different = [

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/report.ts';
-import { countCheck } from '../../../model/placement/coarse.ts';
+import type { PlacementNeeds } from '../../../model/placement/needs.ts';
 import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
-import type { Refusal } from '../../../model/placement/refusal.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
 
 /** Half of a core of each of four NUMA nodes is reserved, and whole cores are distributed. */
@@ -13,10 +12,22 @@ const HANGING: Partial<HostReport> = {
   cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
 };
 
-function given(placement: Placement): string {
+/** The CPUs and NUMA nodes of a placement, or why there is none. */
+function outcomeOf(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;
   if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
   return `${placement.containers.map(({ cpus }) => `${cpus}`).join(' ')} on ${placement.cells}`;
+}
+
+/** The same for a pod of so many CPUs that requires these physnets. */
+function at(
+  cpus: number,
+  networks: readonly string[] = [],
+  changes: Partial<HostReport> = {},
+  more: Partial<PlacementNeeds> = {},
+): string {
+  const required = networks.map((name) => physnet(name));
+  return outcomeOf(place(needs('a', cpus, required, more), node(changes)));
 }
 
 function refused(placement: Placement) {
@@ -34,80 +45,52 @@ const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
 const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
 const passthrough = { spansCells: true };
 
-describe('model/placement: networks', () => {
-  const cases: readonly [string, Placement, string][] = [
-    ['a required physnet moves the VM to its node', place(needs('a', 4, [physnet('west')]), node()), '8-11 on 1'],
-    ['a required tunnel moves the VM to its node', place(needs('a', 4, [TUNNEL]), node()), '8-11 on 1'],
-    ['a bond over both nodes allows either', place(needs('a', 8, [physnet('bond')]), node()), '8-15 on 1'],
+describe('networks', () => {
+  const cases: readonly [string, string, string][] = [
+    ['a required physnet moves the VM to its node', at(4, ['west']), '8-11 on 1'],
+    ['a bond over both nodes allows both, for a VM larger than one node', at(10, ['bond']), '2-3,8-15 on 0,1'],
+    ['a physnet that the node lacks is refused', at(4, ['ghost']), 'no-such-network'],
+    ['a physnet without a known NUMA node has no effect', at(4, ['vague']), '2-5 on 0'],
     [
-      'a bond over both nodes allows both, for a VM larger than one node',
-      place(needs('a', 10, [physnet('bond')]), node()),
-      '2-3,8-15 on 0,1',
+      'the affinity none admits the far node',
+      outcomeOf(place(needs('a', 8, [physnet('east', 'none')]), node())),
+      '8-15 on 1',
     ],
-    ['a physnet that the node lacks is refused', place(needs('a', 4, [physnet('ghost')]), node()), 'no-such-network'],
-    ['a physnet without a known NUMA node has no effect', place(needs('a', 4, [physnet('vague')]), node()), '2-5 on 0'],
-    ['the affinity none admits the far node', place(needs('a', 8, [physnet('east', 'none')]), node()), '8-15 on 1'],
-    ['the affinity preferred never refuses', place(needs('a', 8, [physnet('east', 'preferred')]), node()), '8-15 on 1'],
+    [
+      'the affinity preferred never refuses',
+      outcomeOf(place(needs('a', 8, [physnet('east', 'preferred')]), node())),
+      '8-15 on 1',
+    ],
     [
       'a full local node is refused, even if the remote one is free',
-      place(needs('a', 2, [physnet('east')]), node({ assignments: BUSY_EAST })),
+      at(2, ['east'], { assignments: BUSY_EAST }),
       'network-elsewhere',
     ],
-    [
-      'two distant physnets are refused for a guest with one NUMA node',
-      place(needs('a', 2, [physnet('east'), physnet('west')]), node()),
-      'cannot-split',
-    ],
+    ['two distant physnets are refused for a guest with one NUMA node', at(2, ['east', 'west']), 'cannot-split'],
     [
       'two physnets are refused for a spanning guest that may be put on one NUMA node',
-      place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
+      at(2, ['east', 'west'], {}, passthrough),
       'may-not-span',
     ],
     [
       'two physnets are refused even if one NUMA node is nearly full and the CPUs would span',
-      place(needs('a', 4, [physnet('east'), physnet('west')], passthrough), node({ assignments: NEARLY_FULL })),
+      at(4, ['east', 'west'], { assignments: NEARLY_FULL }, passthrough),
       'may-not-span',
     ],
     [
       'two physnets are refused under a policy that refuses devices on different NUMA nodes, whatever the size',
-      place(
-        needs('a', 10, [physnet('east'), physnet('west')], passthrough),
-        node({ topologyManager: { policy: 'restricted' } }),
-      ),
+      at(10, ['east', 'west'], { topologyManager: { policy: 'restricted' } }, passthrough),
       'cannot-split',
     ],
-    [
-      'a VM larger than the NUMA node of its network is refused',
-      place(needs('a', 8, [physnet('east')]), node()),
-      'larger-than-cells',
-    ],
-    [
-      'a VM larger than the NUMA node of its network is refused on a full node with the same reason',
-      place(needs('a', 8, [physnet('east')]), node({ assignments: BUSY_EAST })),
-      'larger-than-cells',
-    ],
+    ['a VM larger than the NUMA node of its network is refused', at(8, ['east']), 'larger-than-cells'],
     [
       'two physnets are accepted for a spanning guest if the CPUs really span',
-      place(needs('a', 10, [physnet('east'), physnet('west')], passthrough), node()),
+      at(10, ['east', 'west'], {}, passthrough),
       '2-3,8-15 on 0,1',
     ],
-    [
-      'a spanning guest needs one node for its network, not all',
-      place(needs('a', 10, [physnet('east')], passthrough), node()),
-      '2-11 on 0,1',
-    ],
-    [
-      'two distant physnets have no common node under restricted',
-      place(needs('a', 2, [physnet('east'), physnet('west')]), node({ topologyManager: { policy: 'restricted' } })),
-      'cannot-split',
-    ],
-    [
-      'a VM with only a physnet ignores the location of the tunnel',
-      place(needs('a', 2, [physnet('east')]), node()),
-      '2-3 on 0',
-    ],
+    ['a spanning guest needs one node for its network, not all', at(10, ['east'], {}, passthrough), '2-11 on 0,1'],
   ];
-  for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
+  for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 
   it('a physnet without a known NUMA node causes a warning with its name', () => {
     const placement = place(needs('a', 4, [physnet('vague')]), node());
@@ -128,105 +111,78 @@ describe('model/placement: networks', () => {
   });
 });
 
-describe('model/placement: CPUs', () => {
+describe('CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
-  const cases: readonly [string, Placement, string][] = [
-    ['an unpadded launcher is refused on a full-pcpus-only node', place(needs('a', 3), node()), 'misaligned'],
-    ['an unpadded launcher is accepted on a plain static node', place(needs('a', 3), node(plain)), '2-4 on 0'],
+  const cases: readonly [string, string, string][] = [
+    ['an unpadded launcher is accepted on a plain static node', at(3, [], plain), '2-4 on 0'],
     [
       'free threads with too few free whole cores are refused',
-      place(needs('a', 14), node({ assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] })),
+      at(14, [], { assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] }),
       'too-few-whole-cores',
     ],
     [
       'whole cores are also promised on a plain static node',
-      place(needs('a', 3, [], { wholeCores: true }), node(plain)),
+      at(3, [], plain, { wholeCores: true }),
       'too-few-whole-cores',
     ],
     [
       'padding to smaller cores is accepted on larger cores that are not required whole',
-      place(
-        needs('a', 10, [], { wholeCores: true }),
-        node({ ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }),
-      ),
+      at(10, [], { ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }, { wholeCores: true }),
       '4-5,8-15 on 0,1',
     ],
-    ['too many CPUs are refused on a plain static node', place(needs('a', 15), node(plain)), 'too-few-cpus'],
     [
       'more CPUs than a NUMA node has are refused by single-numa-node',
-      place(needs('a', 10), node({ topologyManager: { policy: 'single-numa-node' } })),
+      at(10, [], { topologyManager: { policy: 'single-numa-node' } }),
       'no-common-node',
     ],
     [
-      'a node without the static CPU manager is refused',
-      place(needs('a', 2), node({ cpuManager: { policy: 'none' } })),
-      'no-exclusive-cpus',
-    ],
-    [
       'a pod without CPUs of its own is accepted on a node without the static CPU manager',
-      placeOnFit(needs('a', 0.5), node({ cpuManager: { policy: 'none' } }), []),
+      outcomeOf(placeOnFit(needs('a', 0.5), node({ cpuManager: { policy: 'none' } }), [])),
       ' on ',
     ],
     [
       'a pod without CPUs of its own is accepted on a node that cannot give whole cores',
-      placeOnFit(needs('a', 0.5), node({ reserved: '6,8' }), []),
+      outcomeOf(placeOnFit(needs('a', 0.5), node({ reserved: '6,8' }), [])),
       ' on ',
     ],
-    [
-      'unreserved CPUs on which the virtual switch polls are refused',
-      place(needs('a', 2), node({ pmdCPUs: '3' })),
-      'polled-cpus',
-    ],
+    ['unreserved CPUs on which the virtual switch polls are refused', at(2, [], { pmdCPUs: '3' }), 'polled-cpus'],
     [
       'reserved CPUs that split a core leave the whole cores',
-      place(needs('a', 2, [], { wholeCores: true }), node({ reserved: '6,8' })),
+      at(2, [], { reserved: '6,8' }, { wholeCores: true }),
       '0-1 on 0',
     ],
     [
       'reserved CPUs that split a core are refused where CPUs are distributed across NUMA nodes',
-      place(
-        needs('a', 2, [], { wholeCores: true }),
-        node({
+      at(
+        2,
+        [],
+        {
           reserved: '6,8',
           cpuManager: {
             policy: 'static',
             options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
           },
-        }),
+        },
+        { wholeCores: true },
       ),
       'split-reservation',
     ],
     [
       'reserved CPUs that split a core are refused as a hang where the pod would cause one',
-      place(needs('a', 22), node(HANGING)),
+      at(22, [], HANGING),
       'hangs-kubelet',
     ],
-    ['the same in the prediction of the kubelet', placeOnFit(needs('a', 22), node(HANGING), []), 'hangs-kubelet'],
     [
       'a kubelet that does not hang has another reason',
-      place(needs('a', 22), node({ ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' })),
+      at(22, [], { ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' }),
       'split-reservation',
     ],
-    [
-      'a host with an offline thread is refused, with the CPU',
-      place(needs('a', 2), node(ONE_OFFLINE)),
-      'offline-threads',
-    ],
-    [
-      'a hybrid host is refused',
-      place(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] })),
-      'uneven-cores',
-    ],
-    [
-      'an unpredictable kubelet is reported',
-      place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
-      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.38-alpha`,
-    ],
+    ['a host with an offline thread is refused, with the CPU', at(2, [], ONE_OFFLINE), 'offline-threads'],
   ];
-  for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
+  for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 });
 
-describe('model/placement: reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
+describe('reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
   const cores = Array.from({ length: 32 }, (_, i) => `${i},${i + 32}`);
   const split = (assignments: HostReport['assignments']) =>
     node({ cells: [{ id: 0, cpus: '0-63' }], cores, reserved: '0-1', physnets: [], tunnel: undefined, assignments });
@@ -252,12 +208,12 @@ describe('model/placement: reserved CPUs 0-1 of the cores 0,32 and 1,33', () => 
     [62, 'too-few-whole-cores'],
   ] as const) {
     it(`${cpus} CPUs: ${expected}`, () => {
-      assert.equal(given(place(needs('a', cpus, [], { wholeCores: true }), split([]))), expected);
+      assert.equal(outcomeOf(place(needs('a', cpus, [], { wholeCores: true }), split([]))), expected);
     });
   }
 });
 
-describe('model/placement: 34 NUMA nodes, of which two have CPUs', () => {
+describe('34 NUMA nodes, of which two have CPUs', () => {
   const cells = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
   const host = (assignments: HostReport['assignments'], policy = 'restricted') =>
     node({
@@ -280,32 +236,32 @@ describe('model/placement: 34 NUMA nodes, of which two have CPUs', () => {
     ['the NUMA node of the tunnel is respected', place(needs('a', 4, [TUNNEL]), host([])), '72-75 on 1'],
     ['single-numa-node', place(needs('a', 4), host([], 'single-numa-node')), '2-5 on 0'],
   ];
-  for (const [title, placement, expected] of rows) it(title, () => assert.equal(given(placement), expected));
+  for (const [title, placement, expected] of rows) it(title, () => assert.equal(outcomeOf(placement), expected));
 });
 
-describe('model/placement: pods in flight', () => {
+describe('pods in flight', () => {
   const lastFour = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-11' }] };
 
   it('the last four CPUs are promised once', () => {
-    assert.equal(given(place(needs('a', 4), node(lastFour))), '12-15 on 1');
-    assert.equal(given(place(needs('b', 4), node(lastFour), [needs('a', 4)])), 'too-few-whole-cores');
-    assert.equal(given(place(needs('b', 2), node(lastFour), [needs('a', 2)])), '14-15 on 1');
+    assert.equal(outcomeOf(place(needs('a', 4), node(lastFour))), '12-15 on 1');
+    assert.equal(outcomeOf(place(needs('b', 4), node(lastFour), [needs('a', 4)])), 'too-few-whole-cores');
+    assert.equal(outcomeOf(place(needs('b', 2), node(lastFour), [needs('a', 2)])), '14-15 on 1');
   });
 
   it('a pod in flight that the report already shows is not counted twice', () => {
-    const shown = { assignments: [...lastFour.assignments, { podUID: 'a', container: 'compute', cpus: '12-13' }] };
-    assert.equal(given(place(needs('b', 2), node(shown), [needs('a', 2)])), '14-15 on 1');
+    const reported = { assignments: [...lastFour.assignments, { podUID: 'a', container: 'compute', cpus: '12-13' }] };
+    assert.equal(outcomeOf(place(needs('b', 2), node(reported), [needs('a', 2)])), '14-15 on 1');
   });
 
   it('the pod must fit in every order of admission', () => {
     // Free: 2-7 on node 0, 8-15 on node 1. In flight: eight on one node. If six come first, they go to node 0, which
     // has fewer free CPUs; if two more come first, they use a node that the others need.
     const single = { topologyManager: { policy: 'single-numa-node' } };
-    assert.equal(given(place(needs('b', 6), node(single), [needs('a', 8)])), '2-7 on 0');
+    assert.equal(outcomeOf(place(needs('b', 6), node(single), [needs('a', 8)])), '2-7 on 0');
     const tight = { ...single, assignments: [{ podUID: 'x', container: 'c', cpus: '2-3' }] };
     // Node 0 has four free CPUs, node 1 eight. Two and eight fit in either order; another four fit only if the two go
     // elsewhere.
-    assert.equal(given(place(needs('c', 2), node(tight), [needs('a', 8), needs('b', 2)])), '6-7 on 0');
+    assert.equal(outcomeOf(place(needs('c', 2), node(tight), [needs('a', 8), needs('b', 2)])), '6-7 on 0');
     const middle = {
       ...single,
       assignments: [
@@ -314,7 +270,7 @@ describe('model/placement: pods in flight', () => {
       ],
     };
     // Node 0 has two free CPUs, node 1 four. Four and two fit in either order, because two go to node 0 first.
-    assert.equal(given(place(needs('b', 4), node(middle), [needs('a', 2)])), '12-15 on 1');
+    assert.equal(outcomeOf(place(needs('b', 4), node(middle), [needs('a', 2)])), '12-15 on 1');
     const level = {
       ...single,
       assignments: [
@@ -324,127 +280,21 @@ describe('model/placement: pods in flight', () => {
     };
     // Four CPUs are free on each node. In flight, two go to node 0 and four to node 1; but if four come first, they go
     // to node 0 and two to node 1.
-    assert.equal(given(place(needs('b', 4), node(level), [needs('a', 2)])), '12-15 on 1');
-    assert.equal(given(place(needs('c', 4), node(level), [needs('a', 2), needs('b', 2)])), '12-15 on 1');
+    assert.equal(outcomeOf(place(needs('b', 4), node(level), [needs('a', 2)])), '12-15 on 1');
+    assert.equal(outcomeOf(place(needs('c', 4), node(level), [needs('a', 2), needs('b', 2)])), '12-15 on 1');
   });
 
-  it('whole cores held on another node are not counted', () => {
-    const held = [needs('a', 6, [physnet('east')])];
-    assert.equal(given(place(needs('b', 8, [physnet('west')]), node(), held)), '8-15 on 1');
-    assert.equal(given(place(needs('b', 2, [physnet('east')]), node(), held)), 'network-elsewhere');
+  it('whole cores reserved on another node are not counted', () => {
+    const inFlight = [needs('a', 6, [physnet('east')])];
+    assert.equal(outcomeOf(place(needs('b', 8, [physnet('west')]), node(), inFlight)), '8-15 on 1');
+    assert.equal(outcomeOf(place(needs('b', 2, [physnet('east')]), node(), inFlight)), 'network-elsewhere');
   });
 
   it('a pod is refused if its required place depends on the order of admission', () => {
     // A pod in flight without networks takes east’s last cores if it comes first, so east cannot be promised.
     const busy = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-5' }] };
-    assert.equal(given(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
+    assert.equal(outcomeOf(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
     const later = place(needs('b', 2), node(busy), [needs('a', 2, [physnet('east')])]);
-    assert.equal(given(later), 'in-flight');
-  });
-});
-
-describe('model/placement: scores', () => {
-  const score = (placement: Placement) => (placement.outcome === 'admitted' ? placement.score : Number.NaN);
-
-  it('are between 0 and 1', () => {
-    for (const cpus of [2, 4, 8, 14]) {
-      const value = score(place(needs('a', cpus), node()));
-      assert.ok(value >= 0 && value <= 1);
-    }
-  });
-
-  it('are higher near a preferred network', () => {
-    const near = place(needs('a', 4, [physnet('east', 'preferred')]), node());
-    const far = place(needs('a', 4, [physnet('west', 'preferred')]), node());
-    assert.ok(score(near) > score(far));
-  });
-
-  it('prefer nodes near a preferred network, then nodes that have it, then others, before every other criterion', () => {
-    const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
-    const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
-    const wish = [physnet('west', 'preferred')];
-    const scores = (cells: string | undefined) =>
-      loads.map((assignments) => {
-        const others = [{ name: 'south', cells: '0' }];
-        const physnets = cells === undefined ? [] : [{ name: 'west', cells }, ...others];
-        return score(place(needs('a', 2, wish), node({ physnets, tunnel: undefined, assignments })));
-      });
-    // The kubelet gets no device request and assigns CPUs of NUMA node 0.
-    const [near, onNode, absent] = [scores('0'), scores('1'), scores(undefined)];
-    assert.ok(Math.min(...near) > Math.max(...onNode), `${near} > ${onNode}`);
-    assert.ok(Math.min(...onNode) > Math.max(...absent), `${onNode} > ${absent}`);
-  });
-
-  it('keep nodes with a local NIC for VMs that need it', () => {
-    const withNic = node({ tunnel: undefined, physnets: [{ name: 'east', cells: '0' }] });
-    const without = node({ tunnel: undefined, physnets: [] });
-    assert.ok(score(place(needs('a', 4), without)) > score(place(needs('a', 4), withNic)));
-    assert.equal(given(place(needs('a', 4), withNic)), '2-5 on 0');
-  });
-
-  it('are higher for fuller nodes, so that large VMs find empty ones', () => {
-    const fuller = node({ assignments: [{ podUID: 'x', container: 'c', cpus: '8-15' }] });
-    assert.ok(score(place(needs('a', 2), fuller)) > score(place(needs('a', 2), node())));
-  });
-
-  it('are lower if a whole core is split', () => {
-    const plain = { cpuManager: { policy: 'static' } };
-    assert.ok(score(place(needs('a', 4), node(plain))) > score(place(needs('a', 3), node(plain))));
-  });
-});
-
-describe('model/placement: an unpredictable kubelet', () => {
-  const old = { kubeletVersion: 'v1.20.0' };
-  const unknown = [
-    ['a version beyond the verified ones', old],
-    ['a missing version', { kubeletVersion: undefined }],
-    ['a missing configuration', { topologyManager: undefined }],
-  ] as const;
-  for (const [name, changes] of unknown) {
-    it(`${name}: reported, not guessed`, () => assert.ok('unpredictable' in node(changes).kubelet));
-  }
-
-  const cases: readonly [string, Refusal | undefined, string | undefined][] = [
-    ['all free whole cores', countCheck(needs('a', 14), node(old)), undefined],
-    ['one more whole core', countCheck(needs('a', 16), node(old)), 'too-few-whole-cores'],
-    [
-      'all free CPUs without whole cores',
-      countCheck(needs('a', 13), node({ ...old, cpuManager: { policy: 'static' } })),
-      undefined,
-    ],
-    [
-      'one more CPU without whole cores',
-      countCheck(needs('a', 15), node({ ...old, cpuManager: { policy: 'static' } })),
-      'too-few-cpus',
-    ],
-    ['CPUs of pods in flight', countCheck(needs('a', 8), node(old), [needs('b', 8)]), 'too-few-whole-cores'],
-    [
-      'CPUs of a pod in flight that the report shows',
-      countCheck(needs('a', 8), node({ ...old, assignments: [{ podUID: 'b', container: 'c', cpus: '2-7' }] }), [
-        needs('b', 6),
-      ]),
-      undefined,
-    ],
-    ['CPUs near a network', countCheck(needs('a', 8, [physnet('east')]), node(old)), 'network-elsewhere'],
-    ['no exclusive CPUs', countCheck(needs('a', 0.5), node(old)), undefined],
-  ];
-  for (const [name, refusal, expected] of cases)
-    it(`${name}: ${expected ?? 'may fit'}`, () => assert.equal(refusal?.reason, expected));
-});
-
-describe('model/placement: a pod without exclusive CPUs', () => {
-  it('is placed on a node whose CPU manager assigns none', () => {
-    assert.equal(given(placeOnFit(needs('a', 0), node({ cpuManager: { policy: 'none' } }), [])), ' on ');
-    assert.equal(given(place(needs('a', 2), node({ cpuManager: { policy: 'none' } }))), 'no-exclusive-cpus');
-  });
-});
-
-describe('model/placement: a refusal by the topology manager', () => {
-  const single = node({ topologyManager: { policy: 'single-numa-node' }, assignments: BUSY_EAST });
-  const reason = (affinity: 'required' | 'preferred') =>
-    refused(place(needs('a', 10, [physnet('east', affinity)]), single)).reason;
-
-  it('is about a network only if the pod requires it', () => {
-    assert.notEqual(reason('preferred'), 'network-elsewhere');
+    assert.equal(outcomeOf(later), 'in-flight');
   });
 });

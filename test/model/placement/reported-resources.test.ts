@@ -48,22 +48,15 @@ function verdictText(wanted: PlacementNeeds, report: Partial<HostReport>, assume
 const FIRST_ON_1 = '16-19,48-51';
 const FIRST_ON_0 = '1-4,33-36';
 
-describe('model/placement: devices of a report', () => {
+describe('devices of a report', () => {
   const busy1 = [owned('16-31,48-63')];
   const half1 = [owned('16-27,48-59')];
   const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
     ['a VF where CPUs are free', withVf('a'), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
-    ['no VF', needs('a', 8), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
     [
       'a VF where all CPUs are owned',
       withVf('a'),
       { devices: vfs(vfOn('1', 8)), assignments: busy1 },
-      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    [
-      'the same under restricted',
-      withVf('a'),
-      { ...policy('restricted'), devices: vfs(vfOn('1', 8)), assignments: busy1 },
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
     [
@@ -72,16 +65,7 @@ describe('model/placement: devices of a report', () => {
       { devices: vfs(vfOn('1', 8)), assignments: half1 },
       `no-common-node: ${VF}: free on NUMA node 1 only; 8 of 10 needed CPUs are free there`,
     ],
-    [
-      'best-effort takes the other CPUs',
-      withVf('a'),
-      { ...policy('best-effort'), devices: vfs(vfOn('1', 8)), assignments: busy1 },
-      FIRST_ON_0,
-    ],
-    ['best-effort follows the VF', withVf('a'), { ...policy('best-effort'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
     ['policy none ignores it', withVf('a'), { ...policy('none'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
-    ['VFs on each NUMA node', withVf('a'), { devices: vfs(vfOn('0', 8), vfOn('1', 8)) }, FIRST_ON_0],
-    ['those of one in use', withVf('a'), { devices: vfs(vfOn('0', 0), vfOn('1', 1)) }, FIRST_ON_1],
     ['a device on two NUMA nodes', withVf('a'), { devices: vfs(vfOn('0-1', 8)), assignments: busy1 }, FIRST_ON_0],
     ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
     [
@@ -108,21 +92,8 @@ describe('model/placement: devices of a report', () => {
       { devices: [{ resource: GPU, groups: [vfOn('0', 1)] }, ...vfs(vfOn('1', 8))] },
       'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
     ],
-    [
-      'two resources on the same one',
-      needs('a', 8, { [VF]: '1', [GPU]: '1' }),
-      { devices: [{ resource: GPU, groups: [vfOn('1', 1)] }, ...vfs(vfOn('0', 8), vfOn('1', 8))] },
-      FIRST_ON_1,
-    ],
-    ['1,024 devices', withVf('a'), { devices: vfs(vfOn('0', 0, 1024), vfOn('1', 1, 1024)) }, FIRST_ON_1],
     ['a resource of DRA', withVf('a'), { devices: [{ resource: VF, groups: [], dra: true }] }, FIRST_ON_0],
     ['a resource that no plugin has', withVf('a'), { devices: [] }, FIRST_ON_0],
-    [
-      'unhealthy devices of one NUMA node',
-      withVf('a'),
-      { devices: [{ resource: VF, groups: [vfOn('1', 7, 7)], unhealthy: 1 }] },
-      FIRST_ON_1,
-    ],
     [
       'unhealthy devices of an unknown one',
       withVf('a'),
@@ -137,7 +108,6 @@ describe('model/placement: devices of a report', () => {
     ],
     ['and a pod without any', needs('a', 8), { devices: undefined }, FIRST_ON_0],
     ['and a pod with kvm', needs('a', 8, { 'devices.kubevirt.io/kvm': '1' }), { devices: undefined }, FIRST_ON_0],
-    ['and policy none', withVf('a'), { ...policy('none'), devices: undefined }, FIRST_ON_0],
   ];
   for (const [what, wanted, report, expected] of rows) {
     it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report), expected));
@@ -156,7 +126,7 @@ describe('model/placement: devices of a report', () => {
   });
 });
 
-describe('model/placement: devices of pods in flight', () => {
+describe('devices of pods in flight', () => {
   const two = [withVf('p'), withVf('q')];
   const on1 = { devices: vfs(vfOn('1', 8)), assignments: [owned('28-31,60-63')] };
   const three = `in-flight: the 3 pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`;
@@ -170,13 +140,6 @@ describe('model/placement: devices of pods in flight', () => {
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
     [
-      'the same under restricted',
-      withVf('a'),
-      { ...on1, ...policy('restricted') },
-      [...two, withVf('r')],
-      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    [
       'best-effort has other CPUs for it',
       withVf('a'),
       { ...on1, ...policy('best-effort') },
@@ -184,20 +147,6 @@ describe('model/placement: devices of pods in flight', () => {
       FIRST_ON_0,
     ],
     ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 1 device needed, 0 free`],
-    [
-      'more in flight than VFs',
-      withVf('a'),
-      { devices: vfs(vfOn('1', 2), vfOn('0', 0)) },
-      [...two, withVf('r')],
-      `no-common-node: ${VF}: 1 device needed, 0 free`,
-    ],
-    [
-      'others without VFs do not take any',
-      withVf('a'),
-      { devices: vfs(vfOn('1', 1)) },
-      [needs('p', 8), needs('q', 8)],
-      FIRST_ON_1,
-    ],
     [
       'a pod without VFs could take their CPUs first',
       needs('a', 26),
@@ -219,7 +168,7 @@ describe('model/placement: devices of pods in flight', () => {
   }
 });
 
-describe('model/placement: memory and feature gates of a report', () => {
+describe('memory and feature gates of a report', () => {
   const cell = (id: number, freeGib: number, blocks = 0, group = `${id}`) => ({
     id,
     memory: 64 * GIB,
@@ -232,7 +181,6 @@ describe('model/placement: memory and feature gates of a report', () => {
   const { state: _, ...stateless } = cell(0, 8);
   const older = { memoryManager: { policy: 'Static', cells: [stateless, { ...stateless, id: 1 }] } };
   const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
-    ['free pages', paged('a'), memory(cell(0, 8), cell(1, 8)), [], FIRST_ON_0],
     ['pages in use on one NUMA node', paged('a'), memory(cell(0, 2, 1), cell(1, 8)), [], FIRST_ON_1],
     [
       'the CPUs of the other one in use',
@@ -249,13 +197,6 @@ describe('model/placement: memory and feature gates of a report', () => {
       'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
     ],
     ['pages of a pod in flight', paged('a'), memory(cell(0, 8), cell(1, 8)), [paged('p')], FIRST_ON_1],
-    [
-      'pages of two pods in flight',
-      paged('a'),
-      memory(cell(0, 8), cell(1, 8)),
-      [paged('p'), paged('q')],
-      'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
-    ],
     [
       'a group of NUMA nodes',
       needs('a', 8),
@@ -285,7 +226,7 @@ describe('model/placement: memory and feature gates of a report', () => {
   }
 });
 
-describe('model/placement: an init container', () => {
+describe('an init container', () => {
   const report: Partial<HostReport> = {
     reserved: '1,3',
     cpuManager: { policy: 'static', options: {} },
@@ -298,7 +239,6 @@ describe('model/placement: an init container', () => {
       'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free',
       23,
     ],
-    ['with as many CPUs as the app', needs('a', 26, {}, 26), '16-28,48-60', undefined],
     ['with a fraction of a CPU', needs('a', 26), '16-28,48-60', undefined],
     [
       'is not the reason if the pod is too large without it',

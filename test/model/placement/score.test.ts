@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
   ['a pod without CPUs of its own', ['a', 0.5, nothing], NO_NETWORKS, '', 0.4 + 0.6 * (1 / 2 + 1 / 6)],
 ];
 
-describe('model/placement: the score', () => {
+describe('the score', () => {
   for (const [what, pod, host, cpus, score] of CASES) {
     it(`${what}: ${score.toFixed(4)}`, () => {
       const placement = place(needs(...pod), node(host));
@@ -81,4 +81,21 @@ describe('model/placement: the score', () => {
       assert.ok(Math.abs(placement.score - score) < 1e-9, `${placement.score}, not ${score}`);
     });
   }
+
+  it('is higher near a preferred network, then on a node that has it, than anywhere else, however full the nodes are', () => {
+    const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
+    const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
+    const pod = needs('a', 2, [physnet('west', 'preferred')]);
+    const scores = (cells: string | undefined) =>
+      loads.map((assignments) => {
+        const others = [{ name: 'south', cells: '0' }];
+        const physnets = cells === undefined ? [] : [{ name: 'west', cells }, ...others];
+        const placement = place(pod, node({ physnets, tunnel: undefined, assignments }));
+        return placement.outcome === 'admitted' ? placement.score : Number.NaN;
+      });
+    // The kubelet gets no device request and assigns CPUs of NUMA node 0.
+    const [near, onNode, absent] = [scores('0'), scores('1'), scores(undefined)];
+    assert.ok(Math.min(...near) > Math.max(...onNode), `${near} > ${onNode}`);
+    assert.ok(Math.min(...onNode) > Math.max(...absent), `${onNode} > ${absent}`);
+  });
 });

@@ -6,7 +6,7 @@ import { needs, node, physnet } from './fixture.ts';
 const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
 const plain = { cpuManager: { policy: 'static' } };
 
-describe('model/placement: changes tried against the prediction', () => {
+describe('changes tried against the prediction', () => {
   const cases: readonly [string, TriedChanges, TriedChanges][] = [
     [
       'a full node, were it empty',

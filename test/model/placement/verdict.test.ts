@@ -15,7 +15,7 @@ function said(verdict: NodeVerdict | undefined) {
   return { kind, detail, ...(missing !== undefined && { missing }) };
 }
 
-describe('model/placement: the verdict of a node', () => {
+describe('the verdict of a node', () => {
   it('has a score from 1 to 10, the CPUs, their NUMA nodes and the warnings', () => {
     const verdict = judgeHost(needs('a', 4, [physnet('west'), physnet('vague')]), node(), [], 'refuse');
     assert.ok(verdict.fits);
@@ -72,11 +72,6 @@ describe('model/placement: the verdict of a node', () => {
       { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
     ],
     [
-      'too few CPUs by count on a node whose report is old',
-      judgeByCount(needs('a', 10), node(), [needs('b', 8)]),
-      { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
-    ],
-    [
       'no exclusive CPUs',
       judgeHost(needs('a', 2), node(none), [], 'refuse'),
       { kind: 'no-exclusive-cpus', detail: 'CPU manager policy none' },
@@ -108,16 +103,6 @@ describe('model/placement: the verdict of a node', () => {
           'core 14 has 1 thread while others have a different number: the kubelet cannot tell whole cores on such a host',
       },
     ],
-    [
-      'a pod that is larger than the NUMA node of its network',
-      judgeHost(needs('a', 10, [physnet('east')]), node(), [], 'refuse'),
-      {
-        kind: 'larger-than-cells',
-        detail:
-          'interface if-east (physnet east) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 10',
-        missing: 4,
-      },
-    ],
   ];
   for (const [what, verdict, expected] of refusals)
     it(`is a refusal for ${what}`, () => assert.deepEqual(said(verdict), expected));
@@ -135,7 +120,7 @@ describe('model/placement: the verdict of a node', () => {
   });
 });
 
-describe('model/placement: a predicted refusal by the kubelet', () => {
+describe('a predicted refusal by the kubelet', () => {
   const single = { topologyManager: { policy: 'single-numa-node' } };
   const refused = (verdict: NodeVerdict) => {
     assert.ok(!verdict.fits);

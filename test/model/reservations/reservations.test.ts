@@ -11,6 +11,7 @@ import {
 import { Reservations } from '../../../model/reservations/reservations.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
+const placesOn = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));
 const sight = (more: Partial<PodObservation<string>> = {}): PodObservation<string> => ({
   uid: 'a',
   version: '20',
@@ -22,287 +23,151 @@ const sight = (more: Partial<PodObservation<string>> = {}): PodObservation<strin
   ...more,
 });
 
-function ledgerOf(shown: readonly string[] = []) {
+/** An event that changes the reservations. */
+type Act = (under: ReturnType<typeof ledgerOf>) => void;
+
+function ledgerOf() {
   const ends: ReservationEnd[] = [];
-  const reports = new Set(shown);
+  const reports = new Set<string>();
   const reservations = new Reservations<string>({
     isShown: (node, uid) => reports.has(`${node} ${uid}`),
     onEnd: (_, end) => ends.push(end),
   });
-  const promise = (nodes: readonly string[], version = '10', now = 0) =>
-    reservations.reserve({
-      namespace: 'default',
-      uid: 'a',
-      pod: 'needs',
-      places: new Map(nodes.map((node) => [node, PLACE])),
-      version,
-      expires: now + 60,
-    });
-  const held = () => ['n1', 'n2', 'n3'].filter((node) => reservations.assumedOn(node).length > 0);
-  return { reservations, ends, promise, held, reports };
+  const reservedNodes = () => ['n1', 'n2', 'n3'].filter((node) => reservations.assumedOn(node).length > 0).join(' ');
+  return { reservations, ends, reports, reservedNodes };
 }
 
-type Act = (under: ReturnType<typeof ledgerOf>) => void;
+/** A filter call for a pod returned these nodes, at second 0; the scheduler may bind the pod within a minute. */
+function promise(nodes: string, { uid = 'a', version = '10', expires = 60 } = {}): Act {
+  const places = placesOn(...nodes.split(' ').filter(Boolean));
+  return ({ reservations }) =>
+    reservations.reserve({ namespace: 'default', uid, pod: 'needs', places, version, expires });
+}
+const observe =
+  (more: Partial<PodObservation<string>>): Act =>
+  ({ reservations }) =>
+    reservations.observe(sight(more));
+const bound = (node: string, version = '20') => observe({ node, version });
+const expire =
+  (now: number, remaining?: string): Act =>
+  ({ reservations, reservedNodes }) => {
+    reservations.expire(now);
+    if (remaining !== undefined) assert.equal(reservedNodes(), remaining);
+  };
+/** The report of a node shows the pod. */
+const shown =
+  (node: string): Act =>
+  ({ reservations, reports }) => {
+    reports.add(`${node} a`);
+    reservations.reported(node, ['a']);
+  };
+/** A later report of a node shows nothing. */
+const emptyReport =
+  (node: string): Act =>
+  ({ reservations, reports }) => {
+    reports.clear();
+    reservations.reported(node, []);
+  };
 
-const CASES: readonly {
-  name: string;
-  acts: readonly Act[];
-  held: readonly string[];
-  ends: readonly ReservationEnd[];
-}[] = [
-  {
-    name: 'a promise holds every node of the answer',
-    acts: [({ promise }) => promise(['n1', 'n2'])],
-    held: ['n1', 'n2'],
-    ends: [],
-  },
-  {
-    name: 'a new filter call for the same pod replaces the previous promise',
-    acts: [({ promise }) => promise(['n1', 'n2']), ({ promise }) => promise(['n3'])],
-    held: ['n3'],
-    ends: ['filtered-again'],
-  },
-  {
-    name: 'a filter call that refuses all nodes ends it',
-    acts: [({ promise }) => promise(['n1']), ({ promise }) => promise([])],
-    held: [],
-    ends: ['filtered-again'],
-  },
-  {
-    name: 'the binding narrows it, and time no longer ends it',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations }) => reservations.observe(sight({ node: 'n2' })),
-      ({ reservations }) => reservations.expire(10_000),
-    ],
-    held: ['n2'],
-    ends: [],
-  },
-  {
-    name: 'a binding to another node ends it and holds that node',
-    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ node: 'n3' }))],
-    held: ['n3'],
-    ends: ['bound-elsewhere'],
-  },
-  {
-    name: 'a nomination narrows it',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
-    ],
-    held: ['n1'],
-    ends: [],
-  },
-  {
-    name: 'a withdrawn nomination ends it',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
-      ({ reservations }) => reservations.observe(sight({ version: '21' })),
-    ],
-    held: [],
-    ends: ['nomination-withdrawn'],
-  },
-  {
-    name: 'PodScheduled False ends it',
-    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ dropped: true }))],
-    held: [],
-    ends: ['unschedulable'],
-  },
-  {
-    name: 'the refusal of an earlier try does not end it',
-    acts: [
-      ({ promise }) => promise(['n1'], '25'),
-      ({ reservations }) => reservations.observe(sight({ dropped: true })),
-    ],
-    held: ['n1'],
-    ends: [],
-  },
-  {
-    name: 'news from before the binding changes nothing for a bound pod',
-    acts: [
-      ({ reservations }) => reservations.observe(sight({ node: 'n1', version: '30' })),
-      ({ reservations }) => reservations.observe(sight({ dropped: true, version: '31' })),
-    ],
-    held: ['n1'],
-    ends: [],
-  },
-  {
-    name: 'the deletion ends it',
-    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.deleted('a')],
-    held: [],
-    ends: ['deleted'],
-  },
-  {
-    name: 'the end of a bound pod ends it, with or without a report',
-    acts: [
-      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
-      ({ reservations }) => reservations.observe(sight({ node: 'n1', terminal: true })),
-    ],
-    held: [],
-    ends: ['terminal'],
-  },
-  {
-    name: 'the timeout ends it',
-    acts: [
-      ({ promise }) => promise(['n1'], '10', 100),
-      ({ reservations, held }) => {
-        reservations.expire(159);
-        assert.deepEqual(held(), ['n1']);
-      },
-      ({ reservations }) => reservations.expire(160),
-    ],
-    held: [],
-    ends: ['expired'],
-  },
-  {
-    name: 'the timeout of a short promise ends it, even after a longer one',
-    acts: [
-      ({ reservations }) =>
-        reservations.reserve({
-          namespace: 'default',
-          uid: 'b',
-          pod: 'needs',
-          places: new Map([['n2', PLACE]]),
-          version: '10',
-          expires: 700,
-        }),
-      ({ promise }) => promise(['n1']),
-      ({ reservations }) => reservations.expire(60),
-      ({ reservations, held }) => {
-        assert.deepEqual(held(), ['n2']);
-        reservations.expire(699);
-        assert.deepEqual(held(), ['n2']);
-        reservations.expire(700);
-      },
-    ],
-    held: [],
-    ends: ['expired', 'expired'],
-  },
-  {
-    name: 'a report that shows the pod ends it, even before the watch reports the binding',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-      ({ reservations }) => reservations.observe(sight({ node: 'n2' })),
-    ],
-    held: [],
-    ends: ['shown'],
-  },
-  {
-    name: 'a report of another node that shows a bound pod does not end it',
-    acts: [
-      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-    ],
-    held: ['n1'],
-    ends: [],
-  },
-  {
-    name: 'a report that shows a pod with several promised nodes ends only its own node’s promise',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2', 'n3']),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-    ],
-    held: ['n1', 'n3'],
-    ends: [],
-  },
-  {
-    name: 'a pod still holds the node that it is bound to after a false report',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
-    ],
-    held: ['n1'],
-    ends: [],
-  },
-  {
-    name: 'a false report does not prevent later promises',
-    acts: [
-      ({ promise }) => promise(['n2']),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-      ({ promise }) => promise(['n1', 'n3'], '11'),
-    ],
-    held: ['n1', 'n3'],
-    ends: ['filtered-again'],
-  },
-  {
-    name: 'a promise that a report has narrowed ends in time, before later ones',
-    acts: [
-      ({ promise }) => promise(['n1', 'n2']),
-      ({ reservations }) =>
-        reservations.reserve({
-          namespace: 'default',
-          uid: 'b',
-          pod: 'needs',
-          places: new Map([['n3', PLACE]]),
-          version: '10',
-          expires: 90,
-        }),
-      ({ reservations, reports }) => {
-        reports.add('n2 a');
-        reservations.reported('n2', ['a']);
-      },
-      ({ reservations }) => reservations.expire(61),
-    ],
-    held: ['n3'],
-    ends: ['expired'],
-  },
-  {
-    name: 'a pod that a report has shown does not come back',
-    acts: [
-      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
-      ({ reservations, reports }) => {
-        reports.add('n1 a');
-        reservations.reported('n1', ['a']);
-        reports.clear();
-        reservations.reported('n1', []);
-      },
-      ({ reservations }) => reservations.observe(sight({ node: 'n1', version: '40' })),
-    ],
-    held: [],
-    ends: ['shown'],
-  },
-  {
-    name: 'bound and nominated pods hold their nodes after a restart',
-    acts: [
-      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
-      ({ reservations }) => reservations.observe(sight({ uid: 'b', nominated: 'n2' })),
-    ],
-    held: ['n1', 'n2'],
-    ends: [],
-  },
-  {
-    name: 'a filter call for a bound pod promises nothing',
-    acts: [({ reservations }) => reservations.observe(sight({ node: 'n1' })), ({ promise }) => promise(['n2'])],
-    held: ['n1'],
-    ends: [],
-  },
+const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: string, ...ends: ReservationEnd[]])[] = [
+  ['a promise holds every node of the answer', [promise('n1 n2')], 'n1 n2'],
+  [
+    'a new filter call for the same pod replaces the previous promise',
+    [promise('n1 n2'), promise('n3')],
+    'n3',
+    'filtered-again',
+  ],
+  ['a filter call that refuses all nodes ends it', [promise('n1'), promise('')], '', 'filtered-again'],
+  ['the binding narrows it, and time no longer ends it', [promise('n1 n2'), bound('n2'), expire(10_000)], 'n2'],
+  ['a binding to another node ends it and holds that node', [promise('n1'), bound('n3')], 'n3', 'bound-elsewhere'],
+  ['a nomination narrows it', [promise('n1 n2'), observe({ nominated: 'n1' })], 'n1'],
+  [
+    'a withdrawn nomination ends it',
+    [promise('n1 n2'), observe({ nominated: 'n1' }), observe({ version: '21' })],
+    '',
+    'nomination-withdrawn',
+  ],
+  ['PodScheduled False ends it', [promise('n1'), observe({ dropped: true })], '', 'unschedulable'],
+  [
+    'the refusal of an earlier try does not end it',
+    [promise('n1', { version: '25' }), observe({ dropped: true })],
+    'n1',
+  ],
+  [
+    'news from before the binding changes nothing for a bound pod',
+    [bound('n1', '30'), observe({ dropped: true, version: '31' })],
+    'n1',
+  ],
+  ['the deletion ends it', [promise('n1'), ({ reservations }) => reservations.deleted('a')], '', 'deleted'],
+  [
+    'the end of a bound pod ends it, with or without a report',
+    [bound('n1'), observe({ node: 'n1', terminal: true })],
+    '',
+    'terminal',
+  ],
+  ['the timeout ends it', [promise('n1'), expire(59, 'n1'), expire(60)], '', 'expired'],
+  [
+    'the timeout of a short promise ends it, even after a longer one',
+    [promise('n2', { uid: 'b', expires: 700 }), promise('n1'), expire(60, 'n2'), expire(699, 'n2'), expire(700)],
+    '',
+    'expired',
+    'expired',
+  ],
+  [
+    'a report that shows the pod ends it, even before the watch reports the binding',
+    [promise('n1 n2'), shown('n2'), bound('n2')],
+    '',
+    'shown',
+  ],
+  ['a report of another node that shows a bound pod does not end it', [bound('n1'), shown('n2')], 'n1'],
+  [
+    'a report that shows a pod with several promised nodes ends only its own node’s promise',
+    [promise('n1 n2 n3'), shown('n2')],
+    'n1 n3',
+  ],
+  [
+    'a pod still holds the node that it is bound to after a false report',
+    [promise('n1 n2'), shown('n2'), bound('n1')],
+    'n1',
+  ],
+  [
+    'a false report does not prevent later promises',
+    [promise('n2'), shown('n2'), promise('n1 n3', { version: '11' })],
+    'n1 n3',
+    'filtered-again',
+  ],
+  [
+    'a promise that a report has narrowed ends in time, before later ones',
+    [promise('n1 n2'), promise('n3', { uid: 'b', expires: 90 }), shown('n2'), expire(61)],
+    'n3',
+    'expired',
+  ],
+  [
+    'a pod that a report has shown does not come back',
+    [bound('n1'), shown('n1'), emptyReport('n1'), bound('n1', '40')],
+    '',
+    'shown',
+  ],
+  [
+    'a pod that its node has shown gets no promise until it is gone',
+    [bound('n1'), shown('n1'), promise('n2'), observe({ node: 'n1', terminal: true }), promise('n3')],
+    'n3',
+    'shown',
+  ],
+  [
+    'bound and nominated pods hold their nodes after a restart',
+    [bound('n1'), observe({ uid: 'b', nominated: 'n2' })],
+    'n1 n2',
+  ],
+  ['a filter call for a bound pod promises nothing', [bound('n1'), promise('n2')], 'n1'],
 ];
 
-describe('model/reservations: state machine', () => {
-  for (const { name, acts, held, ends } of CASES) {
-    it(name, () => {
+describe('the state machine of reservations', () => {
+  for (const [what, acts, nodes, ...ends] of CASES) {
+    it(what, () => {
       const under = ledgerOf();
       for (const act of acts) act(under);
-      assert.deepEqual(under.held(), held);
-      assert.deepEqual(under.ends, ends);
+      assert.deepEqual([under.reservedNodes(), under.ends], [nodes, ends]);
     });
   }
 
@@ -314,7 +179,6 @@ describe('model/reservations: state machine', () => {
       onAssumed: (node) => changed.push(node),
       onEnd: ({ uid, places }, end) => ended.push(`${uid} ${end} on ${[...places.keys()]}`),
     });
-    const places = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));
     const acts: [what: string, act: () => void, changed: string, ended: string][] = [
       [
         'a promise',
@@ -323,7 +187,7 @@ describe('model/reservations: state machine', () => {
             namespace: 'default',
             uid: 'a',
             pod: 'p',
-            places: places('n1', 'n2', 'n3'),
+            places: placesOn('n1', 'n2', 'n3'),
             version: '10',
             expires: 60,
           }),
@@ -361,20 +225,10 @@ describe('model/reservations: state machine', () => {
   });
 
   it('keeps the order of the reservations on a node, and one version of each', () => {
-    const { reservations } = ledgerOf();
-    const promise = (uid: string, nodes: readonly string[]) =>
-      reservations.reserve({
-        namespace: 'default',
-        uid,
-        pod: uid,
-        places: new Map(nodes.map((node) => [node, PLACE])),
-        version: '10',
-        expires: 60,
-      });
+    const under = ledgerOf();
+    const { reservations } = under;
     const on = (node: string, except?: string) => reservations.assumedOn(node, except).map(({ uid }) => uid);
-    promise('a', ['n1', 'n2']);
-    promise('b', ['n1']);
-    promise('c', ['n1', 'n3']);
+    for (const act of [promise('n1 n2'), promise('n1', { uid: 'b' }), promise('n1 n3', { uid: 'c' })]) act(under);
     assert.deepEqual([on('n1'), on('n1', 'b'), on('n2'), on('n4')], [['a', 'b', 'c'], ['a', 'c'], ['a'], []]);
     reservations.reported('n2', ['a']);
     assert.deepEqual([on('n1'), on('n2')], [['a', 'b', 'c'], []]);
@@ -400,28 +254,27 @@ describe('model/reservations: state machine', () => {
     assert.deepEqual([reservations.isBoundTo('b', 'n1'), reservations.size, reservations.unbound], [false, 1, 0]);
   });
 
-  it('promises nothing for a pod that its node has shown, until it is gone', () => {
-    const { reservations, promise, held, reports } = ledgerOf();
-    reports.add('n1 a');
-    reservations.observe(sight({ node: 'n1' }));
-    reports.clear();
-    promise(['n2']);
-    assert.deepEqual(held(), []);
-    reservations.observe(sight({ node: 'n1', terminal: true }));
-    promise(['n2']);
-    assert.deepEqual(held(), ['n2']);
-  });
-
   it('compares resourceVersions as numbers', () => {
-    assert.ok(isLater('100', '99') && !isLater('99', '100') && !isLater('7', '7') && isLater('x', 'y'));
-    assert.ok(
-      isLater('10', 'x') && isLater('x', '10') && !isLater('x', 'x') && isLater('8', '7') && !isLater('7', '8'),
-    );
-    assert.ok(!isLater('1x', '1x') && isLater('x1', '1'));
+    for (const [version, than] of [
+      ['100', '99'],
+      ['8', '7'],
+      ['x', 'y'],
+      ['10', 'x'],
+      ['x', '10'],
+      ['x1', '1'],
+    ] as const)
+      assert.ok(isLater(version, than), `${version} ${than}`);
+    for (const [version, than] of [
+      ['99', '100'],
+      ['7', '7'],
+      ['x', 'x'],
+      ['1x', '1x'],
+    ] as const)
+      assert.ok(!isLater(version, than), `${version} ${than}`);
   });
 });
 
-describe('model/reservations: duration of a promise', () => {
+describe('the duration of a promise', () => {
   it('is longer than kube-scheduler’s wait for volumes, and short for a pod without volumes', () => {
     const bindTimeoutSeconds = 600;
     assert.ok(reservationSeconds(true, DEFAULT_RESERVATION_SECONDS) > bindTimeoutSeconds);
@@ -430,19 +283,15 @@ describe('model/reservations: duration of a promise', () => {
   });
 });
 
-describe('model/reservations: answer limit', () => {
-  const CASES = [
-    { most: 16, candidates: 2, others: 0, answers: 16 },
-    { most: 16, candidates: 2, others: 1, answers: 1 },
-    { most: 16, candidates: 5000, others: 10, answers: 16 },
-    { most: 16, candidates: 100, others: 4, answers: 5 },
-    { most: 16, candidates: 64, others: 1, answers: 8 },
-    { most: 16, candidates: 63, others: 1, answers: 7 },
-    { most: 3, candidates: 64, others: 1, answers: 3 },
-  ];
-  for (const { most, candidates, others, answers } of CASES) {
-    it(`is ${answers} of ${candidates} while ${others} others are in flight`, () => {
-      assert.equal(answerLimit(most, candidates, others), answers);
-    });
+describe('the number of nodes in an answer', () => {
+  for (const [what, most, candidates, others, expected] of [
+    ['all for a pod alone', 16, 2, 0, 16],
+    ['at least one', 16, 2, 1, 1],
+    ['the limit of many', 16, 5000, 10, 16],
+    ['a share while others are in flight', 16, 100, 4, 5],
+    ['a share, rounded down', 16, 63, 1, 7],
+    ['a lower limit', 3, 64, 1, 3],
+  ] as const) {
+    it(`is ${expected}: ${what}`, () => assert.equal(answerLimit(most, candidates, others), expected));
   }
 });

@@ -268,18 +268,6 @@ export class World {
     if (pod.node !== undefined && which % 2 === 0) this.#reportNow(this.nodes.indexOf(this.#node(pod.node)));
   }
 
-  /** A pod ends that its kubelet has admitted. */
-  endRunning(which: number): void {
-    const running = this.pods.filter(({ ended, admitted }) => admitted && !ended);
-    const pod = running[which % Math.max(1, running.length)];
-    if (pod) this.#end(pod);
-  }
-
-  /** Delivers pending pod events. */
-  get backlog(): number {
-    return this.#events.length;
-  }
-
   #end(pod: WorldPod): void {
     pod.ended = true;
     delete pod.assumed;

@@ -13,8 +13,8 @@ describe('the log of decisions', () => {
   const start = () => {
     const { log, lines } = recordingLogger();
     const decisions = new DecisionLog(log);
-    const fieldsOf = ({ msg, pod, vmi, refusals, reasons, node }: (typeof lines)[number]) =>
-      refusals === undefined ? [msg, pod, node] : [msg, pod, vmi, refusals, reasons];
+    const fieldsOf = ({ msg, pod, vmi, refusals, reasons, node, waitedSeconds }: (typeof lines)[number]) =>
+      refusals === undefined ? [msg, pod, node, waitedSeconds] : [msg, pod, vmi, refusals, reasons];
     return { decisions, logged: () => lines.map(fieldsOf) };
   };
   const bound = (name: string, needs: object) =>
@@ -49,7 +49,10 @@ describe('the log of decisions', () => {
       const { decisions, logged } = start();
       if (waited) decisions.waits('ns/p', 'p', texts(['dpu', 'DPU not ready', 1]));
       decisions.placed(bound('p', needs));
-      assert.deepEqual(logged().slice(waited ? 1 : 0), isLogged ? [['pod placed', 'ns/p', 'n1']] : []);
+      assert.deepEqual(
+        logged().slice(waited ? 1 : 0),
+        isLogged ? [['pod placed', 'ns/p', 'n1', waited ? 0 : undefined]] : [],
+      );
     });
   }
 });

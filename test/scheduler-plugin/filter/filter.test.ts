@@ -207,7 +207,7 @@ const CASES: readonly Case[] = [
       flags: { n1: 'stale' },
       policy: 'count-check',
     },
-    refused: /too few free whole cores/,
+    refused: /agent has stopped reporting/,
   },
   {
     name: 'a node where dra.cpu gives CPUs to claims',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { decodeReview } from '../../../webhook/review/admission-review.ts';
+import { decodeReview, refused } from '../../../webhook/review/admission-review.ts';
 import { podVector, requestFor } from '../launcher-fixture.ts';
 
 const bodyOf = (request: object) =>
@@ -15,5 +15,11 @@ describe('an AdmissionReview', () => {
 
   it('without a uid is refused', () => {
     assert.throws(() => decodeReview(bodyOf({ ...requestFor(podVector()), uid: '' })), /request\.uid/);
+  });
+
+  it('is refused with a short message, and with warnings only if there are any', () => {
+    assert.deepEqual(refused(400, 'no'), { allowed: false, code: 400, message: 'plumbline: no' });
+    assert.deepEqual(refused(422, 'no', ['w']).warnings, ['w']);
+    assert.equal(refused(400, 'x'.repeat(2000)).message.length, 1024);
   });
 });

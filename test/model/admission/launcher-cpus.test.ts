@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { pod as podSchema } from '../../../kube/resources.ts';
+import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
+import type { Settings } from '../../../model/admission/facts.ts';
+import { type AlignmentRequest, cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
+import { podResourcesOf } from '../../../model/launcher/containers.ts';
+import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../../model/launcher/cpus.ts';
+import { recognizeLauncher } from '../../../model/launcher/recognize.ts';
+import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
+import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
+import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
+import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher } from './facts.ts';
+
+const vectors = join(import.meta.dirname, '../../vectors');
+const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
+/** Nodes whose kubelets do not require whole cores. */
+const anyCores = askedMultiples([{ ...kind(2), fullPcpusOnly: false }]);
+const parity = { [EVEN_PARITY_ANNOTATION]: '' };
+const auto = 'auto' as const;
+
+function vmi(cpu: GuestCpu = {}, ioThreads = 0, annotations: Record<string, string> = {}): VmiShape {
+  const pool = { ioThreadsPolicy: 'supplementalPool', ioThreads: { supplementalPoolThreadCount: ioThreads } };
+  return {
+    metadata: { annotations },
+    spec: {
+      domain: {
+        cpu: { dedicatedCpuPlacement: true, isolateEmulatorThread: true, ...cpu },
+        ...(ioThreads > 0 && pool),
+      },
+    },
+  };
+}
+
+/** A launcher whose container `compute` has these CPUs. */
+function podOf(cpu = '9', limit = cpu, more: Parameters<typeof launcher>[0] = {}): PodShape {
+  return launcher({ ...more, containers: [container('compute', cpu, limit), ...(more.containers ?? [])] }).pod;
+}
+
+/** The new CPUs or the reason to keep them, and the codes of the findings. */
+function outcomeOf(pod: PodShape, request: Partial<AlignmentRequest> = {}): string[] {
+  const { why, to, findings } = alignmentOf(pod, { vmi: vmi({ cores: 4, threads: 2 }), ...request });
+  return [why ?? `${to}`, ...findings.map(({ code }) => code)];
+}
+
+describe('the padding decision', () => {
+  const bare = podOf('9', '9', { annotations: {} });
+  const behind = launcher({ containers: [container('mesh', '100m', '200m'), container('compute', '9')] }).pod;
+  const cases: [what: string, pod: PodShape, request: Partial<AlignmentRequest>, ...outcome: string[]][] = [
+    ['W1: 4c2t isolated, SMT2', podOf(), {}, '10'],
+    ['W2: 3 vCPUs', podOf('4'), {}, 'aligned'],
+    ['W2: SMT4', podOf(), { candidates: [4] }, '12'],
+    ['W2: no SMT under auto', podOf(), { candidates: [1], policy: auto }, 'aligned'],
+    ['no SMT, annotated: at least an even number', podOf(), { candidates: [1] }, '10'],
+    ['auto, and no kubelet requires whole cores', bare, { candidates: anyCores, policy: auto }, 'aligned'],
+    ['no node has reported', podOf(), { candidates: [] }, '10'],
+    ['no node has reported, auto, annotated', podOf(), { candidates: [], policy: auto }, '10'],
+    ['no node has reported, auto', bare, { candidates: [], policy: auto }, 'aligned'],
+    ['auto needs no annotation', bare, { candidates: [4], policy: auto }, '12'],
+    ['always needs no annotation', bare, { candidates: [], policy: 'always' }, '10'],
+    ['W12: mixed candidates take the largest', podOf(), { candidates: [2, 1, 4, 2] }, '12', 'mixed-candidates'],
+    ['W3: no annotation', bare, {}, 'not-annotated'],
+    [
+      'W3: not dedicated',
+      podOf(),
+      { vmi: vmi({ dedicatedCpuPlacement: false }) },
+      'not-dedicated',
+      'no-effect-not-dedicated',
+    ],
+    [
+      'a VM without a CPU topology',
+      podOf(),
+      { vmi: { metadata: {}, spec: { domain: {} } } },
+      'not-dedicated',
+      'no-effect-not-dedicated',
+    ],
+    [
+      'W3: not isolated',
+      podOf(),
+      { vmi: vmi({ isolateEmulatorThread: false }) },
+      'not-isolated',
+      'no-effect-not-isolated',
+    ],
+    ['W12: gate off', podOf(), { gate: false }, 'gate-off', 'gate-off'],
+    ['gate off beats always', bare, { gate: false, policy: 'always' }, 'gate-off'],
+    [
+      'an unknown value',
+      podOf('9', '9', { annotations: { [FULL_PCPUS_ANNOTATION]: 'full' } }),
+      {},
+      'not-annotated',
+      'unknown-annotation-value',
+    ],
+    ['W5: migration target', podOf('9', '9', { labels: { 'kubevirt.io/migrationJobUID': 'm' } }), {}, '10'],
+    ['W11: 9000m', podOf('9000m'), {}, '10'],
+    ['W11: not a whole number', podOf('9500m'), {}, 'no-exclusive-cpus'],
+    ['W11: request below limit', podOf('9', '10'), {}, 'no-exclusive-cpus', 'not-guaranteed'],
+    [
+      'W11: pod-level resources',
+      podOf('9', '9', { resources: { limits: { cpu: '10' } } }),
+      {},
+      'pod-level-resources',
+      'pod-level-resources',
+    ],
+    ['W11: no resources', podOf('0'), {}, 'no-exclusive-cpus', 'not-guaranteed'],
+    ['more CPUs than any host has', podOf('1e15'), {}, 'no-exclusive-cpus'],
+    [
+      'W9: an integral sidecar',
+      podOf('9', '9', { containers: [container('side', '1')] }),
+      {},
+      '10',
+      'misaligned-container',
+    ],
+    ['an aligned sidecar', podOf('9', '9', { containers: [container('side', '2')] }), {}, '10'],
+    ['an ordinary sidecar', podOf('9', '9', { initContainers: [container('log', '15m')] }), {}, '10'],
+    [
+      'an integral init container',
+      podOf('9', '9', { initContainers: [container('init', '3')] }),
+      {},
+      '10',
+      'misaligned-container',
+    ],
+    ['an injected container before it that prevents Guaranteed', behind, {}, '10', 'not-guaranteed'],
+    ['W4: even parity, one vCPU, pool of 1', podOf('3'), { vmi: vmi({ cores: 1 }, 1, parity) }, '4'],
+    ['W4: even parity, two vCPUs, pool of 1', podOf('5'), { vmi: vmi({ cores: 2 }, 1, parity) }, '6'],
+    ['W4: even parity, five vCPUs, no pool', podOf('6'), { vmi: vmi({ cores: 5 }, 0, parity) }, 'aligned'],
+    [
+      'W4: even parity, SMT off: only the CPU that KubeVirt leaves out is added',
+      podOf('3'),
+      { candidates: [1], policy: auto, vmi: vmi({ cores: 1 }, 1, parity) },
+      '4',
+    ],
+    [
+      'W4: even parity, SMT off, another amount than KubeVirt renders',
+      podOf('9'),
+      { candidates: [1], policy: auto, vmi: vmi({ cores: 1 }, 1, parity) },
+      'aligned',
+    ],
+  ];
+  for (const [what, pod, request, ...outcome] of cases) {
+    it(`${what}: ${outcome.join(', ')}`, () => assert.deepEqual(outcomeOf(pod, request), outcome));
+  }
+
+  it('always results in whole cores that hold everything that the launcher pins', () => {
+    const count = fc.nat(16);
+    fc.assert(
+      fc.property(
+        count,
+        count,
+        fc.nat(2),
+        count,
+        fc.boolean(),
+        fc.constantFrom(1, 2, 4, 8),
+        (sockets, cores, threads, ioThreads, isEven, smt) => {
+          const guest = vmi({ sockets, cores, threads }, ioThreads, isEven ? parity : {});
+          const from = launcherCpus(guest).total;
+          const request = { vmi: guest, candidates: [smt], policy: auto };
+          const { to = from } = alignmentOf(podOf(`${from}`), request);
+          assert.equal(to % smt, 0);
+          assert.ok(to >= launcherNeeds(guest), `${to} < ${launcherNeeds(guest)}`);
+          assert.equal(outcomeOf(podOf(`${to}`), request)[0], 'aligned');
+        },
+      ),
+    );
+  });
+
+  it('describes problems in at most 256 characters', () => {
+    const { findings } = alignmentOf(behind, { vmi: vmi({ cores: 4, threads: 2 }), candidates: [2, 4] });
+    assert.equal(findings.length, 2);
+    for (const { message } of findings) assert.ok(message.length <= 256, message);
+  });
+
+  it('accepts the API’s own objects', () => {
+    const recorded = virtualMachineInstance.parse(fixture('vmi'));
+    for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
+      const decision = alignmentOf(podSchema.parse(fixture(name)), { vmi: recorded });
+      assert.deepEqual(decision, { to: 10, threadsPerCore: 2, findings: [] });
+    }
+    const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
+    assert.deepEqual(recognizeLauncher(hotPlug), { kind: 'other', why: 'hot-plug' });
+  });
+});
+
+describe('the CPUs of a launcher', () => {
+  const isolated = vmi(CPU);
+  function cpusOf(compute: ReturnType<typeof container>, settings: Partial<Settings> = {}, annotations = ANNOTATED) {
+    const { pod, compute: index } = launcher({ annotations, containers: [container('side', '2'), compute] });
+    const owner = { vmi: isolated, resources: podResourcesOf(pod), cluster: cluster() };
+    const all = { gate: true, policy: 'annotated', oversized: 'refuse', ...settings } as const;
+    return cpusOfLauncher({ pod, compute: index, settings: all }, owner);
+  }
+  const compute = { list: 'containers', index: 1 } as const;
+
+  it('are padded to whole cores', () =>
+    assert.deepEqual(cpusOf(container('compute', '9')), {
+      exclusive: true,
+      answered: true,
+      threadsPerCore: 2,
+      amounts: [
+        { list: 'containers', cpus: 2 },
+        { list: 'containers', cpus: 10 },
+      ],
+      containers: [{ ...compute, cpus: 10 }],
+      bearer: compute,
+      own: [],
+      stated: { compute: 10 },
+      padding: 1,
+      unpadded: undefined,
+      findings: [],
+    }));
+
+  it('are unchanged if an earlier pass made them whole cores', () => {
+    const { answered, containers, stated, padding, unpadded } = cpusOf(container('compute', '10'));
+    assert.deepEqual(
+      [answered, containers, stated, padding, unpadded],
+      [true, [{ ...compute, cpus: undefined }], { compute: 10 }, 1, undefined],
+    );
+  });
+
+  it('are unchanged, with a reason if whole cores were requested', () => {
+    const { answered, stated, padding, unpadded } = cpusOf(container('compute', '9'), { gate: false });
+    assert.deepEqual(
+      [answered, stated, padding, unpadded],
+      [false, {}, 0, 'the webhook runs with --full-pcpus-only false'],
+    );
+    const bare = cpusOf(container('compute', '9'), {}, {} as typeof ANNOTATED);
+    assert.deepEqual([bare.answered, bare.unpadded], [false, undefined]);
+  });
+
+  it('are none without a whole number of CPUs', () => {
+    const { exclusive, padding } = cpusOf({ name: 'compute' });
+    assert.deepEqual([exclusive, padding], [false, -9]);
+  });
+});

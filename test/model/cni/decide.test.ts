@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import {
+  decideAdd,
+  decideStatus,
+  dependsOnDpu,
+  formatGateState,
+  type GateState,
+  hasDpuDevice,
+  type ObservedLease,
+  parseCniArgs,
+  podOf,
+} from '../../../model/cni/decide.ts';
+
+const LEASE: ObservedLease = {
+  bootId: 'b',
+  renewTime: '2026-01-01T00:00:00.000000Z',
+  changedAt: 1,
+  readAt: 2,
+  changes: 3,
+};
+const STATE: GateState = {
+  dpu: 'not-ready',
+  reason: 'its lease ran out',
+  status: true,
+  scope: 'device',
+  exempt: ['kube-system'],
+  at: 10,
+};
+const written = (changes: Partial<GateState>) => JSON.parse(formatGateState({ ...STATE, ...changes })) as GateState;
+
+describe('the gate’s state as a file', () => {
+  it('has every field, one line, and a lease only if one is watched', () => {
+    assert.deepEqual(written({ lease: LEASE }), { ...STATE, lease: LEASE });
+    assert.deepEqual(written({ lease: undefined }), STATE);
+    assert.match(formatGateState({ ...STATE, lease: LEASE }), /^[^\n]+\n$/);
+  });
+
+  it('has up to 512 characters of a reason, without what JSON would escape', () => {
+    const { reason } = written({ reason: 'x'.repeat(512) });
+    assert.equal(reason, 'x'.repeat(512));
+    assert.equal(written({ reason: `${'x'.repeat(512)}yz` }).reason, 'x'.repeat(512));
+    const text = formatGateState({ ...STATE, reason: 'a "b" \\ c\n\t\u0000\u0085d’' });
+    assert.ok(!text.includes('\\'), text);
+    assert.equal(written({ reason: 'a"b\\c\nd’' }).reason, 'a b c d’');
+  });
+
+  it('has a lease whose time has up to 64 characters', () => {
+    assert.equal(written({ lease: { ...LEASE, renewTime: '9'.repeat(64) } }).lease?.renewTime.length, 64);
+    assert.equal(written({ lease: { ...LEASE, renewTime: '9'.repeat(65) } }).lease, undefined);
+  });
+});
+
+describe('the decision of the gate', () => {
+  const dead = { ready: false, reason: 'its lease ran out' };
+  const question = {
+    dpu: dead,
+    scope: 'all',
+    namespace: 'default',
+    exempt: ['kube-system'],
+    hasDevice: undefined,
+  } as const;
+
+  it('refuses with code 11 and the reason for ADD if the DPU is dead, and with 50 for STATUS if enabled', () => {
+    assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
+    assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
+    assert.equal(decideStatus(dead, false), undefined);
+    assert.equal(decideStatus(undefined, true), undefined);
+    assert.equal(decideStatus({ ready: true, reason: '' }, true), undefined);
+  });
+
+  const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
+    ['a live DPU', { dpu: { ready: true, reason: '' } }],
+    ['a node without a DPU', { dpu: undefined }],
+    ['a system pod', { namespace: 'kube-system' }],
+    ['namespaces by prefix', { exempt: ['def*'] }],
+    ['every namespace', { exempt: ['*'] }],
+    ['a namespace that is one of several exempt ones', { exempt: ['kube-system', 'default'] }],
+    ['with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
+  ];
+  for (const [what, more] of passes)
+    it(`passes ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
+
+  const holds: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
+    ['a pod without a namespace', { namespace: undefined }],
+    ['with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
+    ['with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
+    ['a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
+    ['a namespace that only ends like an exempt prefix', { exempt: ['ult*'] }],
+    ['a namespace that an exempt one only starts like', { exempt: ['default-2', 'default-*'] }],
+    ['a node whose namespaces are not exempt', { exempt: [] }],
+  ];
+  for (const [what, more] of holds)
+    it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
+
+  it('does not depend on a DPU that the node lacks, and on a live one as on a dead one', () => {
+    assert.equal(dependsOnDpu({ ...question, dpu: undefined }), false);
+    assert.equal(dependsOnDpu({ ...question, dpu: { ready: true, reason: '' } }), true);
+    assert.equal(dependsOnDpu({ ...question, namespace: 'kube-system' }), false);
+  });
+
+  it('D9: does not count Plumbline’s markers and KubeVirt’s devices as devices of a DPU', () => {
+    for (const resources of [[], ['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], ['devices.kubevirt.io/kvm']])
+      assert.equal(hasDpuDevice(resources), false, resources.join());
+    assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu']), true);
+  });
+
+  it('reads pairs of CNI_ARGS, uses the first of duplicates and ignores the rest', () => {
+    const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=b;K8S_POD_NAMESPACE=a;K8S_POD_UID='));
+    assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
+    const named = podOf(parseCniArgs('K8S_POD_NAME=n;K8S_POD_UID=u=1;=K8S_POD_NAMESPACE'));
+    assert.deepEqual(named, { namespace: undefined, name: 'n', uid: 'u=1' });
+    assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });
+  });
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { isAt, podResourcesOf } from '../../../model/launcher/containers.ts';
+import type { ContainerShape, PodShape } from '../../../model/shapes.ts';
+import { container } from '../admission/facts.ts';
+
+const podOf = (...containers: readonly ContainerShape[]): PodShape => ({ metadata: {}, spec: { containers } });
+const limited = (limits: Record<string, string>, requests?: Record<string, string>): ContainerShape => ({
+  name: 'c',
+  resources: { limits, ...(requests && { requests }) },
+});
+
+describe('containers with whole CPUs', () => {
+  it('are listed, init containers first, up to the limit of a host', () => {
+    const containers = ['1', '65535', '65536', '0', '500m'].map((cpu, i) => container(`c${i}`, cpu));
+    const pod = { metadata: {}, spec: { containers, initContainers: [container('i', '2'), { name: 'none' }] } };
+    assert.deepEqual(podResourcesOf(pod).integral, [
+      { list: 'initContainers', index: 0, name: 'i', cpus: 2, hasEqualLimit: true },
+      { list: 'containers', index: 0, name: 'c0', cpus: 1, hasEqualLimit: true },
+      { list: 'containers', index: 1, name: 'c1', cpus: 65_535, hasEqualLimit: true },
+    ]);
+  });
+
+  for (const [what, requests, limits, expected] of [
+    ['the same text', { cpu: '1' }, { cpu: '1' }, true],
+    ['the same amount', { cpu: '1' }, { cpu: '1000m' }, true],
+    ['a higher limit', { cpu: '1' }, { cpu: '2' }, false],
+    ['no request', undefined, { cpu: '2' }, true],
+    ['no limit', { cpu: '1' }, undefined, false],
+    ['neither', undefined, undefined, undefined],
+  ] as const) {
+    it(`have request and limit compared as amounts: ${what}`, () => {
+      const resources = { ...(requests && { requests }), ...(limits && { limits }) };
+      assert.equal(podResourcesOf(podOf({ name: 'c', resources })).integral[0]?.hasEqualLimit, expected);
+    });
+  }
+
+  it('are at the same place if list and index are equal', () => {
+    const place = { list: 'containers', index: 1 } as const;
+    const others = [{ ...place, index: 0 }, { ...place, list: 'initContainers' }, undefined] as const;
+    assert.equal(isAt(place, place), true);
+    for (const other of others) assert.equal(isAt(other, place), false);
+  });
+});
+
+describe('exclusive CPUs of a pod', () => {
+  for (const [what, pod, obstacles, exclusive] of [
+    ['whole CPUs', podOf(container('c', '4')), [], true],
+    ['a fraction, with whole CPUs in another container', podOf(container('a', '500m'), container('b', '1')), [], true],
+    ['only a fraction', podOf(container('a', '4500m')), [], false],
+    ['limits without requests', podOf(limited({ cpu: '1', memory: '1Gi' })), [], true],
+    [
+      'equal amounts of other notation',
+      podOf(limited({ cpu: '1', memory: '1Gi' }, { cpu: '1000m', memory: '1024Mi' })),
+      [],
+      true,
+    ],
+    ['no limits', podOf(container('a', '4'), { name: 'c' }), ['c: it has no cpu limit'], false],
+    ['no limit of memory', podOf(limited({ cpu: '1' })), ['c: it has no memory limit'], false],
+    ['a limit of no CPU', podOf(limited({ cpu: '0', memory: '1Gi' })), ['c: it has no cpu limit'], false],
+    [
+      'a request below the limit',
+      podOf(container('c', '1', '2'), container('b', '1')),
+      ['c: its cpu request 1 differs from its limit 2'],
+      false,
+    ],
+  ] as const) {
+    it(`${what}: ${exclusive}`, () => {
+      const resources = podResourcesOf(pod);
+      assert.deepEqual(
+        [resources.obstacles.map((obstacle) => `${obstacle.container}: ${obstacle.why}`), resources.exclusive],
+        [obstacles, exclusive],
+      );
+    });
+  }
+
+  it('are none with resources at pod level', () => {
+    const levels = [{}, { requests: { cpu: '1' } }, { limits: { cpu: '1' } }, { requests: {}, limits: null }];
+    const pods = levels.map((resources) =>
+      podResourcesOf({ metadata: {}, spec: { containers: [container('a', '1')], resources: resources as never } }),
+    );
+    assert.deepEqual(
+      pods.map(({ isPodLevel, exclusive }) => [isPodLevel, exclusive]),
+      [
+        [false, true],
+        [true, false],
+        [true, false],
+        [false, true],
+      ],
+    );
+  });
+});

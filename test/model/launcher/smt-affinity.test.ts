@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { type NodeRequirement, requiredTerms, type SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import {
+  askedMultiples,
+  beforeSmtAffinity,
+  smtAffinity,
+  withAlternatives,
+} from '../../../model/launcher/smt-affinity.ts';
+import { kind } from '../admission/facts.ts';
+import { need, selecting, term } from './selectors.ts';
+
+const [THREADS, FULL] = ['plumbline.dev/threads-per-core', 'plumbline.dev/full-pcpus-only'];
+const away = (...threads: string[]): [NodeRequirement, NodeRequirement] => [
+  need(THREADS, 'NotIn', ...threads),
+  need(FULL, 'NotIn', 'true'),
+];
+const [first, second] = away('4');
+const zone = need('zone', 'In', 'a');
+const rack = need('rack', 'Exists');
+const fields = [need('metadata.name', 'In', 'n1')];
+/** A node that assigns single threads. */
+const lax = { ...kind(4), fullPcpusOnly: false };
+
+describe('required multiples of CPUs', () => {
+  for (const [what, kinds, expected] of [
+    ['are none without nodes', [], []],
+    ['are one if no node requires whole cores', [lax], [1]],
+    ['are those of the nodes that require whole cores', [kind(16), kind(2), lax, kind(8), kind(16)], [2, 8, 16]],
+  ] as const) {
+    it(what, () => assert.deepEqual(askedMultiples(kinds), expected));
+  }
+});
+
+describe('the affinity that excludes nodes that would reject a pod’s CPUs', () => {
+  for (const [what, cpus, candidates, reported, expected] of [
+    ['excludes a node that rejects them', [6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['excludes a node that rejects one container of two', [8, 6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['lists several nodes once, in order', [2], [kind(2)], [kind(16), kind(8), kind(4), kind(8)], away('4', '8', '16')],
+    ['ignores nodes that assign threads', [6], [kind(2)], [lax], undefined],
+    ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
+    ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
+    ['is absent without candidates', [6], [], [kind(4)], undefined],
+  ] as const) {
+    it(what, () => assert.deepEqual(smtAffinity({ cpus, candidates, reported }), expected));
+  }
+});
+
+describe('affinity terms with one of two added requirements', () => {
+  it('are the two requirements if there was no affinity', () =>
+    assert.deepEqual(withAlternatives(undefined, [first, second]), [term(first), term(second)]));
+
+  it('are two for each term', () => {
+    assert.deepEqual(withAlternatives([term(zone), { matchFields: fields }], [first, second]), [
+      term(zone, first),
+      term(zone, second),
+      { matchFields: fields, matchExpressions: [first] },
+      { matchFields: fields, matchExpressions: [second] },
+    ]);
+    assert.deepEqual(withAlternatives([], [first, second]), []);
+  });
+
+  it('stay the same for a term that has one of them, or that matches nothing', () => {
+    const terms = [term(zone, first), term(second), {}, { matchExpressions: [], matchFields: null }];
+    assert.deepEqual(withAlternatives(terms, [first, second]), terms);
+  });
+
+  for (const [what, other] of [
+    ['other values', need(THREADS, 'NotIn', '8')],
+    ['another operator', need(THREADS, 'In', '4')],
+    ['another key', need('x', 'NotIn', '4')],
+    ['no values', { key: THREADS, operator: 'NotIn' }],
+  ] as const) {
+    it(`do not treat a requirement with ${what} as one of them`, () =>
+      assert.deepEqual(withAlternatives([term(other)], [first, second]), [term(other, first), term(other, second)]));
+  }
+
+  it('treat missing and empty values as the same', () => {
+    const exists = { key: 'x', operator: 'Exists' };
+    assert.deepEqual(withAlternatives([term(exists)], [{ ...exists, values: [] }]), [term(exists)]);
+    assert.deepEqual(withAlternatives([term({ ...exists, values: [] })], [exists]), [term({ ...exists, values: [] })]);
+  });
+});
+
+describe('a spec without the added requirements', () => {
+  const nodeSelector = { a: 'b' };
+  const tolerations = [{ key: 'k' }];
+
+  const unchanged: readonly (readonly [string, SelectingSpec])[] = [
+    ['no affinity', { nodeSelector, tolerations }],
+    ['no terms', selecting()],
+    ['a term that matches nothing', selecting({})],
+    ['one requirement alone, which is the user’s own', selecting(term(first))],
+    ['the two in different terms', selecting(term(first), term(zone, second))],
+    ['another value', selecting(term(first), term(need(FULL, 'NotIn', 'false')))],
+    ['another operator', selecting(term(first), term(need(FULL, 'In', 'true')))],
+    ['the same one twice', selecting(term(first), term(first))],
+    ['another key', selecting(term(first), term(need('other', 'NotIn', 'true')))],
+    ['the two with different fields', selecting(term(first), { ...term(second), matchFields: fields })],
+  ];
+  for (const [what, spec] of unchanged) it(`is unchanged: ${what}`, () => assert.equal(beforeSmtAffinity(spec), spec));
+
+  it('has only its selector if there was no affinity', () => {
+    const spec = { nodeSelector, tolerations, ...selecting(term(first), term(second)) };
+    assert.deepEqual(beforeSmtAffinity(spec), { nodeSelector, tolerations });
+  });
+
+  it('has its own terms, also one that matches nothing', () => {
+    const terms = [term(zone, first), term(zone, second), term(rack), {}];
+    assert.deepEqual(beforeSmtAffinity({ nodeSelector, tolerations, ...selecting(...terms) }), {
+      nodeSelector,
+      tolerations,
+      ...selecting(term(zone), term(zone), term(rack), {}),
+    });
+  });
+
+  it('has each of its terms twice after they were added', () => {
+    for (const terms of [[term(zone)], [term(zone), term(rack)], [term(zone, rack), { matchFields: fields }]]) {
+      const after = selecting(...withAlternatives(terms, [first, second]));
+      const again = requiredTerms(beforeSmtAffinity(after)) ?? [];
+      assert.deepEqual(
+        again.map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
+        terms
+          .flatMap((original) => [original, original])
+          .map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
+      );
+    }
+  });
+});

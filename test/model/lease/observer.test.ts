@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import {
+  describeLease,
+  isReady,
+  judgeLease,
+  type LeaseReading,
+  type LeaseState,
+  NOTHING_OBSERVED,
+  observeLease,
+  renewalsBeyondRestarts,
+} from '../../../model/lease/observer.ts';
+import { leaseSeconds, observationPeriod } from '../../../model/lease/timing.ts';
+
+const D = 40;
+const read = (renewTime: string | undefined): LeaseReading => ({ kind: 'read', renewTime });
+const failed: LeaseReading = { kind: 'failed' };
+const missing: LeaseReading = { kind: 'missing' };
+const READINGS: ReadonlyMap<string, LeaseReading> = new Map([
+  ['unrenewed', read(undefined)],
+  ['missing', missing],
+  ['failed', failed],
+]);
+
+/**
+ * The observation after the readings up to a moment. Each reading is `<renewTime>@<second>`; the words `unrenewed`,
+ * `missing` and `failed` stand for a Lease without a renewTime, for no Lease and for no answer.
+ */
+function observed(readings: string, moment: number, duration = D) {
+  let observation = NOTHING_OBSERVED;
+  for (const text of readings.split(' ').filter(Boolean)) {
+    const [word = '', at] = text.split('@');
+    if (Number(at) > moment) break;
+    const reading = READINGS.get(word) ?? read(word);
+    observation = observeLease(observation, reading, Number(at), { duration });
+  }
+  return observation;
+}
+
+const OUTAGE = 'a@0 b@10 failed@20 failed@30 failed@40 failed@50 failed@60';
+
+describe('the lease observer', () => {
+  const cases: readonly (readonly [what: string, readings: string, states: Readonly<Record<number, LeaseState>>])[] = [
+    ['is unproven before the first read', '', { 0: 'unproven', 1000000000: 'unproven' }],
+    [
+      'D3: is never alive without a renewal, and dead after a duration without one',
+      'unrenewed@0 unrenewed@10 unrenewed@90',
+      { 0: 'unproven', 50: 'unproven', 100: 'dead' },
+    ],
+    [
+      'D3: does not trust the first read',
+      'old@0 old@10 old@20 old@30 old@40 old@50',
+      { 0: 'unproven', 35: 'unproven', 55: 'dead' },
+    ],
+    ['D3: without an answer for so long it may have changed', 'old@0 old@10 old@20', { 55: 'unproven' }],
+    [
+      'is alive from a change on, and dead a duration after the last one',
+      'a@0 b@10 c@20 c@30 c@50 c@60',
+      { 5: 'unproven', 10: 'alive', 59.9: 'alive', 60: 'dead' },
+    ],
+    [
+      'accepts the first renewal of a Lease that it saw unrenewed',
+      'missing@0 unrenewed@1 a@5',
+      { 4: 'unproven', 5: 'alive' },
+    ],
+    [
+      'D3: does not compare clocks: a renewTime ten minutes off, or going backwards, is as good as any',
+      '2026-01-01T00:10:00Z@0 2026-01-01T00:09:50Z@10 2025-12-31T23:40:00Z@20',
+      { 20: 'alive', 59: 'alive' },
+    ],
+    ['D4: does not change on one failed read', 'a@0 b@10 failed@20 c@30', { 20: 'alive', 30: 'alive', 60: 'alive' }],
+    ['D4: does not change on one missing Lease', 'a@0 b@10 missing@20 c@30', { 20: 'alive', 60: 'alive' }],
+    ['D4: does not change on one empty Lease', 'a@0 b@10 unrenewed@20 c@30', { 20: 'alive', 60: 'alive' }],
+    [
+      'D4: in an outage is alive until the last change + duration, then unknown',
+      OUTAGE,
+      { 49.9: 'alive', 50: 'unknown', 500: 'unknown' },
+    ],
+    ['D4: is dead if nothing changed in an outage', `${OUTAGE} b@70`, { 70: 'dead' }],
+    ['D4: is alive after an outage with a change', `${OUTAGE} z@70`, { 70: 'alive', 109: 'alive', 110: 'unknown' }],
+    ['stays dead in an outage', 'a@0 b@10 b@50 failed@60 failed@70', { 50: 'dead', 65: 'dead', 400: 'dead' }],
+    ['recovers with a change', 'a@0 b@10 b@50 failed@60 c@70', { 70: 'alive' }],
+  ];
+  for (const [what, readings, states] of cases) {
+    it(what, () => {
+      for (const moment of Object.keys(states).map(Number))
+        assert.equal(judgeLease(observed(readings, moment), moment, { duration: D }).state, states[moment]);
+    });
+  }
+
+  for (const [what, readings, moment, state] of [
+    ['one change proves nothing', 'a@0 host@10 host@20 host@50', 49, 'unproven'],
+    ['and no other follows', 'a@0 host@10 host@20 host@50', 50, 'dead'],
+    ['two changes prove it', 'a@0 b@10 c@20', 20, 'alive'],
+    ['two changes more than a duration apart', 'a@0 b@10 c@60', 60, 'unproven'],
+    ['one change and an outage', 'a@0 host@10 failed@20', 60, 'unproven'],
+  ] as const) {
+    it(`needs more than one change if foreign hosts write the Lease once at their start: ${what}`, () =>
+      assert.equal(judgeLease(observed(readings, moment), moment, { duration: D, proof: 2 }).state, state));
+  }
+
+  it('needs more renewals than a crash loop gives: back-offs of 10, 20, 40, 80, 160 and 300 s', () =>
+    assert.deepEqual(
+      [5, 10, 11, 20, 21, 40, 60, 100, 161, 300, 301, 1000].map(renewalsBeyondRestarts),
+      [3, 3, 4, 4, 5, 5, 6, 7, 8, 8, 8, 8],
+    ));
+
+  it('reports the age of the last change and until when it counts', () => {
+    const observation = observed('a@0 b@10', 10);
+    assert.deepEqual(judgeLease(observation, 25, { duration: D }), { state: 'alive', age: 15, until: 50 });
+    assert.deepEqual(judgeLease(observation, 55, { duration: D }), { state: 'unknown', age: 45, until: undefined });
+  });
+
+  it('a host’s leaseDurationSeconds neither revives a dead DPU nor overflows a timer', () => {
+    const duration = leaseSeconds(1_000_000);
+    const states = [500, 700].map((at) => judgeLease(observed('a@0 b@10 b@700', at, duration), at, { duration }).state);
+    assert.deepEqual(states, ['alive', 'dead']);
+    assert.ok(leaseSeconds(2_147_483_647) * 1000 < 2 ** 31);
+  });
+
+  it('handles unknown by policy', () => {
+    const all = ['alive', 'unproven', 'dead', 'unknown'] as const;
+    assert.deepEqual(
+      all.map((state) => isReady(state, 'ready')),
+      [true, false, false, true],
+    );
+    assert.deepEqual(
+      all.map((state) => isReady(state, 'not-ready')),
+      [true, false, false, false],
+    );
+  });
+
+  for (const [state, age, text] of [
+    ['alive', 7.9, 'its lease ovn-dpu-n1 was renewed 7 s ago'],
+    ['alive', undefined, 'its lease ovn-dpu-n1 was renewed 0 s ago'],
+    ['unproven', undefined, 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU'],
+    [
+      'dead',
+      61.2,
+      'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
+    ],
+    [
+      'dead',
+      undefined,
+      'its lease ovn-dpu-n1 has no observed renewal; the limit is 60 s; check the DPU and the agent on it',
+    ],
+    ['unknown', 5, 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago'],
+  ] as const) {
+    it(`describes ${state}${age === undefined ? ' without a renewal' : ''}`, () => {
+      const verdict = { state, age, until: undefined };
+      assert.equal(describeLease(verdict, { lease: 'ovn-dpu-n1', duration: 60 }), text);
+    });
+  }
+
+  const event = fc.record({
+    after: fc.double({ min: 0.1, max: 30, noNaN: true }),
+    what: fc.constantFrom('renew', 'read', 'read', 'fail', 'delete', 'create'),
+  });
+
+  it('keeps its invariants in any interleaving of renewals, reads, failures and deletions', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 80 }), (events) => {
+        let now = 0;
+        let lease: { renewTime: string | undefined } | undefined = { renewTime: undefined };
+        let renewals = 0;
+        let seen = NOTHING_OBSERVED;
+        let lastRenewal = Number.NEGATIVE_INFINITY;
+        let lastAnswer = Number.NEGATIVE_INFINITY;
+        for (const { after, what } of events) {
+          now += after;
+          const before = judgeLease(seen, now, { duration: D }).state;
+          if (what === 'renew' && lease !== undefined) {
+            lease = { renewTime: `r${++renewals}` };
+            lastRenewal = now;
+          } else if (what === 'delete') lease = undefined;
+          else if (what === 'create') lease ??= { renewTime: undefined };
+          else if (what === 'fail') {
+            seen = observeLease(seen, failed, now, { duration: D });
+            assert.equal(judgeLease(seen, now, { duration: D }).state, before, 'a failed read changes nothing');
+          } else if (what === 'read') {
+            seen = observeLease(seen, lease === undefined ? missing : read(lease.renewTime), now, { duration: D });
+            lastAnswer = now;
+          }
+          const { state } = judgeLease(seen, now, { duration: D });
+          if (renewals === 0) assert.ok(state === 'unproven' || state === 'dead', state);
+          if (state === 'dead')
+            assert.ok(lastAnswer - D >= (seen.changedAt ?? seen.since ?? 0), 'dead needs an answer a duration later');
+          if (state === 'unknown') assert.ok(now - lastAnswer > 0, 'a fresh answer leaves nothing unknown');
+          if (state === 'alive') assert.ok(now - (seen.changedAt ?? Number.NEGATIVE_INFINITY) < D);
+          if (what === 'read' && lease !== undefined && renewals > 0) {
+            if (lastRenewal === now) assert.notEqual(state, 'dead');
+          }
+        }
+      }),
+    );
+  });
+
+  it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {
+    const period = observationPeriod({ renewInterval: 10, duration: D });
+    fc.assert(
+      fc.property(
+        fc.double({ min: 0, max: 10, noNaN: true }),
+        fc.array(fc.boolean(), { maxLength: 40 }),
+        (phase, outcomes) => {
+          let seen = NOTHING_OBSERVED;
+          const renewTimeAt = (now: number) => read(`r${Math.floor((now + phase) / 10)}`);
+          let now = 0;
+          let failures = 0;
+          for (const wanted of outcomes) {
+            // Never so many failures in a row that a duration passes without an answer.
+            const ok = wanted || failures >= 1;
+            failures = ok ? 0 : failures + 1;
+            seen = observeLease(seen, ok ? renewTimeAt(now) : failed, now, { duration: D });
+            if (now > 30) assert.equal(judgeLease(seen, now, { duration: D }).state, 'alive');
+            now += period;
+          }
+          const stopped = now;
+          for (; now <= stopped + D + period; now += period)
+            seen = observeLease(seen, renewTimeAt(stopped), now, { duration: D });
+          assert.notEqual(judgeLease(seen, stopped + D + period, { duration: D }).state, 'alive');
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { mainPlugin, refusalOf } from '../../../model/networks/cni-config.ts';
+
+const main = (conf: object) => mainPlugin(JSON.stringify(conf));
+
+describe('the plugin of a definition that creates the interface', () => {
+  const gate = { type: 'plumbline-gate', name: 'outer' };
+  const ovs = { type: 'ovs' };
+  for (const [what, conf, expected] of [
+    [
+      'the first of a list that is no chained one, with the name of the list',
+      { name: 'l', plugins: [{ type: 'tuning' }, ovs, { type: 'bridge' }] },
+      { ...ovs, name: 'l' },
+    ],
+    ['one with its own name in a list without one', { plugins: [{ ...ovs, name: 'own' }] }, { ...ovs, name: 'own' }],
+    ['none in a list of chained ones', { plugins: [{ type: 'tuning' }, {}] }, 'no-config'],
+    ['none in an empty list', { plugins: [] }, 'no-config'],
+    ['the one that a gate wraps, with the gate’s name', { ...gate, delegate: ovs }, { ...ovs, name: 'outer' }],
+    [
+      'the one that a gate wraps, with its own name',
+      { ...gate, delegate: { ...ovs, name: 'inner' } },
+      { ...ovs, name: 'inner' },
+    ],
+    ['another plugin with a delegate', { type: 'macvlan', delegate: ovs }, { type: 'macvlan' }],
+    ['a gate around nothing', { ...gate, delegate: {} }, gate],
+    [
+      'a gate in a list',
+      { name: 'l', plugins: [{ ...gate, delegate: ovs }, { type: 'tuning' }] },
+      { ...ovs, name: 'l' },
+    ],
+    [
+      'one with fields of other types, which count as absent',
+      { type: 'vlan', master: 7, linkInContainer: 'x' },
+      { type: 'vlan', master: undefined, linkInContainer: undefined },
+    ],
+  ] as const) {
+    it(`is ${what}`, () => assert.deepEqual(main(conf), expected));
+  }
+
+  it('is not read from a text that is empty, no object or too long', () => {
+    assert.deepEqual(
+      [mainPlugin(''), mainPlugin(' \n'), mainPlugin('null')],
+      ['no-config', 'no-config', 'invalid-json'],
+    );
+    const longest = '{"type":"ovs"}'.padEnd(256 * 1024);
+    assert.deepEqual(mainPlugin(longest), ovs);
+    assert.equal(mainPlugin(`${longest} `), 'invalid-json');
+    const plugins = (length: number) => main({ plugins: Array.from({ length }, () => ovs) });
+    assert.deepEqual([plugins(64), plugins(65)], [{ ...ovs, name: undefined }, 'invalid-json']);
+    const bridge = (length: number) => {
+      const plugin = main({ ...ovs, bridge: 'b'.repeat(length) });
+      return typeof plugin === 'string' ? plugin : plugin.bridge?.length;
+    };
+    assert.deepEqual([bridge(253), bridge(254)], [253, undefined]);
+  });
+});
+
+const NAME = 'tenants/data';
+const OVN = {
+  cniVersion: '1.0.0',
+  name: 'data',
+  type: 'ovn-k8s-cni-overlay',
+  topology: 'localnet',
+  netAttachDefName: NAME,
+};
+const L2 = { ...OVN, topology: 'layer2' };
+const L3 = { ...OVN, topology: 'layer3' };
+const { name: _, ...UNNAMED } = OVN;
+
+/** Why OVN-Kubernetes or multus refuses a definition `tenants/data`; undefined: both accept it. */
+describe('definitions that are refused', () => {
+  const byOvn: [string, object, string | undefined][] = [
+    ['a localnet', OVN, undefined],
+    [
+      'a localnet with all fields',
+      { ...OVN, vlanID: 4095, mtu: 9000, subnets: '10.1.0.0/24, fd00::/64', role: 'secondary' },
+      undefined,
+    ],
+    [
+      'null fields',
+      { ...OVN, vlanID: null, mtu: null, role: null, ipam: null, subnets: null, physicalNetworkName: null },
+      undefined,
+    ],
+    [
+      'another namespace',
+      { ...OVN, netAttachDefName: 'default/data' },
+      'netAttachDefName is "default/data" and must be "tenants/data"',
+    ],
+    [
+      'no netAttachDefName',
+      { ...OVN, netAttachDefName: undefined },
+      'netAttachDefName is missing; it must be "tenants/data"',
+    ],
+    ['no name', UNNAMED, 'the name of the network is missing'],
+    ['the name default', { ...OVN, name: 'default' }, 'the network name "default" is reserved'],
+    ['the name ovn-kubernetes', { ...OVN, name: 'ovn-kubernetes' }, 'the network name "ovn-kubernetes" is reserved'],
+    ['an unknown topology', { ...OVN, topology: 'ring' }, 'the topology "ring" is not supported'],
+    [
+      'no topology: the default network, whatever the names',
+      { ...UNNAMED, topology: '', netAttachDefName: 'x' },
+      undefined,
+    ],
+    [
+      'no topology, with ipam',
+      { ...UNNAMED, topology: null, ipam: { type: 'x' } },
+      'ipam is not supported; use subnets',
+    ],
+    ['localnet with the role primary', { ...OVN, role: 'primary' }, 'localnet does not allow the role "primary"'],
+    ['another role', { ...L2, role: 'main' }, 'the role "main" is neither primary nor secondary'],
+    ['ipam', { ...OVN, ipam: { type: 'host-local' } }, 'ipam is not supported; use subnets'],
+    ['empty ipam', { ...OVN, ipam: {} }, undefined],
+    ['persistent addresses on layer3', { ...L3, allowPersistentIPs: true }, 'layer3 does not allow allowPersistentIPs'],
+    ['persistent addresses on layer2', { ...L2, allowPersistentIPs: true }, undefined],
+    ['another transport', { ...L3, transport: 'x' }, 'transport "x" is neither no-overlay nor evpn'],
+    ['evpn', { ...L3, transport: 'evpn' }, undefined],
+    ['outboundSNAT alone', { ...L3, outboundSNAT: 'enabled' }, 'outboundSNAT needs the transport no-overlay'],
+    ['outboundSNAT', { ...L3, transport: 'no-overlay', outboundSNAT: 'enabled' }, undefined],
+    [
+      'another outboundSNAT',
+      { ...L3, transport: 'no-overlay', outboundSNAT: 'x' },
+      'outboundSNAT is neither enabled nor disabled',
+    ],
+    ['joinSubnet on localnet', { ...OVN, joinSubnet: '100.65.0.0/16' }, 'localnet does not allow joinSubnet'],
+    ['a primary layer2 network', { ...L2, role: 'primary' }, 'a primary layer2 network needs subnets'],
+    ['a primary layer2 network with subnets', { ...L2, role: 'primary', subnets: '10.1.0.0/16' }, undefined],
+    ['infrastructureSubnets', { ...L3, infrastructureSubnets: '10.0.0.0/30' }, 'infrastructureSubnets needs layer2'],
+    ['reservedSubnets', { ...OVN, reservedSubnets: '10.0.0.0/30' }, 'reservedSubnets needs layer2'],
+    ['defaultGatewayIPs', { ...L3, defaultGatewayIPs: '10.0.0.1' }, 'defaultGatewayIPs needs layer2'],
+    ['defaultGatewayIPs on layer2', { ...L2, defaultGatewayIPs: '10.0.0.1' }, undefined],
+    ['a VLAN id that is too high', { ...OVN, vlanID: 4096 }, 'vlanID 4096 is not between 1 and 4095'],
+    ['a negative VLAN id', { ...OVN, vlanID: -1 }, 'vlanID -1 is not between 1 and 4095'],
+    ['a VLAN id as text', { ...OVN, vlanID: '100' }, 'vlanID: expected number, received string'],
+    ['an MTU as text', { ...L2, mtu: '1400' }, 'mtu: expected number, received string'],
+    ['a list of subnets', { ...L2, subnets: ['10.0.0.0/16'] }, 'subnets: expected string, received array'],
+    ['no subnet', { ...L2, subnets: '10.0.0.0' }, 'subnets has "10.0.0.0", which is not a valid CIDR'],
+    [
+      'a node prefix on layer2',
+      { ...L2, subnets: '10.0.0.0/16/24' },
+      'subnets has "10.0.0.0/16/24", which is not a valid CIDR',
+    ],
+    ['a node prefix on layer3', { ...L3, subnets: '10.128.0.0/14/23,fd00::/48/64' }, undefined],
+    [
+      'a default node prefix that is too short',
+      { ...L3, subnets: '10.0.0.0/24' },
+      'subnets has "10.0.0.0/24", which is not a valid CIDR/node prefix',
+    ],
+    [
+      'a node prefix of IPv6',
+      { ...L3, subnets: 'fd00::/48/60' },
+      'subnets has "fd00::/48/60", which is not a valid CIDR/node prefix',
+    ],
+    [
+      'excludeSubnets',
+      { ...L2, subnets: '10.0.0.0/16', excludeSubnets: '10.0.0.300/32' },
+      'excludeSubnets has "10.0.0.300/32", which is not a valid CIDR',
+    ],
+    ...(
+      [
+        ['10.0.0.0/16', '10.0.3.0/24', true],
+        ['10.0.0.0/16, 10.1.0.0/16', '10.1.255.255/32,10.0.0.0/16', true],
+        ['fd00::/48', 'fd00:0:0:1::/64', true],
+        ['10.0.0.0/16', '10.1.0.0/24', false],
+        ['10.0.0.0/16', '10.0.0.0/15', false],
+        ['fd00::/48', 'fd00:0:1::/64', false],
+        ['10.0.0.0/16', 'fd00::/64', false],
+        ['', '10.0.0.0/24', false],
+      ] as const
+    ).map(([subnets, excludeSubnets, isWithin]): (typeof byOvn)[number] => [
+      `excluded ${excludeSubnets} of subnets ${subnets || 'none'}`,
+      { ...OVN, subnets, excludeSubnets },
+      isWithin ? undefined : `excludeSubnets has "${excludeSubnets}", which is in none of the subnets`,
+    ]),
+    ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data', VlanId: 100, Role: 'secondary' }, undefined],
+    [
+      'a field twice: the last one counts',
+      { ...OVN, NetAttachDefName: 'a/b' },
+      'netAttachDefName is "a/b" and must be "tenants/data"',
+    ],
+    ['a list of one', { name: 'data', plugins: [OVN] }, undefined],
+    ['a list of one without a name', { plugins: [OVN] }, 'the list of plugins has no name'],
+    [
+      'a list with others',
+      { name: 'data', plugins: [OVN, { type: 'tuning' }] },
+      'it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
+    ],
+    ['a list and a type', { ...OVN, plugins: [OVN] }, 'it has both a type and a list of plugins'],
+    [
+      'a field of a list’s plugin',
+      { name: 'data', plugins: [{ ...OVN, netAttachDefName: 'a/b' }] },
+      'netAttachDefName is "a/b" and must be "tenants/data"',
+    ],
+  ];
+  for (const [what, config, why] of byOvn) {
+    it(`OVN-Kubernetes: ${what}: ${why === undefined ? 'accepted' : 'refused'}`, () =>
+      assert.deepEqual(refusalOf(JSON.stringify(config), NAME), why && { by: 'OVN-Kubernetes', why }));
+  }
+
+  const NO_TYPE = 'it has neither a type nor a list of plugins with types';
+  const byMultus: [string, unknown, string | undefined][] = [
+    [
+      'another plugin with fields that OVN-Kubernetes refuses',
+      { type: 'macvlan', mtu: '1400', ipam: { type: 'dhcp' } },
+      undefined,
+    ],
+    ['neither a type nor plugins', { cniVersion: '1.0.0', name: 'data' }, NO_TYPE],
+    ['an empty list', { name: 'data', plugins: [] }, NO_TYPE],
+    ['a first plugin without a type', { name: 'data', plugins: [{}, { type: 'bridge' }] }, NO_TYPE],
+    ['a null type', { name: 'data', type: null }, NO_TYPE],
+    ['a list', { name: 'data', plugins: [{ type: 'bridge' }, { type: 'tuning' }] }, undefined],
+    ['a number as name', { name: 5, type: 'bridge' }, 'name: expected string, received number'],
+    ['text instead of a plugin', { plugins: ['bridge'] }, 'the whole: expected object, received string'],
+  ];
+  for (const [what, config, why] of byMultus) {
+    it(`multus: ${what}: ${why === undefined ? 'accepted' : 'refused'}`, () =>
+      assert.deepEqual(refusalOf(JSON.stringify(config), NAME), why && { by: 'multus', why }));
+  }
+
+  for (const [what, config] of [
+    ['no configuration: multus reads a file on the node', ''],
+    ['no JSON, which has a finding of its own', '{"type":"macvlan",}'],
+    ['a list instead of an object', '[]'],
+  ] as const) {
+    it(`${what}`, () => assert.equal(refusalOf(config, NAME), undefined));
+  }
+
+  it('does not compare the name of a definition that is unknown', () => {
+    assert.equal(refusalOf(JSON.stringify({ ...OVN, netAttachDefName: 'a/b' }), undefined), undefined);
+  });
+});

@@ -1,0 +1,37 @@
+import type { Finding } from '../../../model/errors.ts';
+import type { NadShape } from '../../../model/networks/nad.ts';
+import type { ResolvedNetwork } from '../../../model/networks/resolve.ts';
+
+export const EAST = 'physnet.plumbline.dev/east';
+
+/** A required secondary interface on the physnet east. */
+export function network(more: Partial<Extract<ResolvedNetwork, { kind: 'physnet' }>> = {}): ResolvedNetwork {
+  return {
+    kind: 'physnet',
+    physnet: 'east',
+    name: 'net1',
+    role: 'secondary',
+    network: 'ns/east',
+    affinity: 'required',
+    ...more,
+  };
+}
+
+export const TUNNEL: ResolvedNetwork = {
+  kind: 'tunnel',
+  name: 'net2',
+  role: 'secondary',
+  network: 'ns/over',
+  affinity: 'required',
+};
+export const BRIDGE: ResolvedNetwork = { ...TUNNEL, kind: 'none', name: 'net3', network: 'ns/bridge' };
+
+/** A definition with this configuration. */
+export function nad(config: unknown, annotations?: Readonly<Record<string, string>>): NadShape {
+  return {
+    metadata: annotations ? { annotations } : {},
+    spec: { config: typeof config === 'string' ? config : JSON.stringify(config) },
+  };
+}
+
+export const codesOf = (findings: readonly Finding[]) => findings.map(({ code }) => code);

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import {
+  NetworkMapError,
+  networkMapFor,
+  overlayNetworkMap,
+  parseNetworkMap,
+} from '../../../model/networks/network-map.ts';
+import type { NodeNetworks } from '../../../model/networks/reach.ts';
+
+const host = CpuSet.parse('0-3');
+
+function show(networks: NodeNetworks | undefined): Record<string, string> | undefined {
+  if (networks === undefined) return undefined;
+  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
+  return Object.fromEntries(networks.tunnel ? [...physnets, ['(tunnel)', networks.tunnel.toString()]] : physnets);
+}
+
+describe('the network map', () => {
+  it('is one entry for all nodes, or a list of entries with selectors', () => {
+    const all = parseNetworkMap({ physnets: { physnet0: { numaNodes: [0] } }, tunnel: { numaNodes: [1] } });
+    assert.deepEqual(show(networkMapFor(all, {}, host)), { physnet0: '0', '(tunnel)': '1' });
+    const some = parseNetworkMap([
+      { nodeSelector: { rack: 'a' }, physnets: { foo: { numaNodes: [1] }, baz: { numaNodes: [3, 1, 2, 1] } } },
+      { nodeSelector: { rack: 'a', dpu: '' }, tunnel: { numaNodes: [0, 2] } },
+    ]);
+    assert.deepEqual(show(networkMapFor(some, { rack: 'a' }, host)), { foo: '1', baz: '1-3' });
+    assert.deepEqual(show(networkMapFor(some, { rack: 'a', dpu: '' }, host)), {
+      foo: '1',
+      baz: '1-3',
+      '(tunnel)': '0,2',
+    });
+    assert.equal(networkMapFor(some, { rack: 'b' }, host), undefined);
+  });
+
+  it('may be absent, and an empty list of NUMA nodes means no affinity', () => {
+    assert.deepEqual(parseNetworkMap(undefined), []);
+    assert.deepEqual(parseNetworkMap(null), []);
+    const map = parseNetworkMap({ physnets: { foo: { numaNodes: [] } } });
+    assert.deepEqual(show(networkMapFor(map, {}, host)), { foo: '' });
+  });
+
+  const malformed: [what: string, data: unknown, says: RegExp][] = [
+    ['text', 'physnet0', /expected object/],
+    ['a physnet without numaNodes', { physnets: { foo: {} } }, /physnets\.foo\.numaNodes/],
+    ['-1, which means unknown', { physnets: { foo: { numaNodes: [-1] } } }, /numaNodes\.0: .*-1 means unknown/],
+    ['a fraction', { tunnel: { numaNodes: [0.5] } }, /tunnel\.numaNodes\.0/],
+    ['a number instead of a list', [{ tunnel: { numaNodes: 0 } }], /0\.tunnel\.numaNodes/],
+    ['an unknown key', { physnet: {} }, /physnet/],
+    ['a physnet without a name', { physnets: { '': { numaNodes: [0] } } }, /physnets/],
+  ];
+  for (const [what, data, says] of malformed) {
+    it(`refuses ${what}`, () => {
+      assert.throws(
+        () => parseNetworkMap(data),
+        (error) => error instanceof NetworkMapError && says.test(error.message),
+      );
+    });
+  }
+
+  it('refuses a NUMA node that the host does not have, and two entries for one network', () => {
+    const lacking = parseNetworkMap({ physnets: { bar: { numaNodes: [4] } } });
+    assert.throws(
+      () => networkMapFor(lacking, {}, host),
+      /NUMA node 4 of physnet bar is not on this host, which has 0-3/,
+    );
+    const huge = parseNetworkMap({ tunnel: { numaNodes: [2 ** 40] } });
+    assert.throws(() => networkMapFor(huge, {}, host), NetworkMapError);
+    const twice = parseNetworkMap([{ physnets: { a: { numaNodes: [0] } } }, { physnets: { a: { numaNodes: [0] } } }]);
+    assert.throws(() => networkMapFor(twice, {}, host), /two entries for this node name physnet a/);
+    const tunnels = parseNetworkMap([{ tunnel: { numaNodes: [0] } }, { tunnel: { numaNodes: [0] } }]);
+    assert.throws(() => networkMapFor(tunnels, {}, host), /two entries for this node name the tunnel/);
+  });
+
+  it('H4: overrides discovery for each network, and reports the drift', () => {
+    const discovered = {
+      physnets: new Map([
+        ['a', CpuSet.of([0])],
+        ['b', CpuSet.of([1])],
+      ]),
+      tunnel: CpuSet.of([1]),
+    };
+    const overlay = (map: object) => {
+      const { networks, drift } = overlayNetworkMap(discovered, networkMapFor(parseNetworkMap(map), {}, host));
+      return [
+        show(networks),
+        drift.map(({ physnet, mapped, discovered: cells }) => `${physnet}: ${mapped} over ${cells}`),
+      ];
+    };
+    assert.deepEqual(
+      overlay({ physnets: { b: { numaNodes: [0] }, c: { numaNodes: [2] } }, tunnel: { numaNodes: [1] } }),
+      [{ a: '0', b: '0', c: '2', '(tunnel)': '1' }, ['b: 0 over 1', 'c: 2 over undefined']],
+    );
+    assert.deepEqual(overlay({ tunnel: { numaNodes: [0] } }), [
+      { a: '0', b: '1', '(tunnel)': '0' },
+      ['undefined: 0 over 1'],
+    ]);
+    assert.equal(overlayNetworkMap(discovered, undefined).networks, discovered);
+  });
+});

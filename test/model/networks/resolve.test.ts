@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
+import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
+import { nadFacts } from '../../../model/networks/nad.ts';
+import { resolveNetworks } from '../../../model/networks/resolve.ts';
+import { EVERY_NETWORK, requiredResources } from '../../../model/networks/resources.ts';
+import { codesOf } from './fixture.ts';
+
+const OVN = { cniVersion: '1.1.0', type: 'ovn-k8s-cni-overlay' };
+const NADS: Readonly<Record<string, object>> = {
+  east: { ...OVN, topology: 'localnet', physicalNetworkName: 'physnet0' },
+  west: { ...OVN, topology: 'localnet', physicalNetworkName: 'physnet1' },
+  odd: { ...OVN, topology: 'localnet', physicalNetworkName: 'rack 7' },
+  overlay: { ...OVN, topology: 'layer2', role: 'secondary' },
+  primary: { ...OVN, topology: 'layer2', role: 'primary', subnets: '10.0.0.0/16' },
+  bridge: { type: 'bridge', bridge: 'br0' },
+  vlan: { type: 'kube-ovn', provider: 'x' },
+  chained: { plugins: [{ ...OVN, topology: 'localnet' }, { type: 'tuning' }] },
+};
+
+function findNad({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const config = NADS[name] && JSON.stringify({ name, netAttachDefName: `ns/${name}`, ...NADS[name] });
+  const text = name === 'broken' ? '{' : config;
+  return namespace === 'ns' && text ? nadFacts({ metadata: { name, namespace }, spec: { config: text } }) : undefined;
+}
+
+interface Setting {
+  /** VMI networks: name to multus networkName; `pod` is the pod network. */
+  readonly networks?: Record<string, string>;
+  /** The pod's multus annotation; absent: there is no pod yet. */
+  readonly annotation?: string;
+  readonly preferences?: Record<string, string>;
+  readonly exclusive?: boolean;
+  readonly primary?: InterfaceSources['primary'];
+}
+
+function resolve({ networks, annotation, preferences = {}, exclusive = true, primary }: Setting) {
+  const interfaces = interfacesOf({
+    namespace: 'ns',
+    pod:
+      annotation === undefined
+        ? undefined
+        : { metadata: { annotations: { [NETWORKS_ANNOTATION]: annotation } }, spec: {} },
+    vmi: networks && {
+      spec: {
+        networks: Object.entries(networks).map(([name, networkName]) =>
+          networkName === 'pod' ? { name, pod: {} } : { name, multus: { networkName } },
+        ),
+      },
+    },
+    primary,
+  });
+  const affinities = parseAffinities(JSON.stringify(preferences));
+  return resolveNetworks({ interfaces, preferences: affinities, findNad, context: EMPTY_CONTEXT, exclusive });
+}
+
+/** A VM with these networks as interfaces net0, net1 and so on. */
+const on = (...names: string[]): Setting => ({
+  networks: Object.fromEntries(names.map((name, i) => [`net${i}`, name])),
+});
+
+describe('resolved networks of a VM', () => {
+  const cases: [what: string, setting: Setting, summary: string[], ...codes: string[]][] = [
+    [
+      'a physnet is required by default, the pod network never',
+      { networks: { default: 'pod', data: 'east' }, annotation: 'east' },
+      ['default tunnel none', 'data physnet0 required'],
+    ],
+    [
+      'W13: two attachments of one network',
+      { ...on('east', 'east'), annotation: 'east,east' },
+      ['net0 physnet0 required', 'net1 physnet0 required'],
+    ],
+    ['an overlay network needs the tunnel', on('overlay', 'west'), ['net0 tunnel required', 'net1 physnet1 required']],
+    [
+      'P5: management opts out, another is only preferred',
+      {
+        networks: { data: 'east', mgmt: 'west', log: 'overlay' },
+        preferences: { mgmt: 'none', log: 'preferred' },
+      },
+      ['data physnet0 required', 'mgmt physnet1 none', 'log tunnel preferred'],
+      'preferred-is-score-only',
+    ],
+    [
+      'a preference may name the network; an interface’s own preference takes precedence',
+      { ...on('east', 'east'), preferences: { 'ns/east': 'none', net1: 'required' } },
+      ['net0 physnet0 none', 'net1 physnet0 required'],
+    ],
+    [
+      'the pod network may be required',
+      { networks: { default: 'pod' }, preferences: { default: 'required' } },
+      ['default tunnel required'],
+    ],
+    [
+      'W13: a primary user-defined network is a pod network',
+      { networks: { default: 'pod' }, primary: { namespace: 'ns', name: 'primary' } },
+      ['default tunnel none'],
+    ],
+    ['a VM on the shared pool gets no device', { ...on('east'), exclusive: false }, ['net0 physnet0 none']],
+    [
+      'a VM on the shared pool may prefer a network',
+      { ...on('east'), exclusive: false, preferences: { net0: 'preferred' } },
+      ['net0 physnet0 preferred'],
+    ],
+    [
+      'a VM on the shared pool requires a network',
+      { ...on('east'), exclusive: false, preferences: { 'ns/east': 'required' } },
+      ['net0 physnet0 required'],
+      'affinity-without-exclusive-cpus',
+    ],
+    ['a network without a location', { ...on('bridge'), preferences: { bridge: 'none' } }, ['net0 none none']],
+    [
+      'a preference for a network without a location',
+      { ...on('bridge'), preferences: { net0: 'required' } },
+      ['net0 none required'],
+      'affinity-without-location',
+    ],
+    [
+      'a preference for a missing interface',
+      { ...on('east'), preferences: { b: 'none' } },
+      ['net0 physnet0 required'],
+      'unknown-interface',
+    ],
+    ['an unreadable definition', on('broken'), ['net0 none none'], 'unreadable-network'],
+    ['a missing definition', on('absent'), ['net0 unknown none'], 'unknown-network'],
+    ['a definition without a subnet', on('vlan'), ['net0 unknown none'], 'unknown-network'],
+    ['a definition that OVN-Kubernetes refuses', on('chained'), ['net0 chained required'], 'refused-network'],
+    [
+      'an item without a name',
+      { annotation: 'east,' },
+      ['eth0 tunnel none', 'net1 physnet0 required', 'net2 unknown none'],
+      'unknown-network',
+    ],
+  ];
+  for (const [what, setting, summary, ...codes] of cases) {
+    it(`${what}: ${[...summary, ...codes].join(', ')}`, () => {
+      const { networks, findings } = resolve(setting);
+      const lines = networks.map(
+        (network) =>
+          `${network.name} ${network.kind === 'physnet' ? network.physnet : network.kind} ${network.affinity}`,
+      );
+      assert.deepEqual([lines, codesOf(findings)], [summary, codes]);
+    });
+  }
+
+  it('W13: an invalid resource name is encoded', () => {
+    const { resources } = requiredResources(resolve(on('odd', 'odd')).networks, EVERY_NETWORK, true);
+    assert.deepEqual(resources, ['physnet.plumbline.dev/x--7261636b2037']);
+  });
+
+  it('a finding says what is wrong and what follows from it', () => {
+    const preferences = { net4: 'preferred', net3: 'required', west: 'none' };
+    const { findings } = resolve({ ...on('absent', 'vlan', 'broken', 'bridge', 'east', 'chained'), preferences });
+    assert.deepEqual(
+      findings.map(({ message }) => message),
+      [
+        'annotation plumbline.dev/numa-affinity names "west", which is no interface or network of this VM (it has: net0, net1, net2, net3, net4, net5)',
+        'interface net0: there is no NetworkAttachmentDefinition ns/absent that its namespace may use; no NUMA affinity',
+        'interface net1: no Kube-OVN subnet belongs to ns/vlan; no NUMA affinity',
+        'interface net2: the configuration of ns/broken cannot be read (invalid-json); no NUMA affinity',
+        'interface net3: affinity "required" has no effect, because ns/bridge is on no physnet or tunnel that Plumbline knows',
+        'interface net4: "preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network',
+        'interface net5: OVN-Kubernetes refuses ns/chained, so the VM does not start: it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
+      ],
+    );
+  });
+
+  it('names eight unknown interfaces and counts the others', () => {
+    const unknown = (count: number) => {
+      const preferences = Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, 'none']));
+      return resolve({ ...on('east'), preferences }).findings.map(({ message }) => message);
+    };
+    assert.equal(unknown(8).length, 8);
+    assert.equal(unknown(10).length, 9);
+    assert.match(unknown(10)[8] ?? '', /names 2 more that are no interface or network of this VM/);
+  });
+
+  it('the message about a VM does not grow with the names in it', () => {
+    const name = (i: number) => `${i}${'x'.repeat(5000)}`;
+    const preferences = new Map(Array.from({ length: 256 }, (_, i) => [name(i), 'required' as const]));
+    const pods = { spec: { networks: Array.from({ length: 128 }, (_, i) => ({ name: name(1000 + i), pod: {} })) } };
+    const multus = { spec: { networks: [{ name: name(1), multus: { networkName: name(2) } }] } };
+    for (const vmi of [pods, multus]) {
+      const interfaces = interfacesOf({ namespace: 'ns', vmi });
+      const request = { interfaces, preferences, findNad, context: EMPTY_CONTEXT, exclusive: true };
+      const { networks, findings } = resolveNetworks(request);
+      const { findings: more } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
+      const text = JSON.stringify([findings, more]);
+      assert.ok(findings.length > 0 && text.length < 30_000, `${text.length} characters`);
+    }
+  });
+
+  it('names each missing definition once, for a new lookup', () => {
+    const { missing } = resolve({ annotation: 'absent,other/absent,vlan,absent' });
+    assert.deepEqual(missing.map(refText), ['ns/absent', 'other/absent']);
+  });
+});
