@@ -82,9 +82,4 @@ describe('API calls', () => {
       message: 'the answer is larger than 16777216 bytes',
     });
   });
-
-  it('report a server that cannot be reached as status 0', () => {
-    const error = unreachable('GET', '/p', new Error('connect ECONNREFUSED'));
-    assert.deepEqual([error.status, error.reason], [0, 'Unreachable']);
-  });
 });

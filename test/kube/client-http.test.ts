@@ -230,15 +230,4 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     assert.ok(new Set(requests.map(({ socket }) => socket.remotePort)).size <= 2);
     await narrow.close();
   });
-
-  it('fails with the method of a watch if the server is down', async () => {
-    await new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-    await assert.rejects(
-      client.watch('/a', {}),
-      (error) => isKubeError(0, 'Unreachable')(error) && /^WATCH \/a: /.test((error as Error).message),
-    );
-  });
 });

@@ -67,10 +67,6 @@ describe('a client of a device plugin', () => {
     server.forceShutdown();
   });
 
-  it('reads the options of the plugin', async () => {
-    assert.deepEqual(await client.options(), { preStartRequired: true, getPreferredAllocationAvailable: false });
-  });
-
   it('allocates devices, with a list and an answer for each container', async () => {
     const responses = await client.allocate([['a', 'b'], ['c']]);
     assert.deepEqual(allocated, [['a', 'b'], ['c']]);
@@ -148,12 +144,6 @@ describe('a client of a device plugin', () => {
         /^ListAndWatch on .*plugin.sock/.test(error.message),
     );
     assert.deepEqual(lists, [['a', 'b']]);
-  });
-
-  it('sends nothing after it is closed', async () => {
-    await client.options();
-    client.close();
-    await assert.rejects(client.options(), /shut down/);
   });
 });
 

@@ -44,17 +44,6 @@ describe('a gRPC handler', () => {
     (call as unknown as EventEmitter).emit('cancelled', 'cancelled');
     assert.ok(signal.aborted);
   });
-
-  it('passes that signal to its function', async () => {
-    const call = callOf();
-    const answered = answerOf(
-      (_request, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('ended'))),
-      call,
-    );
-    await new Promise((resolve) => setImmediate(resolve));
-    (call as unknown as EventEmitter).emit('cancelled', 'cancelled');
-    assert.deepEqual(await answered, [null, 'ended']);
-  });
 });
 
 describe('a gRPC server on a socket', () => {

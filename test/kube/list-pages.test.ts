@@ -122,13 +122,4 @@ describe('the pages of a list', () => {
       ],
     );
   });
-
-  it('double after every four pages', async () => {
-    const { client, requests } = listOf([MIB, MIB, ...Array(150).fill(1)]);
-    assert.equal((await listAll(client, 32)).length, 152);
-    assert.deepEqual(
-      requests.map(({ limit }) => limit),
-      [32, 8, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32],
-    );
-  });
 });

@@ -206,24 +206,6 @@ describe('the rules of a reflector', () => {
     assert.equal(await unreadable(), 1);
   });
 
-  it('gives the projection the parsed object', async () => {
-    const seen: object[] = [];
-    const read = z.object({
-      metadata: z.object({ name: z.string() }),
-      color: z
-        .string()
-        .nullable()
-        .transform((color) => color ?? 'none'),
-    });
-    const project = (object: { color: string }) => {
-      seen.push(object);
-      return object.color;
-    };
-    listed = [{ ...thing('a'), secret: 'x', color: null }];
-    await start({ schema: read as never, project });
-    assert.deepEqual(seen, [{ metadata: { name: 'a' }, color: 'none' }]);
-  });
-
   it('ignores an event without metadata, and continues the watch', async () => {
     const { reflector } = await start();
     await send('ADDED', { color: 'red' });
@@ -255,16 +237,6 @@ describe('the rules of a reflector', () => {
     await settle();
     assert.equal(watches[1]?.query['resourceVersion'], '7');
     assert.deepEqual([lists.length, [...reflector.items.keys()], warnings()], [1, ['a'], []]);
-  });
-
-  it('accepts an event of several MiB that arrives in pieces', async () => {
-    const { reflector } = await start();
-    const event = JSON.stringify({ type: 'ADDED', object: { ...thing('a'), data: 'x'.repeat(4 * 1024 * 1024) } });
-    watches[0]?.write(event.slice(0, -10));
-    await settle();
-    watches[0]?.write(`${event.slice(-10)}\n`);
-    await settle();
-    assert.deepEqual([[...reflector.items], warnings()], [[['a', 'red']], []]);
   });
 
   for (const [random, seconds] of [
@@ -314,16 +286,6 @@ describe('the rules of a reflector', () => {
       assert.deepEqual([watches.length, watches[1]?.query['resourceVersion']], [2, '8']);
     });
 
-    it('keeps a watch with a bookmark a minute', async () => {
-      const { reflector } = await start();
-      for (let minute = 0; minute < 5; minute++) {
-        await passSeconds(60);
-        await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
-        assert.equal(cacheProblem({ things: reflector }, second), undefined);
-      }
-      assert.equal(watches.length, 1);
-    });
-
     for (const [what, end] of [
       ['ends in time', () => watches[1]?.end()],
       ['is silent, too', () => undefined],
@@ -339,25 +301,6 @@ describe('the rules of a reflector', () => {
         assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
       });
     }
-
-    it('has a normal watch again after the proof', async () => {
-      await start();
-      await passSeconds(128);
-      await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
-      watches[1]?.end();
-      await settle();
-      assert.deepEqual([lists.length, watches[2]?.query['resourceVersion']], [1, '8']);
-      assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
-    });
-
-    it('resumes a watch that breaks from the last version that it received, not from its first', async () => {
-      await start();
-      await send('ADDED', thing('a', 'red', '7'));
-      watches[0]?.fail(broken());
-      await settle();
-      await pass(0.5);
-      assert.deepEqual([watches[1]?.query['resourceVersion'], lists.length], ['7', 1]);
-    });
   });
 
   it('has a problem before its first list, and after 150 s without a list, an event or a bookmark', async () => {
@@ -412,21 +355,6 @@ describe('the rules of a reflector', () => {
     assert.equal(reflector.lastHeard, 12);
   });
 
-  it('is not synced and has no time before the first list', async () => {
-    listed = broken();
-    const { reflector } = await start();
-    assert.deepEqual([reflector.synced, reflector.lastHeard], [false, undefined]);
-    let announced = false;
-    void reflector.whenSynced.then(() => {
-      announced = true;
-    });
-    await settle();
-    assert.equal(announced, false);
-    listed = [];
-    await pass(1);
-    assert.deepEqual([reflector.synced, announced], [true, true]);
-  });
-
   for (const [what, lose] of [
     ['the watch reports that its version has expired', () => send('ERROR', { code: 410 })],
     [
@@ -477,16 +405,6 @@ describe('the rules of a reflector', () => {
       assert.deepEqual([watches.length, warnings().length], [before + 1, 3]);
     });
   }
-
-  it('does not wait after a watch that lasted', async () => {
-    await start();
-    for (let i = 1; i <= 3; i++) {
-      await pass(1);
-      watches.at(-1)?.end();
-      await settle();
-      assert.deepEqual([watches.length, warnings()], [i + 1, []]);
-    }
-  });
 
   it('keeps its objects through failures and waits twice as long after each, until a list arrives', async () => {
     listed = [thing('a')];
@@ -593,13 +511,6 @@ describe('the rules of a reflector', () => {
       listed = [thing('a', 'new')];
       await pass(30);
       assert.deepEqual([...reflector.items], [['a', 'new']]);
-    });
-
-    it('is not empty because a list fails for another reason', async () => {
-      listed = new KubeError(403, 'Forbidden', 'no access');
-      const { reflector } = await start({ optional: true });
-      assert.equal(reflector.synced, false);
-      assert.equal(warnings().length, 1);
     });
   });
 

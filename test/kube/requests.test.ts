@@ -8,7 +8,6 @@ import { stringify } from 'yaml';
 import { createKubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { eventually } from '../support/eventually.ts';
 import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 
@@ -178,46 +177,6 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('reopen a kept connection that the server has just closed', async () => {
-    const api = client();
-    await api.get('/a');
-    server.closeAllConnections();
-    assert.deepEqual(await api.get('/a'), { kind: 'Thing' });
-    await api.close();
-  });
-
-  it('report status, reason and message of an error answer, even if it is not JSON', async () => {
-    const api = client();
-    answer = { status: 409, body: '{"reason":"AlreadyExists","message":"it is there"}' };
-    await assert.rejects(api.create('/a', {}), (error) => {
-      return error instanceof KubeError && error.status === 409 && /AlreadyExists: it is there/.test(error.message);
-    });
-    answer = { status: 502, body: 'bad gateway' };
-    await assert.rejects(api.get('/a'), (error) => error instanceof KubeError && error.reason === 'HTTP502');
-    answer = { status: 200, body: '<html>' };
-    await assert.rejects(api.get('/a'), /not JSON/);
-    await api.close();
-  });
-
-  it('report a timeout, an aborting signal, a missing server and a certificate of another server', async () => {
-    const api = client();
-    delay = 500;
-    await assert.rejects(api.get('/a', { timeout: 0.05 }), (error) => error instanceof KubeError && error.status === 0);
-    const stop = new AbortController();
-    setTimeout(() => stop.abort(), 20);
-    await assert.rejects(api.get('/a', { signal: stop.signal }), { name: 'AbortError' });
-    delay = 0;
-    await api.close();
-    const away = client({}, { server: 'https://127.0.0.1:1' });
-    await assert.rejects(away.get('/a'), (error) => error instanceof KubeError && error.reason === 'Unreachable');
-    const other = createCertificateAuthority('other').cert;
-    const wary = client({}, { server: url, 'certificate-authority-data': encode(other) });
-    await assert.rejects(wary.get('/a'), /unable to verify|self-signed/);
-    const naive = client({}, { server: url, 'insecure-skip-tls-verify': true });
-    await naive.get('/a');
-    await Promise.all([away, wary, naive].map((one) => one.close()));
-  });
-
   it('read credentials from files: a renewed token, a CA, a client certificate', async () => {
     const { cert, key } = authority.issue(['agent']);
     const current = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
@@ -255,23 +214,5 @@ describe('requests to the API server', () => {
     stop.abort();
     await assert.rejects(watching, { name: 'AbortError' });
     await api.close();
-  });
-
-  it('watch like the other daemons', async () => {
-    const sandbox = createSandbox({ directory: temp(), nodes: [] });
-    await sandbox.start();
-    const file = await sandbox.kubeconfig({ kind: 'admin' });
-    const api = createKubeClient(kubeconfigAccess(file), 'test/1');
-    const stop = new AbortController();
-    const stream = await api.watch('/api/v1/namespaces', { query: { timeoutSeconds: 5 }, signal: stop.signal });
-    await api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen' } });
-    let seen = '';
-    for await (const chunk of stream) {
-      seen += Buffer.from(chunk).toString();
-      if (seen.includes('"seen"')) break;
-    }
-    stop.abort();
-    await api.close();
-    await sandbox.stop();
   });
 });

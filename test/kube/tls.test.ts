@@ -29,78 +29,29 @@ const credentials = ({ cert, key }: KeyedCertificate) => ({
   'client-key-data': data(key),
 });
 
-interface Case {
-  readonly title: string;
-  readonly serving: KeyedCertificate;
-  readonly cluster: object;
-  readonly user?: object;
-  /** The common name of the client that the server saw, `none`; or why nothing was sent. */
-  readonly outcome: string | RegExp;
-}
-
-const CASES: readonly Case[] = [
-  { title: 'a valid chain', serving: valid, cluster: TRUSTED, outcome: 'none' },
-  {
-    title: 'a valid chain, the CA in a file',
-    serving: valid,
-    cluster: { 'certificate-authority': 'ca.crt' },
-    outcome: 'none',
-  },
-  { title: 'a foreign CA', serving: valid, cluster: FOREIGN, outcome: /unable to verify|self-signed/ },
-  {
-    title: "no CA: the system's own",
-    serving: valid,
-    cluster: {},
-    outcome: /unable to verify|self-signed|local issuer/,
-  },
-  { title: 'an expired certificate', serving: expired, cluster: TRUSTED, outcome: /certificate has expired/ },
-  { title: 'a certificate of another name', serving: named, cluster: TRUSTED, outcome: /does not match certificate/ },
-  {
-    title: 'tls-server-name with that name',
-    serving: named,
-    cluster: { ...TRUSTED, 'tls-server-name': 'kubernetes.example' },
-    outcome: 'none',
-  },
-  {
-    title: 'tls-server-name with yet another name',
-    serving: named,
-    cluster: { ...TRUSTED, 'tls-server-name': 'another.example' },
-    outcome: /does not match certificate/,
-  },
-  {
-    title: 'insecure-skip-tls-verify with any certificate',
-    serving: expired,
-    cluster: { 'insecure-skip-tls-verify': true },
-    outcome: 'none',
-  },
-  {
-    title: 'insecure-skip-tls-verify: false',
-    serving: valid,
-    cluster: { ...FOREIGN, 'insecure-skip-tls-verify': false },
-    outcome: /unable to verify|self-signed/,
-  },
-  { title: 'a client certificate', serving: valid, cluster: TRUSTED, user: credentials(me), outcome: 'me' },
-  {
-    title: 'a client certificate in files',
-    serving: valid,
-    cluster: TRUSTED,
-    user: { 'client-certificate': 'me.crt', 'client-key': 'me.key' },
-    outcome: 'me',
-  },
-  {
-    title: 'a client certificate of another CA, which is sent but not trusted',
-    serving: valid,
-    cluster: TRUSTED,
-    user: credentials(stranger),
-    outcome: 'none',
-  },
-  {
-    title: 'a client certificate with another key',
-    serving: valid,
-    cluster: TRUSTED,
-    user: { ...credentials(me), 'client-key-data': data(stranger.key) },
-    outcome: /key values mismatch/,
-  },
+/** The outcome is the common name of the client that the server saw, `none`; or why nothing was sent. */
+const CASES: readonly (readonly [
+  title: string,
+  serving: KeyedCertificate,
+  cluster: object,
+  outcome: string | RegExp,
+  user?: object,
+])[] = [
+  ['a valid chain', valid, TRUSTED, 'none'],
+  ['a foreign CA', valid, FOREIGN, /unable to verify|self-signed/],
+  ['an expired certificate', expired, TRUSTED, /certificate has expired/],
+  ['a certificate of another name', named, TRUSTED, /does not match certificate/],
+  ['tls-server-name with that name', named, { ...TRUSTED, 'tls-server-name': 'kubernetes.example' }, 'none'],
+  ['insecure-skip-tls-verify with any certificate', expired, { 'insecure-skip-tls-verify': true }, 'none'],
+  ['a client certificate', valid, TRUSTED, 'me', credentials(me)],
+  ['a client certificate in files', valid, TRUSTED, 'me', { 'client-certificate': 'me.crt', 'client-key': 'me.key' }],
+  [
+    'a client certificate with another key',
+    valid,
+    TRUSTED,
+    /key values mismatch/,
+    { ...credentials(me), 'client-key-data': data(stranger.key) },
+  ],
 ];
 
 const unreachableFor = (why: RegExp) => (error: unknown) => {
@@ -167,7 +118,7 @@ describe('TLS to the API server', () => {
     return createKubeClient(kubeconfigAccess(join(root, 'kubeconfig')), 'test');
   };
 
-  for (const { title, serving, cluster, user, outcome } of CASES) {
+  for (const [title, serving, cluster, outcome, user] of CASES) {
     it(title, async () => {
       const { url, requests } = await serve(serving);
       const client = clientOf({ server: url, ...cluster }, user);

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { createHost } from '../../model/host.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
 
@@ -10,6 +11,21 @@ export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 export { recordingLogger } from '../support/logger.ts';
 
 export const testMetrics = () => createAgentMetrics(new Registry());
+
+/** Lets pending work reach its next wait. */
+export async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Two NUMA nodes of two cores of two threads. */
+export const TWO_CELLS = {
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+};
+export const twoCells = createHost(TWO_CELLS);
 
 export interface StandIn {
   readonly pid: number;

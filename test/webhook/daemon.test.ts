@@ -88,19 +88,6 @@ describe('the webhook as a daemon', function () {
     return pod;
   };
 
-  it('is ready once its caches are synced, reviews over TLS and stops within its grace period', async () => {
-    const { daemon, probe, review, agent, metric } = await start();
-    try {
-      await eventually(async () => (await probe('/readyz')).startsWith('200'), 'it to be ready');
-      const { response } = (await review(await launcher())) as { response: { allowed: boolean; patch?: string } };
-      assert.deepEqual([response.allowed, typeof response.patch], [true, 'string']);
-      assert.ok((await metric('plumbline_webhook_connections')) > 0);
-    } finally {
-      await agent.close();
-      await daemon.stop();
-    }
-  });
-
   it('counts and logs a report that contradicts its Node, and its end', async () => {
     const { apiVersion, kind } = NODE_TOPOLOGY_API;
     const metadata = { name: 'n1' };

@@ -4,7 +4,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, fetch as send } from 'undici';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
@@ -64,19 +63,6 @@ describe('the webhook as a process', function () {
     };
     return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
   };
-
-  it('exits with 2, a line for people and a line of the log if the API server cannot be reached', async () => {
-    const program = ['--import', 'tsx', join(root, 'webhook/main.ts')];
-    const env = { PATH: process.env['PATH'] };
-    const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
-    running.push(child);
-    const said = text(child.stderr);
-    assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 2);
-    assert.match(
-      await said,
-      /^plumbline-webhook: this is not a pod .*: give --kubeconfig\n\{"level":"fatal",.*"msg":"startup failed"\}\n$/,
-    );
-  });
 
   it('is not ready before its caches have synced', async () => {
     // No server listens there.

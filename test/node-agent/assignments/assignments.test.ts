@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { status } from '@grpc/grpc-js';
-import { RpcError } from '../../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
-import { listedContainers } from '../../../node-agent/assignments/view.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
@@ -49,61 +45,6 @@ const becomes = (expected: string | undefined) =>
 describe('assignments from the kubelet’s files and sockets', () => {
   setUp();
 
-  it('refuses thousands of containers with CPUs before it builds any CPU set', () => {
-    const containers = Array.from({ length: 100_000 }, (_, i) => ({ name: `c${i}`, cpuIds: [65_535] }));
-    const { of } = CpuSet;
-    let made = 0;
-    CpuSet.of = (ids) => {
-      made++;
-      return of(ids);
-    };
-    try {
-      const pods = [{ name: 'p', namespace: 'n', containers }];
-      assert.throws(
-        () => listedContainers(pods, 2048),
-        /lists 100000 containers with CPUs; the agent reads at most 2048/,
-      );
-      assert.equal(made, 0);
-    } finally {
-      CpuSet.of = of;
-    }
-  });
-
-  it('shortens long error texts of the kubelet', async () => {
-    await kubelet.start();
-    kubelet.behaviour = () => {
-      throw new RpcError(status.UNKNOWN, 'x'.repeat(5000));
-    };
-    run();
-    await eventually(() => assignments.view().problems.some((text) => text.includes('xxx')), 'said');
-    assert.ok(assignments.view().problems.join().length < 800);
-    for (const line of logged.lines) assert.ok(JSON.stringify(line).length < 800);
-  });
-
-  it('does not read a checkpoint larger than 1 MiB, a pipe or a device, and keeps the last assignments', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    await kubelet.start();
-    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-    run();
-    await becomes('0-1,4-7');
-    const file = join(kubelet.directory, 'cpu_manager_state');
-    const replacements: [() => void, RegExp][] = [
-      [() => writeFileSync(`${file}.new`, Buffer.alloc(2 * 1024 * 1024, 0x20)), /larger than 1048576 bytes/],
-      [() => execFileSync('mkfifo', [`${file}.new`]), /not a regular file/],
-      [() => symlinkSync('/dev/zero', `${file}.new`), /not a regular file/],
-    ];
-    for (const [make, problem] of replacements) {
-      make();
-      renameSync(`${file}.new`, file);
-      await eventually(() => problem.test(assignments.view().problems.join()), String(problem));
-      assert.equal(free(), '0-1,4-7');
-      assert.equal(assignments.view().owned.toString(), '2-3');
-    }
-    kubelet.writeCheckpoint('0-7', {});
-    kubelet.pods = {};
-    await becomes('0-7');
-  });
-
   it('combines both sources: assignments with names, reserved CPUs, free CPUs', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     kubelet.pods = { 'ns/vm': { compute: '2-3' } };
@@ -129,70 +70,26 @@ describe('assignments from the kubelet’s files and sockets', () => {
       await eventually(() => free() === pool, `free is ${pool}`);
     }
   });
-
-  it('reports a torn file with the next step, keeps the last good one, frees no CPU, and reads a complete file again', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    await kubelet.start();
-    run();
-    await becomes('0-1,4-7');
-    const file = join(kubelet.directory, 'cpu_manager_state');
-    for (const torn of ['', '{"policyName":"static","defaultCpuSet":"0-7","entr', '\0\0\0\0', 'null']) {
-      writeFileSync(file, torn);
-      await eventually(() => assignments.view().problems.length > 0, 'the problem is seen');
-      assert.equal(free(), '0-1,4-7', torn);
-      assert.equal(assignments.view().assignments.length, 1);
-    }
-    const line = logged.lines.find(({ msg }) => /keeping the last known assignments/.test(String(msg)));
-    assert.match(String(line?.hint), /restart the kubelet/);
-    kubelet.writeCheckpoint('0-7');
-    await becomes('0-7');
-    assert.deepEqual(assignments.view().problems, []);
-  });
 });
 
 describe('assignments while the kubelet starts and stops', () => {
   setUp();
 
-  it('frees no CPU until all sources are there, if the agent starts before the kubelet', async () => {
-    rmSync(join(kubelet.directory, 'pod-resources'), { recursive: true });
-    run();
-    await eventually(() => codes.includes('unavailable'), 'the socket is missed');
-    assert.equal(free(), undefined);
-    kubelet = Object.assign(createFakeKubelet(kubelet.directory), { allocatable: '' });
-    await kubelet.start();
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    await eventually(() => assignments.view().assignments.length === 1, 'the checkpoint is read');
-    await eventually(() => /not started/.test(assignments.view().problems.join()), 'the CPU manager has not started');
-    assert.equal(free(), undefined);
-    kubelet.allocatable = '2-7';
-    await becomes('0-1,4-7');
-  });
-
-  it('keeps the last assignments while the kubelet restarts', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+  it('no checkpoint: PodResources alone decides after the grace period', async () => {
+    assignments = createAssignments({
+      kubeletDir: kubelet.directory,
+      cdiDir: kubelet.cdiDir,
+      online: () => CpuSet.parse('0-7'),
+      log: logged.log,
+      onFailure: () => {},
+      checkpointGrace: 0.2,
+    });
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
     await kubelet.start();
     run();
     await becomes('0-1,4-7');
-    await kubelet.stop();
-    kubelet.writeCheckpoint('0-7');
-    await eventually(() => assignments.view().problems.length > 0, 'its absence is seen');
-    assert.equal(free(), '0-1,4-7');
-    assert.ok(logged.said('querying the kubelet failed; keeping the last answer and retrying'));
-    await kubelet.start();
-    await becomes('0-7');
-  });
-
-  it('backs off on ResourceExhausted', async () => {
-    kubelet.behaviour = () => {
-      throw new RpcError(status.RESOURCE_EXHAUSTED, 'rate limit');
-    };
-    kubelet.writeCheckpoint('0-7');
-    await kubelet.start();
-    run();
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    assert.ok(codes.every((code) => code === 'exhausted'));
-    assert.ok(kubelet.calls >= 1 && kubelet.calls <= 6, `${kubelet.calls} calls in the first second`);
-    kubelet.behaviour = () => {};
+    assert.match(assignments.view().sources.checkpoint ?? '', /cannot read .*cpu_manager_state/);
+    kubelet.pods = {};
     await becomes('0-7');
   });
 
@@ -210,22 +107,12 @@ describe('assignments while the kubelet starts and stops', () => {
 
 describe('devices of plugins', () => {
   setUp();
-  const { setTimeout: timeout } = globalThis;
-  // The pause after a usable answer is half a minute; with `isShort` it is a moment.
-  let isShort: boolean;
-  const short = (work: () => void, milliseconds = 0) =>
-    timeout(work, isShort && milliseconds > 20_000 && milliseconds <= 30_000 ? 10 : milliseconds);
   beforeEach(async () => {
-    isShort = false;
-    globalThis.setTimeout = short as typeof timeout;
     kubelet.writeCheckpoint('0-1,5-7', { u: { compute: '2-3' }, v: { compute: '4' } });
     kubelet.pods = { 'ns/vm': { compute: '2-3' }, 'ns/other': { compute: '4' } };
     kubelet.devices = { 'ns/vm': { 'a/vf': ['vf0'] } };
     list(4);
     await kubelet.start();
-  });
-  afterEach(() => {
-    globalThis.setTimeout = timeout;
   });
 
   const list = (size: number) => {
@@ -247,7 +134,7 @@ describe('devices of plugins', () => {
     run();
     await are([['3/4']]);
     const { calls } = kubelet;
-    await new Promise((resolve) => timeout(resolve, 1000));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     assert.ok(kubelet.calls <= calls + 2, 'an idle kubelet gets no queries after the first ones');
     list(6);
     pluginsChange();
@@ -273,22 +160,6 @@ describe('devices of plugins', () => {
     await are(undefined);
     pluginsChange();
     await are([['3/4']]);
-  });
-
-  it('are read again after a pause without a change of a file', async () => {
-    isShort = true;
-    run();
-    await are([['3/4']]);
-    kubelet.devices = {};
-    await are([['4/4']]);
-  });
-
-  it('are not known while a kubelet that has started lists no pods yet', async () => {
-    run();
-    await are([['3/4']]);
-    kubelet.pods = {};
-    pluginsChange();
-    await eventually(() => assignments.view().devices === undefined, 'unknown devices');
   });
 });
 

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { countDevices, type ListedDevices } from '../../../node-agent/assignments/devices.ts';
+import { PlumblineError } from '../../../model/errors.ts';
+import {
+  countDevices,
+  devicesOfPods,
+  type ListedDevices,
+  type PodWithDevices,
+} from '../../../node-agent/assignments/devices.ts';
 
 const VF = 'openshift.io/sriov_vf';
 /** One entry for each device and NUMA node, as the kubelet lists them. */
@@ -73,13 +79,69 @@ describe('devices in the report', () => {
   for (const [what, allocatable, used, expected] of cases) {
     it(what, () => assert.deepEqual(countDevices(allocatable, used), expected));
   }
+});
 
-  it('are counted: 1,024 in one resource, half of them in use', () => {
-    const ids = Array.from({ length: 1024 }, (_, i) => `0000:${i}`);
-    const allocatable = [...list(VF, ids.slice(0, 512), [0]), ...list(VF, ids.slice(512), [0, 1])];
-    assert.deepEqual(countDevices(allocatable, [inUse(VF, ...ids.slice(256, 768))])[0]?.groups, [
-      { cells: '0', total: 512, free: 256 },
-      { cells: '0-1', total: 512, free: 256 },
-    ]);
+type Entry = readonly [podUID: string, container: string, ...ids: string[]];
+
+const keptFile = (...entries: Entry[]) =>
+  JSON.stringify({
+    Data: {
+      PodDeviceEntries: entries.map(([PodUID, ContainerName, ...ids]) => {
+        return { PodUID, ContainerName, ResourceName: VF, DeviceIDs: { 0: ids, 1: ids }, AllocResp: 'CgA=' };
+      }),
+      RegisteredDevices: { [VF]: ['a', 'b'] },
+    },
+    Checksum: 1,
   });
+const pod = (containers: Readonly<Record<string, readonly string[]>>): PodWithDevices => ({
+  containers: Object.entries(containers).map(([name, ids]) => ({
+    name,
+    devices: ids.map((id) => ({ resourceName: VF, deviceIds: [id] })),
+  })),
+});
+
+describe('devices that the kubelet keeps for pods', () => {
+  const cases: [string, string, PodWithDevices[], string[], string[]][] = [
+    ['are none without pods', JSON.stringify({ Data: { PodDeviceEntries: null } }), [], [], []],
+    ['are those that the kubelet lists', keptFile(['u', 'main', 'a']), [pod({ main: ['a'] })], [], ['a']],
+    [
+      'are also those of an init container that ended, of a pod with a listed device',
+      keptFile(['u', 'init', 'a', 'b'], ['u', 'main', 'a'], ['v', 'init', 'c']),
+      [pod({ main: ['a'] })],
+      [],
+      ['a', 'b'],
+    ],
+    [
+      'are also those of an init container that ended, of a pod with CPUs',
+      keptFile(['u', 'init', 'a'], ['v', 'init', 'b']),
+      [pod({ main: [] })],
+      ['v'],
+      ['b'],
+    ],
+    ['are not those of a pod that is gone', keptFile(['u', 'main', 'a']), [pod({ main: [] })], [], []],
+    [
+      'are not those of a pod that is gone while another container has the device',
+      keptFile(['u', 'other', 'a']),
+      [pod({ main: ['a'] })],
+      [],
+      [],
+    ],
+  ];
+  for (const [what, text, pods, podsWithCpus, expected] of cases) {
+    it(what, () => {
+      const devices = devicesOfPods(text, pods, new Set(podsWithCpus));
+      assert.deepEqual([...new Set(devices.flatMap(({ deviceIds }) => deviceIds))].sort(), expected);
+    });
+  }
+
+  const whole = keptFile(['u', 'main', 'a']);
+  for (const [what, text] of [
+    ['torn', whole.slice(0, -20)],
+    ['empty', ''],
+    ['of another version', JSON.stringify({ Data: { PodDeviceEntries: {} } })],
+  ] as const) {
+    it(`are not known from a file that is ${what}`, () => {
+      assert.throws(() => devicesOfPods(text, [], new Set()), PlumblineError);
+    });
+  }
 });

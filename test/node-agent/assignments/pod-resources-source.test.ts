@@ -5,7 +5,7 @@ import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
 import { type AnswerVerdict, followPodResources } from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
-import { recordingLogger, tempDirectories } from '../support.ts';
+import { recordingLogger, tempDirectories, turns } from '../support.ts';
 
 describe('queries of the kubelet, in virtual time', () => {
   const temp = tempDirectories();
@@ -23,9 +23,6 @@ describe('queries of the kubelet, in virtual time', () => {
   let source: ReturnType<typeof followPodResources>;
 
   const START = 1_000_000;
-  const turns = async () => {
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-  };
   /** A timer of 0 ms runs after one millisecond, the others at multiples of ten. */
   const pass = async (milliseconds: number) => {
     const end = now + milliseconds;

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
-import { createHost } from '../../../model/host.ts';
 import { holderOf } from '../../../node-agent/device-plugin/allocation-check.ts';
 import type { AllocationCheckPolicy } from '../../../node-agent/device-plugin/allocation-checker.ts';
 import { createBeforeStart, type FromPluginThread } from '../../../node-agent/device-plugin/before-start.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
-import { recordingLogger } from '../support.ts';
+import { twoCells as host, recordingLogger } from '../support.ts';
 
 const TUNNEL = 'plumbline.dev/tunnel';
 const pods = [
@@ -43,13 +42,6 @@ describe('the holder of devices', () => {
 });
 
 describe('before a container with Plumbline devices starts', () => {
-  const host = createHost({
-    cells: [
-      { id: 0, cpus: '0-3' },
-      { id: 1, cpus: '4-7' },
-    ],
-    cores: ['0-1', '2-3', '4-5', '6-7'],
-  });
   let posted: FromPluginThread[];
   let logged: ReturnType<typeof recordingLogger>;
 
@@ -105,11 +97,6 @@ describe('before a container with Plumbline devices starts', () => {
     assert.equal(question()?.holder?.cpus, '2-3');
   });
 
-  it('a refusal prevents the start', async () => {
-    await assert.rejects(start(barrier(async () => pods, ['not there'])), /^Error: not there$/);
-    assert.equal(outcome(), 'refused');
-  });
-
   it('if the main thread hangs, the plugin stops waiting after the timeout and checks the allocation itself', async () => {
     await assert.rejects(start(barrier(async () => pods, 'silence')), /the tunnel is on NUMA node 1/);
     await start(barrier(async () => pods, 'silence', 'warn'));
@@ -156,9 +143,10 @@ describe('before a container with Plumbline devices starts', () => {
     assert.deepEqual(messages(), [UNLISTED]);
   });
 
-  it('a refusal and a main thread that hangs are logged', async () => {
+  it('a refusal prevents the start; it and a main thread that hangs are logged', async () => {
     const made = barrier(async () => pods, ['not there']);
-    await assert.rejects(start(made));
+    await assert.rejects(start(made), /^Error: not there$/);
+    assert.equal(outcome(), 'refused');
     assert.deepEqual(messages(), ['40 container start refused']);
     const { pod, container, resource, devices, reason } = logged.lines[0] ?? {};
     assert.deepEqual([pod, container], ['ns/vm', 'compute']);

@@ -3,29 +3,22 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HostDescription } from '../../../model/host.ts';
 import {
   type Advertisement,
   createPluginThread,
+  type PluginThreadDeps,
   pluginProgram,
 } from '../../../node-agent/device-plugin/plugin-thread.ts';
 import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
 import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, TWO_CELLS as HOST, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
 const NODE = 'w';
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-const HOST: HostDescription = {
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-};
 const AGENT = join(import.meta.dirname, '../fixtures/blocked-agent.ts');
 
 it('the program of the thread is next to the agent’s program', () => {
@@ -33,21 +26,30 @@ it('the program of the thread is next to the agent’s program', () => {
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
 });
 
-it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
+/** The main thread's side of a thread with this program. */
+function threadOf(script: string, changes: Partial<PluginThreadDeps> = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'ends.mjs');
-  writeFileSync(program, 'process.exit(3)');
-  const { log, lines } = recordingLogger();
-  const stop = new AbortController();
-  const thread = createPluginThread({
+  const program = join(directory, 'thread.mjs');
+  writeFileSync(program, script);
+  const metrics = testMetrics();
+  const logged = recordingLogger();
+  const { run } = createPluginThread({
     program,
     data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
     advertisement: async () => undefined,
     subscribe: () => () => {},
     beforeStart: async () => undefined,
-    log,
-    metrics: testMetrics(),
+    log: logged.log,
+    metrics,
+    ...changes,
   });
+  return { directory, run, metrics, logged, remove: () => rmSync(directory, { recursive: true }) };
+}
+
+it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
+  const thread = threadOf('process.exit(3)');
+  const { log, lines } = thread.logged;
+  const stop = new AbortController();
   const failed: string[] = [];
   const observer = { onState: () => {}, onFailure: (duty: string) => void failed.push(duty) };
   const steady = { name: 'steady', run: untilAborted };
@@ -58,14 +60,12 @@ it('a thread that ends fails its duty, which restarts; other duties continue', a
   assert.match(JSON.stringify(lines), /thread ended with status 3/);
   stop.abort();
   await done;
-  rmSync(directory, { recursive: true });
+  thread.remove();
 });
 
 it('a thread gets the answer to each request before a container starts, and its outcomes are counted', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'asks.mjs');
-  writeFileSync(
-    program,
+  const calls: unknown[] = [];
+  const thread = threadOf(
     `import { parentPort } from 'node:worker_threads';
     parentPort.on('message', (message) => {
       if (message.kind === 'stop') process.exit(0);
@@ -75,24 +75,17 @@ it('a thread gets the answer to each request before a container starts, and its 
     });
     const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' };
     parentPort.postMessage({ kind: 'before-start', call: 7, resource: '${PHYSNET}', holder });`,
-  );
-  const metrics = testMetrics();
-  const stop = new AbortController();
-  const calls: unknown[] = [];
-  const done = createPluginThread({
-    program,
-    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
-    advertisement: async () => undefined,
-    subscribe: () => () => {},
-    beforeStart: async (resource, holder) => {
-      calls.push([resource, holder?.podName, holder?.cpus.toString()]);
-      return 'no';
+    {
+      beforeStart: async (resource, holder) => {
+        calls.push([resource, holder?.podName, holder?.cpus.toString()]);
+        return 'no';
+      },
     },
-    log: recordingLogger().log,
-    metrics,
-  }).run(stop.signal);
+  );
+  const stop = new AbortController();
+  const done = thread.run(stop.signal);
   const outcomes = async () =>
-    (await metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+    (await thread.metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
   try {
     await eventually(async () => (await outcomes()).length > 0, 'an outcome is counted');
     assert.deepEqual(calls, [[PHYSNET, 'vm', '2-3']]);
@@ -100,7 +93,7 @@ it('a thread gets the answer to each request before a container starts, and its 
   } finally {
     stop.abort();
     await done;
-    rmSync(directory, { recursive: true });
+    thread.remove();
   }
 });
 
@@ -108,41 +101,32 @@ it('a thread gets the answer to each request before a container starts, and its 
  * The main thread's side with a thread that records what it is sent. It answers each advertisement with a registration.
  */
 function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>) {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'records.mjs');
-  const record = join(directory, 'record');
-  writeFileSync(
-    program,
+  let changed = () => {};
+  let isFollowing = false;
+  const { directory, run, metrics, logged, remove } = threadOf(
     `import { appendFileSync } from 'node:fs';
-    import { parentPort } from 'node:worker_threads';
+    import { parentPort, workerData } from 'node:worker_threads';
     parentPort.on('message', (message) => {
-      appendFileSync(${JSON.stringify(record)}, JSON.stringify(message) + '\\n');
+      appendFileSync(workerData.kubeletDir + '/record', JSON.stringify(message) + '\\n');
       if (message.kind === 'stop') process.exit(0);
       const [{ slots } = {}] = message.resources;
       const outcome = slots === 0 ? 'failed' : 'registered';
       parentPort.postMessage({ kind: 'registered', resource: '${PHYSNET}', outcome });
     });`,
-  );
-  const metrics = testMetrics();
-  const logged = recordingLogger();
-  const stop = new AbortController();
-  let changed = () => {};
-  let isFollowing = false;
-  const done = createPluginThread({
-    program,
-    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
-    advertisement,
-    subscribe: (listener) => {
-      changed = listener;
-      isFollowing = true;
-      return () => {
-        isFollowing = false;
-      };
+    {
+      advertisement,
+      subscribe: (listener) => {
+        changed = listener;
+        isFollowing = true;
+        return () => {
+          isFollowing = false;
+        };
+      },
     },
-    beforeStart: async () => undefined,
-    log: logged.log,
-    metrics,
-  }).run(stop.signal);
+  );
+  const record = join(directory, 'record');
+  const stop = new AbortController();
+  const done = run(stop.signal);
   return {
     metrics,
     logged,
@@ -160,7 +144,7 @@ function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertis
       stop.abort();
       await done;
     },
-    remove: () => rmSync(directory, { recursive: true }),
+    remove,
   };
 }
 
@@ -169,7 +153,7 @@ const advertised = (slots: number): Advertisement => ({
   wholeCoresOnly: false,
 });
 
-it('a thread gets each changed advertisement once', async () => {
+it('a thread gets each changed advertisement once, and its registrations are counted', async () => {
   let slots: number | undefined;
   let reads = 0;
   const thread = recordedThread(async () => {
@@ -193,31 +177,14 @@ it('a thread gets each changed advertisement once', async () => {
     await change(2);
     await eventually(() => thread.got().includes(2), 'the last');
     assert.deepEqual(thread.got(), [0, 1, 2]);
+    const counted = async () =>
+      (await thread.metrics.registrations.get()).values.map(({ labels, value }) => `${labels.outcome} ${value}`).join();
+    await eventually(async () => (await counted()) === 'failed 1,registered 2', 'its registrations are counted');
+    assert.deepEqual((await thread.metrics.preStarts.get()).values, []);
     assert.equal(thread.isFollowing(), true);
     await thread.end();
     assert.deepEqual(thread.got(), [0, 1, 2, 'stop']);
     assert.equal(thread.isFollowing(), false);
-  } finally {
-    await thread.end();
-    thread.remove();
-  }
-});
-
-it('the registrations of a thread are counted by resource and outcome, apart from container starts', async () => {
-  let slots = 0;
-  const thread = recordedThread(async () => advertised(slots));
-  const counted = async () =>
-    (await thread.metrics.registrations.get()).values.map(({ labels, value }) => [labels.outcome, value]);
-  try {
-    await eventually(async () => (await counted()).length === 1, 'the first');
-    slots = 2;
-    thread.changed();
-    await eventually(async () => (await counted()).length === 2, 'the second');
-    assert.deepEqual(await counted(), [
-      ['failed', 1],
-      ['registered', 1],
-    ]);
-    assert.deepEqual((await thread.metrics.preStarts.get()).values, []);
   } finally {
     await thread.end();
     thread.remove();

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
-import { recordingLogger, testMetrics } from '../support.ts';
-
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-};
+import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
+import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
+import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
+import { startAnswering } from './answering.ts';
 
 describe('the renewals of a DPU, round by round', () => {
   let stop: AbortController;
@@ -37,6 +37,7 @@ describe('the renewals of a DPU, round by round', () => {
       },
       patch: async (_path: string, _type: string, body: { spec: { renewTime: string } }) => {
         if (failure !== undefined) throw failure;
+        assert.deepEqual(body, { spec: { renewTime: body.spec.renewTime } }, 'it writes nothing but the time');
         patched.push(body.spec.renewTime);
         return { metadata: { name: 'dpu' } };
       },
@@ -119,12 +120,40 @@ describe('the renewals of a DPU, round by round', () => {
     assert.match(problems[1] ?? '', /not yours/);
     assert.deepEqual(await outcomes(), { failed: 3 });
   });
+});
 
-  it('does not log failures that the end of the duty causes', async () => {
-    await turns();
-    probed = () => stop.abort();
-    unwell = 'the agent is stopping';
-    await round();
-    assert.deepEqual(messages(), ['30 renewing the DPU lease']);
+describe('the health of a DPU’s Open vSwitch', () => {
+  const temp = tempDirectories();
+  const stop = new AbortController();
+
+  it('requires that both daemons of Open vSwitch run and answer', async () => {
+    const rundir = temp();
+    const probe = createOvsProbe(rundir, 0.3);
+    const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
+    const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
+    const hung = startAnswering(join(rundir, 'db.sock'), { hung: true });
+    const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
+    assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
+    hung.close();
+    const database = startAnswering(join(rundir, 'db.sock'));
+    assert.equal(await probe(stop.signal), undefined);
+    assert.equal(getEventListeners(stop.signal, 'abort').length, 0, 'a probe leaves no listener behind');
+    await vswitchd.stop();
+    assert.match((await probe(stop.signal)) ?? '', /that process does not exist/);
+    await ovsdb.stop();
+    control.close();
+    database.close();
   });
+});
+
+it('renew times are in microseconds and strictly increase', () => {
+  const times = createRenewals(() => Date.UTC(2026, 0, 1));
+  times.seen('2025-12-31T23:59:59.000000Z');
+  assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
+  times.seen('2026-01-01T00:00:05.123456Z');
+  assert.equal(times.next(), '2026-01-01T00:00:05.123457Z');
+  times.seen('garbage');
+  assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
 });

@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cut, few } from '../../../model/errors.ts';
-import { FileLimitError, readBounded, readBoundedBytes, readHead } from '../../../node-agent/files/bounded-file.ts';
+import * as z from 'zod';
+import {
+  FileLimitError,
+  parseSaved,
+  putAside,
+  readBounded,
+  readBoundedBytes,
+  readHead,
+  SavedFormatError,
+  saveFile,
+} from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
 describe('files from other programs', () => {
@@ -72,31 +81,61 @@ describe('parts of files', () => {
     writeFileSync(path, Buffer.from([0, 255, 128]));
     assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
   });
-
-  it('each reader closes the file, also on an error', () => {
-    writeFileSync(path, 'x'.repeat(100));
-    mkdirSync(`${path}.d`);
-    const open = () => readdirSync('/proc/self/fd').length;
-    const before = open();
-    for (let i = 0; i < 20; i++) {
-      readBounded(path, 100);
-      assert.throws(() => readBounded(path, 99));
-      readHead(path, 10);
-      assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
-    }
-    assert.ok(open() < before + 15, `${open()} files are open, ${before} before`);
-  });
 });
 
-describe('foreign texts in messages', () => {
-  it('are cut at a whole character, with an ellipsis', () => {
-    assert.equal(cut('abc', 3), 'abc');
-    assert.equal(cut('abcd', 3), 'ab…');
-    assert.equal(cut('ab😀d', 4), 'ab…');
+describe('a file of the agent', () => {
+  const temp = tempDirectories();
+
+  it('is written below directories that do not exist, for its owner alone, and replaced in one step', () => {
+    const directory = join(temp(), 'a/b');
+    const path = join(directory, 'state.json');
+    saveFile(path, 'old');
+    const { ino } = statSync(path);
+    saveFile(path, 'new');
+    const after = statSync(path);
+    assert.deepEqual([readFileSync(path, 'utf8'), after.mode & 0o777], ['new', 0o600]);
+    assert.notEqual(after.ino, ino, 'another file took its place');
+    assert.deepEqual(readdirSync(directory), ['state.json']);
   });
 
-  it('list the first few, then the number of others', () => {
-    assert.deepEqual(few(['a', 'bbbb', 'c'], 2, 3), ['a', 'bb…', 'and 1 more']);
-    assert.deepEqual(few(['a'], 2, 3), ['a']);
+  it('has its mode with any umask', () => {
+    const before = process.umask(0o077);
+    try {
+      const path = join(temp(), 'a/plugin');
+      saveFile(path, 'x', { mode: 0o755 });
+      assert.equal(statSync(path).mode & 0o777, 0o755);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it('leaves nothing behind if it cannot be written', () => {
+    const directory = temp();
+    mkdirSync(join(directory, 'state.json'));
+    assert.throws(() => saveFile(join(directory, 'state.json'), 'x'), /EISDIR|EEXIST|ENOTEMPTY/);
+    assert.deepEqual(readdirSync(directory), ['state.json']);
+  });
+
+  it('is read in format 1, which is the default, with unknown fields', () => {
+    const schema = z.object({ a: z.number() });
+    for (const text of ['{"a":1}', '{"a":1,"format":1,"more":true}'])
+      assert.deepEqual(parseSaved(text, schema), { a: 1 });
+    assert.throws(
+      () => parseSaved('{"a":1,"format":2}', schema),
+      (error) => error instanceof SavedFormatError && /has format 2, this agent reads format 1/.test(error.message),
+    );
+    for (const text of ['{', '{"format":1}', '7']) assert.throws(() => parseSaved(text, schema), text);
+  });
+
+  it('is kept under another name if it is unusable', () => {
+    const directory = temp();
+    const path = join(directory, 'state.json');
+    writeFileSync(path, '{');
+    assert.equal(putAside(path), `${path}.corrupt`);
+    assert.deepEqual([readdirSync(directory), readFileSync(`${path}.corrupt`, 'utf8')], [['state.json.corrupt'], '{']);
+    assert.equal(putAside(path), undefined, 'there is none');
+    mkdirSync(join(directory, 'folder.corrupt/full'), { recursive: true });
+    mkdirSync(join(directory, 'folder'));
+    assert.equal(putAside(join(directory, 'folder')), undefined, 'it cannot be moved');
   });
 });

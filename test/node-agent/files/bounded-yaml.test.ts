@@ -52,6 +52,7 @@ describe('YAML from other programs', () => {
     for (const [anchor, before] of ['ba', 'cb', 'dc', 'ed', 'fe'].map((pair) => [pair[0], pair[1]]))
       laughs.push(`${anchor}: &${anchor} [*${before}, *${before}, *${before}, *${before}]`);
     refused(laughs.join('\n'), /alias/i);
+    refused('a: &a [*a]\n', /^the anchor "a" contains itself/);
   });
 
   const brackets = (open: string, close: string, depth: number) => `a: ${open.repeat(depth)}${close.repeat(depth)}`;

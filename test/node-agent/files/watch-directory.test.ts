@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { mock } from 'node:test';
 import { watchDirectory } from '../../../node-agent/files/watch-directory.ts';
 import { eventually, replaceFile, tempDirectories } from '../support.ts';
 
@@ -66,67 +64,6 @@ describe('watching a directory', () => {
       'the new one is watched',
       8,
     );
-  });
-
-  it('notices by an event that its directory was removed, and looks again only then', async () => {
-    const path = join(temp(), 'd');
-    mkdirSync(path);
-    const { setTimeout: timeout } = globalThis;
-    // The periodic check is at least two seconds away: it never comes.
-    const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 2000 ? work : () => {}, milliseconds);
-    globalThis.setTimeout = short as typeof timeout;
-    const stat = mock.method(fs, 'statSync');
-    syncBuiltinESMExports();
-    try {
-      watch(path);
-      const looks = () => stat.mock.calls.filter((call) => call.arguments[0] === path).length;
-      assert.equal(looks(), 1);
-      await sees('f', () => writeFileSync(join(path, 'f'), '1'));
-      await sees('g', () => writeFileSync(join(path, 'g'), '1'));
-      assert.equal(looks(), 1);
-      await sees(undefined, () => rmSync(path, { recursive: true }));
-      assert.ok(looks() > 1);
-      await sees(undefined, () => mkdirSync(path));
-    } finally {
-      stat.mock.restore();
-      syncBuiltinESMExports();
-      globalThis.setTimeout = timeout;
-    }
-  });
-
-  it('looks for a missing directory twice a second at first, and every five seconds after minutes', () => {
-    const path = join(temp(), 'never');
-    let now = 1000;
-    const clock = mock.method(performance, 'now', () => now);
-    const stat = mock.method(fs, 'statSync');
-    syncBuiltinESMExports();
-    mock.timers.enable({ apis: ['setTimeout'] });
-    const looksIn = (seconds: number) => {
-      const before = stat.mock.callCount();
-      for (let passed = 0; passed < seconds * 10; passed++) {
-        now += 100;
-        mock.timers.tick(100);
-      }
-      return stat.mock.callCount() - before;
-    };
-    try {
-      watch(path);
-      assert.ok(looksIn(10) >= 19);
-      looksIn(110);
-      const rare = looksIn(60);
-      assert.ok(rare >= 11 && rare <= 13, `${rare} looks in a minute`);
-      mkdirSync(path);
-      looksIn(8);
-      assert.deepEqual(seen, [undefined]);
-      rmSync(path, { recursive: true });
-      looksIn(15);
-      assert.ok(looksIn(5) >= 9, 'at once again after it was there');
-    } finally {
-      mock.timers.reset();
-      clock.mock.restore();
-      stat.mock.restore();
-      syncBuiltinESMExports();
-    }
   });
 
   it('reports nothing after the signal', async () => {

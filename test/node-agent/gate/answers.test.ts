@@ -94,9 +94,10 @@ describe('the gate’s answers: ADD', () => {
   });
 
   it('refuses pods while the DPU is dead, except in exempt namespaces; without a DPU it allows all', async () => {
-    const { ask, state } = stage();
+    const { ask, state, vacated } = stage();
     state.dpu = DEAD;
-    assert.match((await ask()).messages.join(), REFUSED);
+    assert.match((await ask({ args: `K8S_POD_UID=${UID}` })).messages.join(), REFUSED);
+    assert.deepEqual(vacated, []);
     assert.deepEqual((await ask({ args: 'K8S_POD_NAMESPACE=kube-system' })).messages, ['allow\n']);
     state.dpu = undefined;
     assert.deepEqual((await ask()).messages, ['allow\n']);
@@ -109,13 +110,6 @@ describe('the gate’s answers: ADD', () => {
     await ask({ args: 'K8S_POD_UID=other' });
     await ask({ args: '' });
     assert.deepEqual(vacated, ['4-5']);
-  });
-
-  it('refuses a pod without vacating CPUs', async () => {
-    const { ask, vacated, state } = stage();
-    state.dpu = DEAD;
-    await ask({ args: `K8S_POD_UID=${UID}` });
-    assert.deepEqual(vacated, []);
   });
 
   it('refuses with a retry and the reason if CPUs are not vacated in time', async () => {
@@ -149,42 +143,18 @@ describe('the gate’s answers: ADD', () => {
 
   it('sends no wait request if the answer or the failure is faster', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    const fast = await stage().ask({ args: `K8S_POD_UID=${UID}` });
-    const vacate = async () => Promise.reject(new Error('no'));
-    const refused = await stage({}, { vacate }).ask({ args: `K8S_POD_UID=${UID}` });
+    const refusing = stage({}, { vacate: async () => Promise.reject(new Error('no')) });
+    const callers = await Promise.all([stage(), refusing].map(({ ask }) => ask({ args: `K8S_POD_UID=${UID}` })));
     mock.timers.tick(10_000);
-    assert.deepEqual(fast.messages, ['allow\n']);
-    assert.equal(refused.messages.length, 1);
+    assert.deepEqual(
+      callers.map(({ messages }) => messages.length),
+      [1, 1],
+    );
   });
 });
 
 describe('the gate’s answers: ADD, for pods with a device only', () => {
   afterEach(() => mock.reset());
-
-  it('asks the kubelet only if its answer matters', async () => {
-    const scene = stage({ scope: 'device' });
-    await scene.ask();
-    assert.deepEqual(scene.requests, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
-    await scene.ask({ args: 'K8S_POD_NAMESPACE=kube-system' });
-    scene.state.dpu = undefined;
-    await scene.ask();
-    assert.equal(scene.requests.length, 1);
-    const all = stage();
-    await all.ask();
-    assert.deepEqual(all.requests, []);
-  });
-
-  for (const [has, isRefused] of [
-    [true, true],
-    [undefined, true],
-    [false, false],
-  ] as const) {
-    it(`the kubelet answers ${has}: ${isRefused ? 'refused' : 'allowed'}`, async () => {
-      const scene = stage({ scope: 'device' }, { hasDevice: async () => has });
-      scene.state.dpu = DEAD;
-      assert.equal(REFUSED.test((await scene.ask()).messages.join()), isRefused);
-    });
-  }
 
   const confs: [conf: string, isDevice: boolean][] = [
     ['{"deviceID": "0000:3b:00.2"}', true],
@@ -197,30 +167,39 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
     ['null', false],
     ['{', false],
   ];
-  for (const [conf, isDevice] of confs) {
-    it(`a configuration ${conf} ${isDevice ? 'has a device' : 'leaves the decision to the kubelet'}`, async () => {
-      const scene = stage({ scope: 'device' }, { hasDevice: async () => false });
-      scene.state.dpu = DEAD;
-      assert.equal(REFUSED.test((await scene.ask({ conf })).messages.join()), isDevice);
-    });
-  }
 
-  it('does not ask the kubelet if the configuration has a device', async () => {
+  it('asks the kubelet only if its answer matters', async () => {
     const scene = stage({ scope: 'device' });
+    await scene.ask();
+    assert.deepEqual(scene.requests, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
+    await scene.ask({ args: 'K8S_POD_NAMESPACE=kube-system' });
     await scene.ask({ conf: confs[0]?.[0] ?? '' });
-    assert.deepEqual(scene.requests, []);
+    scene.state.dpu = undefined;
+    await scene.ask();
+    assert.equal(scene.requests.length, 1);
+    const all = stage();
+    await all.ask();
+    assert.deepEqual(all.requests, []);
   });
 
-  it('sends a wait request to the shim while the kubelet is slow', async () => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    const { done: answered, finish } = work();
-    const { messages, done } = stage({ scope: 'device' }, { hasDevice: () => answered.then(() => false) }).begin();
-    await turns();
-    mock.timers.tick(200);
-    assert.deepEqual(messages, ['wait\n']);
-    finish();
-    await done;
-    assert.deepEqual(messages, ['wait\n', 'allow\n']);
+  it('refuses unless the kubelet says that the pod has no device', async () => {
+    for (const [has, isRefused] of [
+      [true, true],
+      [undefined, true],
+      [false, false],
+    ] as const) {
+      const scene = stage({ scope: 'device' }, { hasDevice: async () => has });
+      scene.state.dpu = DEAD;
+      assert.equal(REFUSED.test((await scene.ask()).messages.join()), isRefused, String(has));
+    }
+  });
+
+  it('a configuration with a device decides, otherwise the kubelet', async () => {
+    const scene = stage({ scope: 'device' }, { hasDevice: async () => false });
+    scene.state.dpu = DEAD;
+    for (const [conf, isDevice] of confs) {
+      assert.equal(REFUSED.test((await scene.ask({ conf })).messages.join()), isDevice, conf);
+    }
   });
 });
 
@@ -246,9 +225,14 @@ describe('the gate’s answers: other verbs', () => {
     assert.deepEqual(vacated, []);
   });
 
-  it('counts each answer by outcome, with its time', async () => {
-    const scene = stage();
-    await scene.ask();
+  it('counts each answer by outcome, with its time in seconds', async () => {
+    let now = 5000;
+    mock.method(performance, 'now', () => now);
+    const vacate = async () => {
+      now += 120;
+    };
+    const scene = stage({}, { vacate });
+    await scene.ask({ args: `K8S_POD_UID=${UID}` });
     await scene.ask({ verb: 'DEL' });
     scene.state.dpu = DEAD;
     await scene.ask();
@@ -260,37 +244,21 @@ describe('the gate’s answers: other verbs', () => {
       'plumbline_gate_calls_total{verb="ADD",outcome="code-11"} 1',
       'plumbline_gate_calls_total{verb="STATUS",outcome="code-50"} 1',
       'plumbline_gate_seconds_count{verb="ADD"} 2',
+      'plumbline_gate_seconds_sum{verb="ADD"} 0.12',
     ])
       assert.ok(lines.includes(expected), `${expected} in\n${lines.join('\n')}`);
     assert.equal(lines.filter((line) => line.includes('_sum')).length, 3);
-  });
-
-  it('measures the time in seconds from the request to the answer', async () => {
-    let now = 5000;
-    mock.method(performance, 'now', () => now);
-    const vacate = async () => {
-      now += 120;
-    };
-    const scene = stage({}, { vacate });
-    await scene.ask({ args: `K8S_POD_UID=${UID}` });
-    assert.ok(
-      (await scene.counted()).includes('plumbline_gate_seconds_sum{verb="ADD"} 0.12'),
-      String(await scene.counted()),
-    );
   });
 });
 
 describe('the gate’s answers: ADDs in progress', () => {
   it('cancels a running delegate once when the DPU dies', async () => {
     const scene = stage();
-    const first = await scene.ask();
-    const second = await scene.ask();
+    const callers = [await scene.ask(), await scene.ask()];
     assert.equal(scene.answers.recheck(), 0);
     scene.state.dpu = DEAD;
-    assert.equal(scene.answers.recheck(), 2);
-    assert.match(first.messages[1] ?? '', REFUSED);
-    assert.match(second.messages[1] ?? '', REFUSED);
-    assert.equal(scene.answers.recheck(), 0);
+    assert.deepEqual([scene.answers.recheck(), scene.answers.recheck()], [2, 0]);
+    for (const { messages } of callers) assert.match(messages[1] ?? '', REFUSED);
     assert.ok((await scene.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
   });
 

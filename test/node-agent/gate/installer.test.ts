@@ -1,16 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { createInstaller, gateProgram, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
@@ -64,38 +53,10 @@ describe('the gate’s installer', () => {
   const own = (name = OWN) => JSON.parse(readFileSync(conf(name), 'utf8')) as Record<string, unknown>;
   const installed = async () => (await metrics.gateInstalled.get()).values[0]?.value;
 
-  it('installs the program as an executable', () => {
-    run();
+  it('installs the program as an executable, does not touch an identical one, and replaces a different one in one step', () => {
     const path = join(places.binDir, 'plumbline-gate');
-    assert.equal(readFileSync(path, 'utf8'), 'the program');
-    assert.equal(statSync(path).mode & 0o777, 0o755);
-  });
-
-  it('writes a configuration without settings of the gate', async () => {
-    write('10-ovn.conf', OVN);
     run();
-    await eventually(() => existsSync(conf(OWN)), 'made');
-    const { cniVersion, name, type } = OVN;
-    assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
-  });
-
-  it('is not blocked by a pipe, a link to a device or a huge file in the runtime’s directory', async () => {
-    execFileSync('mkfifo', [conf('05-pipe.conf'), conf('20-pipe.conf')]);
-    symlinkSync('/dev/zero', conf('06-zero.conf'));
-    writeFileSync(conf('07-large.conf'), Buffer.alloc(2 * 1024 * 1024, 0x20));
-    run();
-    for (const name of ['05-pipe.conf', '06-zero.conf', '07-large.conf']) {
-      await eventually(() => logged.lines.some(({ reason }) => reason === `${name} cannot be read`), name);
-      rmSync(conf(name));
-    }
-    write('10-ovn.conf', OVN);
-    await eventually(() => existsSync(conf(OWN)), 'made');
-  });
-
-  it('does not touch an identical program, and replaces a different one in one step', () => {
-    const path = join(places.binDir, 'plumbline-gate');
-    mkdirSync(places.binDir);
-    writeFileSync(path, 'the program', { mode: 0o755 });
+    assert.deepEqual([readFileSync(path, 'utf8'), statSync(path).mode & 0o777], ['the program', 0o755]);
     const before = statSync(path).ino;
     run();
     assert.equal(statSync(path).ino, before);
@@ -113,7 +74,8 @@ describe('the gate’s installer', () => {
     write('10-ovn.conf', OVN);
     await eventually(() => existsSync(conf(OWN)), 'made');
     await eventually(async () => (await installed()) === 1, 'said so');
-    assert.deepEqual(own()['delegate'], { type: 'ovn-k8s-cni-overlay' });
+    const { cniVersion, name, type } = OVN;
+    assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
     write('10-ovn.conf', { ...OVN, mtu: 9000 });
     await eventually(() => JSON.stringify(own()).includes('9000'), 'the file is written again');
     rmSync(conf('10-ovn.conf'));
@@ -133,58 +95,7 @@ describe('the gate’s installer', () => {
     await eventually(() => !existsSync(conf(OWN)) && existsSync(conf(OWN_LIST)), 'before the list again');
   });
 
-  it('keeps the gate while a primary is written in pieces', async () => {
-    write('10-ovn.conf', OVN);
-    run();
-    await eventually(() => existsSync(conf(OWN)), 'made');
-    const text = JSON.stringify({ ...OVN, mtu: 1400 });
-    for (let length = 0; length <= text.length; length += 8) {
-      writeFileSync(conf('10-ovn.conf'), text.slice(0, length));
-      assert.equal(existsSync(conf(OWN)), true);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    writeFileSync(conf('10-ovn.conf'), text);
-    await eventually(() => JSON.stringify(own()).includes('1400'), 'the file is written again');
-    assert.ok(logged.said('gate incomplete: new pods may start without it'));
-  });
-
-  it('limits its rate against another program that removes its file', async () => {
-    write('10-ovn.conf', OVN);
-    run({ pace: 0.3 });
-    const begun = performance.now();
-    for (let i = 0; i < 3; i++) {
-      await eventually(() => existsSync(conf(OWN)), 'there');
-      renameSync(conf(OWN), conf(`${OWN}.cilium_bak`));
-    }
-    assert.ok(performance.now() - begun > 500, 'three times in at least two waits');
-  });
-
-  it('repairs what no event reported within five seconds', () => {
-    let now = 5000;
-    const clock = mock.method(performance, 'now', () => now);
-    write('10-ovn.conf', OVN);
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    const pass = (milliseconds: number) => {
-      now += milliseconds;
-      mock.timers.tick(milliseconds);
-    };
-    try {
-      run();
-      // No event arrives before the end of this turn.
-      for (let i = 0; i < 2; i++) {
-        rmSync(conf(OWN));
-        pass(4999);
-        assert.equal(existsSync(conf(OWN)), false);
-        pass(1);
-        assert.equal(existsSync(conf(OWN)), true);
-      }
-    } finally {
-      mock.timers.reset();
-      clock.mock.restore();
-    }
-  });
-
-  it('writes its file at most once a second', () => {
+  it('repairs what no event reported within five seconds, and writes its file at most once a second', () => {
     let now = 5000;
     const clock = mock.method(performance, 'now', () => now);
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
@@ -195,8 +106,11 @@ describe('the gate’s installer', () => {
         now += milliseconds;
         mock.timers.tick(milliseconds);
       };
+      // No event arrives before the end of this turn.
       rmSync(conf(OWN));
-      pass(5000);
+      pass(4999);
+      assert.equal(existsSync(conf(OWN)), false);
+      pass(1);
       assert.equal(existsSync(conf(OWN)), true, 'the last time was long ago');
       rmSync(conf(OWN));
       now += 400;
@@ -212,14 +126,6 @@ describe('the gate’s installer', () => {
       mock.timers.reset();
       clock.mock.restore();
     }
-  });
-
-  it('follows a directory that is created later, or created again', async () => {
-    rmSync(places.confDir, { recursive: true });
-    run();
-    mkdirSync(places.confDir);
-    write('10-ovn.conf', OVN);
-    await eventually(() => existsSync(conf(OWN)), 'made');
   });
 
   it('logs a primary that the runtime takes before the gate, and sets the metric to 0', async () => {

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
@@ -42,7 +40,6 @@ describe('facts of the gate about a pod: its CPUs', () => {
 });
 
 describe('facts of the gate about a pod: its devices', () => {
-  const temp = tempDirectories();
   const client = (...resources: string[]) => {
     const devices = resources.map((resourceName) => ({ resourceName, deviceIds: ['x'], numaNodes: [] }));
     const list = async () => [{ namespace: 'a', name: 'vm', containers: [{ name: 'main', cpuIds: [], devices }] }];
@@ -82,17 +79,6 @@ describe('facts of the gate about a pod: its devices', () => {
       [16, 484],
     );
     assert.equal(await question(pod), true);
-  });
-
-  it('CPUs are the last known ones while cpu_manager_state is huge or a pipe', () => {
-    const directory = temp();
-    const path = join(directory, 'cpu_manager_state');
-    const of = createPodCpus(directory, () => [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }]);
-    writeFileSync(path, ' '.repeat(5 * 1024 * 1024));
-    assert.equal(of('uid-1').toString(), '7');
-    rmSync(path);
-    execFileSync('mkfifo', [path]);
-    assert.equal(of('uid-1').toString(), '7');
   });
 
   it('are unknown if the kubelet does not know the pod or does not answer', async () => {

@@ -18,12 +18,12 @@ describe('the gate’s protocol: requests', () => {
     });
   });
 
-  for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION']) {
-    it(`allow ${verb}`, () => {
+  it('allow each verb of CNI', () => {
+    for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION']) {
       const question = read(`plumbline-gate/1 ${verb} 0 0\n`);
       assert.deepEqual([question?.verb, question?.conf, question?.environment.size], [verb, '', 0]);
-    });
-  }
+    }
+  });
 
   it('are read in pieces of one byte, and bytes after the end are ignored', () => {
     const text = 'plumbline-gate/1 ADD 4 2\nA=é{}';
@@ -54,7 +54,6 @@ describe('the gate’s protocol: requests', () => {
     ['an empty line', '\n', /not a request in version 1/],
     ['more variables than 64 KiB', 'plumbline-gate/1 ADD 65537 0\n', /too long/],
     ['more configuration than a MiB', 'plumbline-gate/1 ADD 0 1048577\n', /too long/],
-    ['a first line of 128 bytes without an end', 'x'.repeat(128), /the first line is too long/],
     ['a first line that ends after 128 bytes', `${'x'.repeat(128)}\n`, /the first line is too long/],
   ];
   for (const [name, text, message] of refused) {
@@ -64,12 +63,6 @@ describe('the gate’s protocol: requests', () => {
         (error) => error instanceof ProtocolError && message.test(error.message),
       ));
   }
-
-  it('reads up to each limit', () => {
-    assert.equal(read('x'.repeat(127)), undefined);
-    assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a request in version 1/);
-    assert.equal(read('plumbline-gate/1 ADD 65536 1048576\n'), undefined);
-  });
 });
 
 describe('the gate’s protocol: refusals', () => {

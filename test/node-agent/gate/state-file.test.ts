@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
 import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
@@ -20,13 +20,6 @@ describe('the gate’s state file', () => {
   let path: string;
   beforeEach(() => {
     path = join(temp(), 'run', 'gate.state');
-  });
-
-  it('is replaced in one step, and leaves no other file', () => {
-    writeGateState(path, STATE);
-    writeGateState(path, { ...STATE, dpu: 'ready' });
-    assert.deepEqual(readdirSync(join(path, '..')), ['gate.state']);
-    assert.equal((JSON.parse(readFileSync(path, 'utf8')) as { dpu: string }).dpu, 'ready');
   });
 
   it('has a reason without characters that need escapes', () => {

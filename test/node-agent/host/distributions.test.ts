@@ -66,8 +66,15 @@ const MICROK8S_ARGS = `--kubeconfig=\${SNAP_DATA}/credentials/kubelet.config
 --topology-manager-scope pod
 --reserved-cpus=0
 `;
-const KUBELITE = ['/snap/microk8s/9044/kubelite', '--scheduler-args-file=/var/snap/microk8s/9044/args/kube-scheduler'];
-KUBELITE.push('--kubelet-args-file=/var/snap/microk8s/9044/args/kubelet', '--start-control-plane=true');
+const KUBELITE = words(
+  '/snap/microk8s/9044/kubelite --scheduler-args-file=/var/snap/microk8s/9044/args/kube-scheduler',
+  '--kubelet-args-file=/var/snap/microk8s/9044/args/kubelet --start-control-plane=true',
+);
+
+/** The arguments of a command line. */
+function words(...parts: string[]): string[] {
+  return parts.join(' ').split(' ');
+}
 
 const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
   [
@@ -75,13 +82,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     {
       source: 'github.com/kubernetes/release rpm/10-kubeadm.conf (ExecStart, KUBELET_CONFIG_ARGS)',
       components: [],
-      command: [
-        '/usr/bin/kubelet',
-        '--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf',
-        '--kubeconfig=/etc/kubernetes/kubelet.conf',
-        '--config=/var/lib/kubelet/config.yaml',
+      command: words(
+        '/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf',
+        '--kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml',
         '--node-ip=192.0.2.4',
-      ],
+      ),
       files: {
         '/var/lib/kubelet/config.yaml': STATIC,
         '/etc/kubernetes/kubelet.conf': 'apiVersion: v1\nkind: Config\n',
@@ -94,17 +99,13 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     {
       source: 'github.com/kubernetes/release rpm/10-kubeadm.conf (KUBELET_EXTRA_ARGS)',
       components: [],
-      command: [
-        '/usr/bin/kubelet',
-        '--kubeconfig=/etc/kubernetes/kubelet.conf',
-        '--config=/var/lib/kubelet/config.yaml',
-        '--cpu-manager-policy=static',
-        '--reserved-cpus=0',
-        '--topology-manager-policy=restricted',
-        '--memory-manager-policy=Static',
+      command: words(
+        '/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf',
+        '--config=/var/lib/kubelet/config.yaml --cpu-manager-policy=static --reserved-cpus=0',
+        '--topology-manager-policy=restricted --memory-manager-policy=Static',
         '--reserved-memory=0:memory=1Gi,hugepages-2Mi=2Mi',
         '--feature-gates=PodLevelResourceManagers=true,NodeSwap=false',
-      ],
+      ),
       files: {
         '/var/lib/kubelet/config.yaml': `${HEAD}featureGates: { InPlacePodVerticalScalingExclusiveCPUs: false }\n`,
       },
@@ -121,14 +122,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     {
       source: 'docs.rke2.io/advanced (kubelet configuration); github.com/rancher/rke2 pkg/executor/staticpod (Kubelet)',
       components: ['rke2'],
-      command: [
-        'kubelet',
-        '--volume-plugin-dir=/var/lib/kubelet/volumeplugins',
-        '--file-check-frequency=5s',
-        `--config-dir=${RKE2_DIRECTORY}`,
-        '--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig',
+      command: words(
+        'kubelet --volume-plugin-dir=/var/lib/kubelet/volumeplugins --file-check-frequency=5s',
+        `--config-dir=${RKE2_DIRECTORY} --kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig`,
         '--read-only-port=0',
-      ],
+      ),
       files: {
         [`${RKE2_DIRECTORY}/00-rke2-defaults.conf`]: `${HEAD}clusterDomain: cluster.local\n`,
         [`${RKE2_DIRECTORY}/20-numa.conf`]: STATIC,
@@ -141,14 +139,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     {
       source: 'github.com/harvester/harvester-installer pkg/config/templates/rke2-99-z01-harvester-cpu-manager.yaml',
       components: ['rke2'],
-      command: [
-        'kubelet',
-        '--volume-plugin-dir=/var/lib/kubelet/volumeplugins',
-        `--config-dir=${RKE2_DIRECTORY}`,
-        '--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig',
-        '--system-reserved=cpu=1',
+      command: words(
+        `kubelet --volume-plugin-dir=/var/lib/kubelet/volumeplugins --config-dir=${RKE2_DIRECTORY}`,
+        '--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig --system-reserved=cpu=1',
         '--cpu-manager-policy=static',
-      ],
+      ),
       files: { [`${RKE2_DIRECTORY}/00-rke2-defaults.conf`]: `${HEAD}cpuManagerPolicy: none\n` },
     },
     {
@@ -160,14 +155,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'OpenShift: hyperkube with the file of the machine-config-operator, and its directory of drop-ins',
     {
       source: 'github.com/openshift/machine-config-operator templates/worker/01-worker-kubelet/_base/units',
-      command: [
-        '/usr/bin/hyperkube',
-        'kubelet',
-        '--config=/etc/kubernetes/kubelet.conf',
-        '--config-dir=/etc/openshift/kubelet.conf.d',
-        '--kubeconfig=/var/lib/kubelet/kubeconfig',
+      command: words(
+        '/usr/bin/hyperkube kubelet --config=/etc/kubernetes/kubelet.conf',
+        '--config-dir=/etc/openshift/kubelet.conf.d --kubeconfig=/var/lib/kubelet/kubeconfig',
         '--system-reserved=cpu=500m,memory=1Gi',
-      ],
+      ),
       files: {
         '/etc/kubernetes/kubelet.conf': STATIC,
         '/etc/openshift/kubelet.conf.d/30-scope.conf': `${HEAD}topologyManagerScope: container\n`,
@@ -179,13 +171,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     'Talos: the file that machined writes, in a container of the host’s process table',
     {
       source: 'github.com/siderolabs/talos internal/app/machined/pkg/controllers/k8s/kubelet_service.go (writeConfig)',
-      command: [
-        '/usr/local/bin/kubelet',
-        '--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig',
-        '--cert-dir=/var/lib/kubelet/pki',
-        '--config=/etc/kubernetes/kubelet.yaml',
+      command: words(
+        '/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig',
+        '--cert-dir=/var/lib/kubelet/pki --config=/etc/kubernetes/kubelet.yaml',
         '--hostname-override=talos-1',
-      ],
+      ),
       files: { '/etc/kubernetes/kubelet.yaml': STATIC },
     },
     { cpuManager: WHOLE_CORES, topologyManager: SINGLE_NUMA_POD },
@@ -195,14 +185,11 @@ const LAYOUTS: [name: string, layout: Layout, expected: Expected][] = [
     {
       source: 'github.com/k0sproject/k0s pkg/component/worker/kubelet.go (Start)',
       components: ['k0s'],
-      command: [
-        '/var/lib/k0s/bin/kubelet',
-        '--root-dir=/var/lib/k0s/kubelet',
-        '--config=/var/lib/k0s/kubelet-config.yaml',
-        '--cert-dir=/var/lib/k0s/kubelet/pki',
-        '--kubeconfig=/var/lib/k0s/kubelet.conf',
-        '--v=1',
-      ],
+      command: words(
+        '/var/lib/k0s/bin/kubelet --root-dir=/var/lib/k0s/kubelet',
+        '--config=/var/lib/k0s/kubelet-config.yaml --cert-dir=/var/lib/k0s/kubelet/pki',
+        '--kubeconfig=/var/lib/k0s/kubelet.conf --v=1',
+      ),
       rootDir: '/var/lib/k0s/kubelet',
       files: { '/var/lib/k0s/kubelet-config.yaml': STATIC },
       flags: ['--kubelet-dir', '/var/lib/k0s/kubelet'],
@@ -306,11 +293,6 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
   ],
   ['a flag’s value that no kubelet takes', flagged('--max-pods=many'), unknown(/--max-pods: expected a whole number/)],
   [
-    'a variable in a flag',
-    flagged('--topology-manager-policy=$POLICY'),
-    unknown(/--topology-manager-policy: the value/),
-  ],
-  [
     'a variable in a flag, next to a configuration that the administrator states',
     {
       ...flagged('--topology-manager-policy=$POLICY'),
@@ -332,29 +314,7 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
       },
     },
   ],
-  [
-    'a second document, which the kubelet does not read',
-    file(`${STATIC}---\ntopologyManagerPolicy: [none\n`),
-    { cpuManager: WHOLE_CORES, topologyManager: SINGLE_NUMA_POD },
-  ],
-  ['an empty first document', file(`---\n---\n${STATIC}`), unknown(/\/c.yaml: not a KubeletConfiguration/)],
-  [
-    'another kind',
-    file('apiVersion: v1\nkind: Config\n'),
-    unknown(/\/c.yaml: a kubeconfig, not a KubeletConfiguration/),
-  ],
-  ['no apiVersion', file('kind: KubeletConfiguration\n'), unknown(/\/c.yaml: not a KubeletConfiguration/)],
-  ['a duplicate key', file(`${STATIC}topologyManagerPolicy: none\n`), unknown(/"topologyManagerPolicy" appears twice/)],
-  ['an anchor within itself', file(`${STATIC}a: &a [*a]\n`), unknown(/the anchor "a" contains itself/)],
-  ['binary data', file(`${STATIC}\0\ufffd`), unknown(/\/c.yaml: not text/)],
-  [
-    'a wrong type',
-    file(`${HEAD}cpuManagerPolicyOptions: {full-pcpus-only: true}\n`),
-    unknown(/cpuManagerPolicyOptions/),
-  ],
-  ['more than 64 KiB', file(`${STATIC}#${'x'.repeat(70_000)}\n`), unknown(/\/c.yaml: larger than 65536 bytes/)],
   ['a file that is not there', file('', { files: {} }), unknown(/\/c.yaml: does not exist, or the agent has no mount/)],
-  ['a file that is a directory', file('', { files: { '/c.yaml/x': '' } }), unknown(/\/c.yaml: not a regular file/)],
   [
     'a relative path',
     file(STATIC, { command: ['kubelet', '--config=c.yaml'] }),

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { type DutyObserver, Failures, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
-import { recordingLogger } from '../support.ts';
-
-/** Lets pending work reach its next wait. */
-const turns = async () => {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-};
+import {
+  type DutyObserver,
+  Failures,
+  Guard,
+  keepRunning,
+  Throttle,
+  untilAborted,
+} from '../../../node-agent/lifecycle/duty.ts';
+import { recordingLogger, turns } from '../support.ts';
 
 describe('failed duties', () => {
   it('are listed until they recover; listeners get each change and nothing else', () => {
@@ -149,17 +151,47 @@ describe('a guard', () => {
     process.off('unhandledRejection', onUnhandled);
     assert.equal(unhandled, 0);
   });
+});
 
-  it('untilAborted resolves on the abort, at once if it already happened', async () => {
-    const stopping = new AbortController();
-    let isOver = false;
-    const waiting = untilAborted(stopping.signal).then(() => {
-      isOver = true;
-    });
-    await turns();
-    assert.equal(isOver, false);
-    stopping.abort();
-    await waiting;
-    await untilAborted(stopping.signal);
+const busyFor = (millis: number) => {
+  const end = performance.now() + millis;
+  while (performance.now() < end);
+};
+
+describe('paced work', () => {
+  it('runs once for any number of requests', async () => {
+    let done = 0;
+    const paced = new Throttle(() => done++, 0.02, 10);
+    for (let i = 0; i < 100; i++) paced.soon();
+    assert.equal(done, 0);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    assert.equal(done, 1);
+  });
+
+  it('uses only its share of the time for any number of requests', async () => {
+    let busy = 0;
+    const work = () => {
+      busyFor(10);
+      busy += 10;
+    };
+    const paced = new Throttle(work, 0, 10);
+    const begun = performance.now();
+    const asking = setInterval(paced.soon, 1);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    clearInterval(asking);
+    paced.cancel();
+    const share = busy / (performance.now() - begun);
+    assert.ok(busy >= 20 && share < 0.25, `${busy} ms, ${Math.round(share * 100)} %`);
+  });
+
+  it('does not run after a cancel', async () => {
+    let done = 0;
+    const paced = new Throttle(() => done++, 0.01, 10);
+    paced.soon();
+    paced.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    assert.equal(done, 0);
+    paced.now();
+    assert.equal(done, 1);
   });
 });

@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost } from '../../../model/host.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
-import { combineNetworks, type NetworkSources, type NetworksView } from '../../../node-agent/networks/combine.ts';
+import {
+  combineNetworks,
+  type NetworkSources,
+  type NetworksView,
+  NO_NETWORKS,
+} from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
+import { twoCells as host } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
-const host = createHost({
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-});
-
 const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, set(cells)])),
   tunnel: tunnel === undefined ? undefined : set(tunnel),
@@ -87,48 +84,34 @@ describe('a faulty network map', () => {
   });
 
   it('unreadable, with an earlier map: keeps the earlier networks and reports the fault, without a problem', () => {
-    const map: MapInUse = { ...lastGood, fault: { reason: 'InvalidMap', message: 'no YAML' } };
-    const view = combine({ map });
-    assert.deepEqual(view.problems, []);
-    assert.equal(view.mapFault, 'no YAML; the last good map stays in use');
+    const view = combine({ map: { ...lastGood, fault: { reason: 'InvalidMap', message: 'no YAML' } } });
+    assert.deepEqual([view.problems, view.mapFault], [[], 'no YAML; the last good map stays in use']);
   });
 
-  for (const [length, isCut] of [
-    [400, false],
-    [401, true],
-  ] as const) {
-    it(`a fault of ${length} characters is ${isCut ? 'cut' : 'not cut'}`, () => {
-      const message = 'x'.repeat(length);
-      const view = combine({ map: { ...NO_MAP, fault: { reason: 'InvalidMap', message } } });
-      const text = isCut ? `${'x'.repeat(399)}…` : message;
-      assert.equal(view.problems[0]?.message, text);
-      assert.equal(view.mapFault, `${text}; there is no earlier map, so no network is reported`);
-    });
-  }
+  it('is cut to 400 characters', () => {
+    const view = combine({ map: { ...NO_MAP, fault: { reason: 'InvalidMap', message: 'x'.repeat(401) } } });
+    const text = `${'x'.repeat(399)}…`;
+    assert.equal(view.problems[0]?.message, text);
+    assert.equal(view.mapFault, `${text}; there is no earlier map, so no network is reported`);
+  });
 });
 
 describe('an unreadable switch', () => {
-  const cases: [string, Partial<NetworkSources>, string[]][] = [
-    ['gives a problem if networks were found before, without a map', {}, ['gone; keeping what was last known']],
-    [
-      'gives a problem if networks were found before, with a map',
-      { map: mapped(networks({})) },
-      ['gone; keeping what was last known'],
-    ],
+  const map = mapped(NO_NETWORKS);
+  const KEPT = 'gone; keeping what was last known';
+  const cases: [string, Partial<NetworkSources>, string?][] = [
+    ['gives a problem if networks were found before, without a map', {}, KEPT],
+    ['gives a problem if networks were found before, with a map', { map }, KEPT],
     [
       'gives a problem if no network was ever found, without a map',
       { discovered: undefined },
-      ['gone; and there is no network map for this node'],
+      'gone; and there is no network map for this node',
     ],
-    [
-      'gives no problem if no network was ever found, with a map',
-      { discovered: undefined, map: mapped(networks({})) },
-      [],
-    ],
+    ['gives no problem if no network was ever found, with a map', { discovered: undefined, map }],
   ];
-  for (const [name, more, messages] of cases) {
-    it(name, () => {
-      const expected = messages.map((message) => ({ reason: 'SwitchUnreachable', message }));
+  for (const [label, more, message] of cases) {
+    it(label, () => {
+      const expected = message === undefined ? [] : [{ reason: 'SwitchUnreachable', message }];
       assert.deepEqual(combine({ switchProblem: 'gone', ...more }).problems, expected);
     });
   }
@@ -161,49 +144,26 @@ describe('doubts about networks', () => {
 });
 
 describe('limits of a view', () => {
-  const faults = (count: number) => combine({ switchFaults: Array.from({ length: count }, (_, i) => `${i}`) }).problems;
+  const faults = (count: number) => Array.from({ length: count }, (_, i) => `${i}`);
 
   it('shows up to 32 problems, then one with the number of others and the reason of the first', () => {
-    assert.equal(faults(32).length, 32);
-    assert.deepEqual(faults(32).at(-1), { reason: 'NotFound', message: '31' });
-    const more = combine({
-      switchProblem: 'gone',
-      switchFaults: Array.from({ length: 32 }, (_, i) => `${i}`),
-    }).problems;
-    assert.equal(more.length, 33);
-    assert.deepEqual(more.slice(-2), [
-      { reason: 'NotFound', message: '30' },
-      { reason: 'SwitchUnreachable', message: 'and 1 more' },
-    ]);
-    assert.deepEqual(faults(35).at(-1), { reason: 'NotFound', message: 'and 3 more' });
-  });
-
-  it('a problem has at most 400 characters', () => {
-    const view = combine({ switchFaults: ['x'.repeat(400), 'y'.repeat(401)] });
-    assert.deepEqual(
-      view.problems.map(({ message }) => message),
-      ['x'.repeat(400), `${'y'.repeat(399)}…`],
-    );
+    assert.deepEqual(combine({ switchFaults: faults(32) }).problems.at(-1), { reason: 'NotFound', message: '31' });
+    const { problems } = combine({ switchProblem: 'gone', switchFaults: faults(34) });
+    assert.equal(problems.length, 33);
+    assert.deepEqual(problems.at(-1), { reason: 'SwitchUnreachable', message: 'and 3 more' });
   });
 
   const physnets = (count: number) =>
     networks(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, '0'])));
-  it('shows up to 256 physnets, and names the others before every other problem', () => {
+  it('shows up to 256 physnets, and names three of the others before every other problem', () => {
     assert.deepEqual(combine({ discovered: foundNetworks({ networks: physnets(256) }) }).problems, []);
-    const view = combine({ discovered: foundNetworks({ networks: physnets(257) }), switchFaults: ['x'] });
+    const view = combine({ discovered: foundNetworks({ networks: physnets(260) }), switchFaults: ['x'] });
     assert.deepEqual([view.networks.physnets.size, view.networks.physnets.has('n256')], [256, false]);
+    const message = '4 physnets exceed the 256 of a report; ignored: n256, n257, n258, and 1 more';
     assert.deepEqual(view.problems, [
-      { reason: 'TooMany', message: '1 physnets exceed the 256 of a report; ignored: n256' },
+      { reason: 'TooMany', message },
       { reason: 'NotFound', message: 'x' },
     ]);
-  });
-
-  it('names three of four physnets beyond the limit', () => {
-    const view = combine({ discovered: foundNetworks({ networks: physnets(260) }) });
-    assert.equal(
-      view.problems[0]?.message,
-      '4 physnets exceed the 256 of a report; ignored: n256, n257, n258, and 1 more',
-    );
   });
 
   it('reports a name that fits no resource as a problem, with the reason', () => {
@@ -214,22 +174,24 @@ describe('limits of a view', () => {
     assert.equal(problems[0]?.reason, 'InvalidName');
     assert.match(problems[0]?.message ?? '', /1 to 30 bytes/);
   });
-
-  it('shows 32 networks that differ from the map, and the number of others', () => {
-    const view = combine({ map: mapped(physnets(34)) });
-    assert.equal(view.drift.length, 33);
-    assert.equal(view.drift[31], 'physnet n31: the map says NUMA node 0, it was not found here');
-    assert.equal(view.drift[32], 'and 2 more');
-  });
 });
 
-describe('drift from the map', () => {
-  it('is reported for the tunnel on another NUMA node and for a physnet without a NUMA node', () => {
-    const discovered = foundNetworks({ networks: networks({ a: '' }, '1') });
-    assert.deepEqual(combine({ discovered, map: mapped(networks({ a: '1' }, '')) }).drift, [
-      'physnet a: the map says NUMA node 1, it was found on no NUMA node in particular',
-      'the tunnel: the map says no NUMA node in particular, it was found on NUMA node 1',
-    ]);
+describe('found networks and mapped networks', () => {
+  it('the map wins, drift is shown, and a network that is down stays so', () => {
+    const discovered = foundNetworks({ networks: networks({ a: '0', b: '1', c: '' }, '1'), down: new Set(['b']) });
+    const view = combine({ discovered, map: mapped(networks({ a: '1', c: '0', d: '' }, '')) });
+    assert.deepEqual(displayed(view), {
+      ...EMPTY,
+      networks: 'a=1 b=1 c=0 d=',
+      tunnel: '',
+      down: ['b'],
+      drift: [
+        'physnet a: the map says NUMA node 1, it was found on NUMA node 0',
+        'physnet c: the map says NUMA node 0, it was found on no NUMA node in particular',
+        'physnet d: the map says no NUMA node in particular, it was not found here',
+        'the tunnel: the map says no NUMA node in particular, it was found on NUMA node 1',
+      ],
+    });
   });
 });
 
@@ -238,36 +200,19 @@ describe('unpolled networks: no polling CPU on their NUMA node', () => {
     networks: networks({ a: '0', b: '0-1' }, '1'),
     polled: new Set(['a', 'b', undefined, 'unknown']),
   });
+  const bare = (mask: string, what: string, cells: string) =>
+    `${what} is on NUMA node ${cells}, where no CPU of pmd-cpu-mask (${mask}) is`;
   const cases: [string, string, string[]][] = [
     ['are none without a mask, because the switch chooses the CPUs', '', []],
     ['are none with a polling CPU on each NUMA node', '3-4', []],
+    ['if NUMA node 0 has none', '5', [bare('5', 'physnet a', '0'), bare('5', 'physnet b', '0')]],
     [
-      'are reported if NUMA node 0 has no polling CPU',
-      '5',
-      [
-        'physnet a is on NUMA node 0, where no CPU of pmd-cpu-mask (5) is',
-        'physnet b is on NUMA node 0, where no CPU of pmd-cpu-mask (5) is',
-      ],
-    ],
-    [
-      'are reported if NUMA node 1 has no polling CPU',
-      '0',
-      [
-        'physnet b is on NUMA node 1, where no CPU of pmd-cpu-mask (0) is',
-        'the tunnel is on NUMA node 1, where no CPU of pmd-cpu-mask (0) is',
-      ],
-    ],
-    [
-      'are reported if neither NUMA node has a polling CPU',
+      'if no NUMA node has one',
       '9',
-      [
-        'physnet a is on NUMA node 0, where no CPU of pmd-cpu-mask (9) is',
-        'physnet b is on NUMA node 0, 1, where no CPU of pmd-cpu-mask (9) is',
-        'the tunnel is on NUMA node 1, where no CPU of pmd-cpu-mask (9) is',
-      ],
+      [bare('9', 'physnet a', '0'), bare('9', 'physnet b', '0, 1'), bare('9', 'the tunnel', '1')],
     ],
   ];
-  for (const [name, pmdCpus, unpolled] of cases) {
-    it(name, () => assert.deepEqual(combine({ discovered, pmdCpus: set(pmdCpus) }).unpolled, unpolled));
+  for (const [label, pmdCpus, unpolled] of cases) {
+    it(label, () => assert.deepEqual(combine({ discovered, pmdCpus: set(pmdCpus) }).unpolled, unpolled));
   }
 });

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import {
+  createLastMapFile,
   createMapMemory,
   type LastMap,
   type LastMapFile,
   parseNetworkMapText,
 } from '../../../node-agent/networks/map-source.ts';
-import { recordingLogger } from '../support.ts';
+import { recordingLogger, tempDirectories } from '../support.ts';
 
 describe('the last good network map', () => {
-  const cells = CpuSet.parse('0-1');
+  const temp = tempDirectories();
+  const set = (text: string) => CpuSet.parse(text);
+  const cells = set('0-1');
   const map = (text: string) => parseNetworkMapText('map.yaml', text);
   let loads: string[];
   let saves: LastMap[];
@@ -36,9 +40,13 @@ describe('the last good network map', () => {
     };
     use = createMapMemory(file, logged.log);
   });
-  const used = (text: string | Error | undefined) => {
+  const used = (text: string | Error | undefined, labels: Record<string, string> | 'unknown' = {}) => {
     const current = text === undefined || text instanceof Error ? text : map(text);
-    const { override, fault, isLastGood } = use({ map: current, labels: {}, cells });
+    const { override, fault, isLastGood } = use({
+      map: current,
+      labels: labels === 'unknown' ? undefined : labels,
+      cells,
+    });
     return [override?.tunnel?.toString(), fault?.reason, isLastGood];
   };
 
@@ -77,5 +85,36 @@ describe('the last good network map', () => {
       logged.lines.map(({ level, msg }) => [level, msg]),
       [[40, 'saving the network map failed']],
     );
+  });
+
+  it('waits for the labels of the node if the map selects by labels', () => {
+    assert.deepEqual(used('[]', 'unknown'), [undefined, 'NodeUnknown', false]);
+    use({ map: map('tunnel: {numaNodes: [1]}'), labels: {}, cells });
+    assert.deepEqual(used('[]', 'unknown'), ['1', 'NodeUnknown', true]);
+  });
+
+  it('survives a restart, even one that selects nothing for this node; an invalid file counts as missing', () => {
+    const path = `${temp()}/state/network-map.json`;
+    const file = createLastMapFile(path, () => undefined);
+    assert.equal(file.load(set('0-1')), undefined);
+    file.save({
+      networks: {
+        physnets: new Map([
+          ['a', set('1')],
+          ['b', CpuSet.EMPTY],
+        ]),
+        tunnel: set('0-1'),
+      },
+    });
+    const loaded = createLastMapFile(path, () => undefined).load(set('0-1'));
+    assert.deepEqual([...(loaded?.networks?.physnets ?? [])].map(String), ['a,1', 'b,']);
+    assert.equal(loaded?.networks?.tunnel?.toString(), '0-1');
+    assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
+    file.save({ networks: undefined });
+    assert.deepEqual(file.load(set('0')), { networks: undefined });
+    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000)]) {
+      writeFileSync(path, text);
+      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+    }
   });
 });

@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { join } from 'node:path';
-import { createHost } from '../../../model/host.ts';
+import { mock } from 'node:test';
 import { createNetworks, type Networks } from '../../../node-agent/networks/networks.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
-import { silent } from '../../support/logger.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../real-ovs.ts';
-import { eventually, tempDirectories } from '../support.ts';
-
-const host = createHost({
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-});
+import { eventually, twoCells as host, recordingLogger, tempDirectories } from '../support.ts';
 
 /** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;
@@ -31,6 +24,8 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
   let networks: Networks;
   let stop: AbortController;
   let done: Promise<void>;
+  let addresses: ReturnType<typeof mock.method>;
+  const logged = recordingLogger();
 
   before(async function () {
     try {
@@ -46,6 +41,12 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     tree.nic(LINKS[1], '0000:af:00.0');
     ovs = await startRealOvs(temp());
     stop = new AbortController();
+    addresses = mock.method(os, 'networkInterfaces', () => ({
+      plumbbr1: [{ address: '2001:db8::1' }],
+      'plumbbr1:1': [{ address: '192.0.2.10' }],
+      gone: undefined,
+    }));
+    syncBuiltinESMExports();
     networks = createNetworks({
       sysfsRoot: tree.root,
       host: async () => host,
@@ -53,14 +54,15 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
       networkMap: undefined,
       lastMap: { load: () => undefined, save: () => undefined },
       labels: async () => ({}),
-      log: silent,
-      addresses: () => new Map([['192.0.2.10', 'plumbbr1']]),
+      log: logged.log,
     });
     done = networks.run(stop.signal);
   });
   after(async () => {
     stop?.abort();
     await done;
+    addresses?.mock.restore();
+    syncBuiltinESMExports();
     await ovs?.stop();
     for (const name of LINKS) if (existsSync(`/sys/class/net/${name}`)) ip('link', 'del', name);
   });
@@ -85,9 +87,15 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
       ovs.vsctl('add-port', `plumbbr${i}`, link);
     }
     await becomes('physnet0=0 physnet1=1');
+    assert.equal(addresses.mock.callCount(), 0, 'addresses are listed for a tunnel only');
     external('ovn-encap-ip', '192.0.2.10');
     await becomes('physnet0=0 physnet1=1 tunnel=1');
     assert.deepEqual(networks.view().problems, []);
+    const { level, msg, physnets, tunnel } = JSON.parse(JSON.stringify(logged.lines.at(-1)));
+    assert.deepEqual(
+      [level, msg, physnets, tunnel],
+      [30, 'network map updated', { physnet0: '0', physnet1: '1' }, '1'],
+    );
   });
 
   it('follow carriers that are lost and restored', async () => {
@@ -110,51 +118,10 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     await becomes('physnet0= physnet1=0-1 tunnel=0-1');
   });
 
-  it('follow a removed mapping, a removed key and the polling mask', async () => {
-    external('ovn-bridge-mappings', 'physnet1:plumbbr1');
-    ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', 'ovn-encap-ip');
-    await becomes('physnet1=0-1');
-    ovs.vsctl('set', 'Open_vSwitch', '.', 'other_config:pmd-cpu-mask=0xc');
-    await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
-  });
-
-  it('follow options of one chassis before the plain ones', async () => {
-    external('system-id', 'hv1');
-    external('ovn-bridge-mappings-hv1', 'physnet1:plumbbr1,second:plumbbr1');
-    external('ovn-encap-ip-hv1', '192.0.2.10');
-    await becomes('physnet1=0-1 second=0-1 tunnel=0-1');
-    external('system-id', 'hv2');
-    await eventually(
-      () => networks.view().problems.some(({ message }) => /chassis hv1,/.test(message)),
-      'other chassis',
-    );
-    for (const key of ['ovn-bridge-mappings-hv1', 'ovn-encap-ip-hv1', 'system-id']) {
-      ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', key);
-    }
-    await becomes('physnet1=0-1');
-    await eventually(() => networks.view().problems.length === 0, 'no problem');
-  });
-
-  it('follow a patch port to a bridge with uplinks, and its removal', async () => {
-    const patch = (bridge: string, name: string, peer: string) =>
-      ovs.vsctl('add-port', bridge, name, '--', 'set', 'interface', name, 'type=patch', `options:peer=${peer}`);
-    ovs.vsctl('add-br', 'plumbvia', '--', 'set', 'bridge', 'plumbvia', 'datapath_type=netdev');
-    external('ovn-bridge-mappings', 'physnet1:plumbbr1,via:plumbvia');
-    await becomes('physnet1=0-1 via=');
-    patch('plumbvia', 'plumbp0', 'plumbp1');
-    patch('plumbbr1', 'plumbp1', 'plumbp0');
-    await becomes('physnet1=0-1 via=0-1');
-    ovs.vsctl('del-port', 'plumbp1');
-    await becomes('physnet1=0-1 via=');
-    assert.match(networks.view().problems[0]?.message ?? '', /via: bridge plumbvia has no uplink/);
-    external('ovn-bridge-mappings', 'physnet1:plumbbr1');
-    await becomes('physnet1=0-1');
-  });
-
   it('stay as they are when the database server dies, with a problem', async () => {
     ovs.ovsdb.kill('SIGKILL');
     await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
-    assert.equal(displayed(), 'physnet1=0-1');
+    assert.equal(displayed(), 'physnet0= physnet1=0-1 tunnel=0-1');
     assert.ok(existsSync(join(ovs.rundir, 'db.sock')), 'its socket is still there');
   });
 });

@@ -6,11 +6,11 @@ const uuids = (...ids: string[]) => ['set', ids.map((id) => ['uuid', id])];
 const map = (pairs: Record<string, string>) => ['map', Object.entries(pairs)];
 const table = (rows: Record<string, Row>) => new Map(Object.entries(rows));
 
-/** A bridge `br` whose only port has the given interfaces. */
-const withInterfaces = (interfaces: Record<string, Row>): SwitchConfig =>
+/** A bridge whose only port has the given interfaces. */
+const withInterfaces = (interfaces: Record<string, Row>, name = 'br'): SwitchConfig =>
   switchConfig(
     new Map([
-      ['Bridge', table({ b: { name: 'br', ports: uuids('p') } })],
+      ['Bridge', table({ b: { name, ports: uuids('p') } })],
       ['Port', table({ p: { name: 'p', interfaces: uuids(...Object.keys(interfaces)) } })],
       ['Interface', table(interfaces)],
     ]),
@@ -33,7 +33,6 @@ describe('the configuration of a switch', () => {
   const polling: [string, Record<string, string>, string, boolean][] = [
     ['nothing', {}, 'system', false],
     ['dpdk-init false', { 'dpdk-init': 'false' }, '', false],
-    ['dpdk-init empty', { 'dpdk-init': '' }, '', false],
     ['dpdk-init true', { 'dpdk-init': 'true' }, '', true],
     ['dpdk-init try', { 'dpdk-init': 'try' }, '', true],
     ['a userspace bridge', {}, 'netdev', true],
@@ -53,34 +52,16 @@ describe('the configuration of a switch', () => {
     });
   }
 
-  it('reports no problem if it polls without a mask', () => {
-    const config = root({}, { 'dpdk-init': 'true' });
-    assert.deepEqual([config.pmdCpus.toString(), config.polls, config.problems], ['', true, []]);
-  });
-
-  it('uses the first row of the root table', () => {
-    const rows = { a: { external_ids: map({ 'ovn-encap-ip': '1.1.1.1' }) }, b: { external_ids: map({}) } };
-    assert.deepEqual(switchConfig(new Map([['Open_vSwitch', table(rows)]])).encapIps, ['1.1.1.1']);
-  });
-
-  it('reads up to 1024 bridges and reports a problem if there are more', () => {
-    const bridges = (count: number) =>
-      switchConfig(
-        new Map([
-          ['Bridge', table(Object.fromEntries(Array.from({ length: count }, (_, i) => [`b${i}`, { name: `br${i}` }])))],
-        ]),
-      );
-    assert.deepEqual([bridges(1024).bridges.size, bridges(1024).problems], [1024, []]);
-    const { bridges: read, problems } = bridges(1025);
-    assert.deepEqual([read.size, read.has('br1024')], [1024, false]);
+  it('reads up to 1024 bridges and reports a problem if there are more, even if the last one polls', () => {
+    const bridges = (count: number) => {
+      const rows = Array.from({ length: count }, (_, i) => [`b${i}`, { name: `br${i}` }] as const);
+      const last = { name: 'last', datapath_type: 'netdev' };
+      return switchConfig(new Map([['Bridge', table({ ...Object.fromEntries(rows), last })]]));
+    };
+    assert.deepEqual([bridges(1023).bridges.size, bridges(1023).problems], [1024, []]);
+    const { bridges: read, problems, polls } = bridges(1024);
+    assert.deepEqual([read.size, read.has('last'), polls], [1024, false, true]);
     assert.deepEqual(problems, ['the switch has more than 1024 bridges; the rest is ignored']);
-  });
-
-  it('polls for a userspace bridge even beyond the limit', () => {
-    const rows = Object.fromEntries(
-      Array.from({ length: 1025 }, (_, i) => [`b${i}`, { name: `br${i}`, datapath_type: i === 1024 ? 'netdev' : '' }]),
-    );
-    assert.equal(switchConfig(new Map([['Bridge', table(rows)]])).polls, true);
   });
 });
 
@@ -116,44 +97,25 @@ describe('interfaces of a bridge', () => {
     assert.equal(config.bridges.get('br')?.internal.size, 0);
   });
 
-  it('are checked up to 256, with a problem if there are more', () => {
+  it('are checked up to 256, with a problem and a shortened name of the bridge if there are more', () => {
+    const LONG = 'x'.repeat(64);
     const many = (count: number) =>
-      withInterfaces(Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, { name: `e${i}` }])));
-    assert.deepEqual([many(256).bridges.get('br')?.interfaces.length, many(256).problems], [256, []]);
+      withInterfaces(Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, { name: `e${i}` }])), LONG);
+    assert.deepEqual([many(256).bridges.get(LONG)?.interfaces.length, many(256).problems], [256, []]);
     const { bridges, problems } = many(257);
     assert.deepEqual(
-      [bridges.get('br')?.interfaces.length, bridges.get('br')?.interfaces.at(-1)?.name, problems],
-      [256, 'e255', ['bridge br has 257 ports; only 256 are checked for uplinks']],
+      [bridges.get(LONG)?.interfaces.length, bridges.get(LONG)?.interfaces.at(-1)?.name, problems],
+      [256, 'e255', [`bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`]],
     );
-  });
-
-  it('are reported with a shortened name of the bridge', () => {
-    const interfaces = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`i${i}`, { name: `e${i}` }]));
-    const { problems } = switchConfig(
-      new Map([
-        ['Bridge', table({ b: { name: 'x'.repeat(64), ports: uuids('p') } })],
-        ['Port', table({ p: { interfaces: uuids(...Object.keys(interfaces)) } })],
-        ['Interface', table(interfaces)],
-      ]),
-    );
-    assert.deepEqual(problems, [`bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`]);
   });
 
   it('belong to the first of two ports, and their port to the first of two bridges', () => {
+    const bridges = { a: { name: 'a', ports: uuids('p', 'q', 'gone') }, b: { name: 'b', ports: uuids('p', 'r') } };
+    const ports = { p: uuids('i'), q: uuids('i', 'gone'), r: uuids('j') };
     const config = switchConfig(
       new Map([
-        [
-          'Bridge',
-          table({ a: { name: 'a', ports: uuids('p', 'q', 'gone') }, b: { name: 'b', ports: uuids('p', 'r') } }),
-        ],
-        [
-          'Port',
-          table({
-            p: { interfaces: uuids('i') },
-            q: { interfaces: uuids('i', 'gone') },
-            r: { interfaces: uuids('j') },
-          }),
-        ],
+        ['Bridge', table(bridges)],
+        ['Port', new Map(Object.entries(ports).map(([id, interfaces]) => [id, { interfaces }]))],
         ['Interface', table({ i: { name: 'i' }, j: { name: 'j' } })],
       ]),
     );
@@ -161,33 +123,17 @@ describe('interfaces of a bridge', () => {
     assert.deepEqual([names('a'), names('b')], [['i'], ['j']]);
   });
 
-  const links: [unknown, boolean | undefined][] = [
-    ['up', true],
-    ['down', false],
-    ['', undefined],
-    [['set', []], undefined],
-  ];
-  for (const [link_state, linkUp] of links) {
-    it(`link_state ${JSON.stringify(link_state)}: ${linkUp}`, () =>
-      assert.equal(oneInterface({ link_state })?.linkUp, linkUp));
-  }
-
-  const numa: [string, number | undefined][] = [
-    ['0', 0],
-    ['1023', 1023],
-    ['1024', undefined],
-    ['-1', undefined],
-    ['', undefined],
-  ];
-  for (const [numa_id, numaId] of numa) {
-    it(`numa_id ${JSON.stringify(numa_id)}: ${numaId}`, () =>
-      assert.equal(oneInterface({ type: 'dpdk', status: map({ numa_id }) })?.numaId, numaId));
-  }
-
-  it('have device arguments of at most 1024 characters', () => {
-    const devargs = (length: number) =>
-      oneInterface({ type: 'dpdk', options: map({ 'dpdk-devargs': 'x'.repeat(length) }) })?.devargs?.length;
-    assert.deepEqual([devargs(1024), devargs(1025), oneInterface({})?.devargs], [1024, undefined, undefined]);
+  it('have a link state and, of DPDK, a NUMA node up to 1023; anything else is unknown', () => {
+    const links = ['up', 'down', '', ['set', []]];
+    assert.deepEqual(
+      links.map((link_state) => oneInterface({ link_state })?.linkUp),
+      [true, false, undefined, undefined],
+    );
+    const nodes = ['0', '1023', '1024', '-1', ''];
+    assert.deepEqual(
+      nodes.map((numa_id) => oneInterface({ type: 'dpdk', status: map({ numa_id }) })?.numaId),
+      [0, 1023, undefined, undefined, undefined],
+    );
   });
 });
 
@@ -197,93 +143,79 @@ describe('options of OVN for one chassis', () => {
   const IP = 'ovn-encap-ip';
   const unlikely = (names: string) =>
     `external_ids configure chassis ${names}, which is neither the system-id nor has an ovn-bridge-<chassis>; its networks count`;
-  const rows: [string, Ids, string, string, string[]][] = [
-    ['plain options', { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [IP]: '1.1.1.1' }, 'a:x', '1.1.1.1', []],
+  const id = (name: string) => ({ 'system-id': name });
+  const mapped = (text: string, of = '') => ({ [`${MAPPINGS}${of}`]: text });
+  const ip = (text: string, of = '') => ({ [`${IP}${of}`]: text });
+  const rows: [string, Ids, mappings: string, endpoints: string, problem?: string][] = [
     [
       'the suffix of the system-id before the plain option',
-      {
-        'system-id': 'hv1',
-        [MAPPINGS]: 'a:x',
-        [`${MAPPINGS}-hv1`]: 'a:x,b:y',
-        [IP]: '1.1.1.1',
-        [`${IP}-hv1`]: '2.2.2.2',
-      },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('a:x,b:y', '-hv1'), ...ip('1.1.1.1'), ...ip('2.2.2.2', '-hv1') },
       'a:x b:y',
       '2.2.2.2',
-      [],
-    ],
-    [
-      'only options with the suffix',
-      { 'system-id': 'hv1', [`${MAPPINGS}-hv1`]: 'a:x', [`${IP}-hv1`]: '1.1.1.1' },
-      'a:x',
-      '1.1.1.1',
-      [],
     ],
     [
       'an empty option with the suffix before the plain one',
-      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: '', [IP]: '1.1.1.1', [`${IP}-hv1`]: '' },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('', '-hv1'), ...ip('1.1.1.1'), ...ip('', '-hv1') },
       '',
       '',
-      [],
     ],
-    [
-      'a chassis with hyphens in its name',
-      { 'system-id': 'a-b', [MAPPINGS]: 'a:x', [`${MAPPINGS}-a-b`]: 'b:y' },
-      'b:y',
-      '',
-      [],
-    ],
+    ['a chassis with hyphens in its name', { ...id('a-b'), ...mapped('a:x'), ...mapped('b:y', '-a-b') }, 'b:y', ''],
     [
       'the default endpoint is no chassis',
-      { 'system-id': 'hv1', [IP]: '1.1.1.1,2.2.2.2', [`${IP}-default`]: '2.2.2.2', [`${IP}-default-hv1`]: '2.2.2.2' },
+      { ...id('hv1'), ...ip('1.1.1.1,2.2.2.2'), ...ip('2.2.2.2', '-default'), ...ip('2.2.2.2', '-default-hv1') },
       '',
       '1.1.1.1 2.2.2.2',
-      [],
     ],
     [
       'without a system-id: the name comes from elsewhere',
-      { [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: 'b:y', [IP]: '1.1.1.1' },
+      { ...mapped('a:x'), ...mapped('b:y', '-hv1'), ...ip('1.1.1.1') },
       'b:y',
       '1.1.1.1',
-      [],
-    ],
-    [
-      'two instances',
-      {
-        'system-id': 'host',
-        [`${MAPPINGS}-host`]: 'a:x',
-        [`${MAPPINGS}-dpu`]: 'b:y',
-        'ovn-bridge-dpu': 'br-dpu',
-        [`${IP}-host`]: '1.1.1.1',
-        [`${IP}-dpu`]: '2.2.2.2',
-      },
-      'a:x b:y',
-      '1.1.1.1 2.2.2.2',
-      [],
     ],
     [
       'two instances that contradict each other',
-      { 'system-id': 'host', [MAPPINGS]: 'a:x,b:y', [`${MAPPINGS}-dpu`]: 'a:z', 'ovn-bridge-dpu': 'br-dpu' },
+      { ...id('host'), ...mapped('a:x,b:y'), ...mapped('a:z', '-dpu'), 'ovn-bridge-dpu': 'br-dpu' },
       'a:x+z b:y',
       '',
-      ['OVN instances map physnet a to different bridges, which all count: x, z'],
+      'OVN instances map physnet a to different bridges, which all count: x, z',
     ],
     [
       'a suffix of a chassis that is unlikely to run here',
-      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv2`]: 'b:y', 'ovn-encap-type-hv3': 'geneve' },
+      { ...id('hv1'), ...mapped('a:x'), ...mapped('b:y', '-hv2'), 'ovn-encap-type-hv3': 'geneve' },
       'a:x b:y',
       '',
-      [unlikely('hv2, hv3')],
+      unlikely('hv2, hv3'),
     ],
   ];
-  for (const [name, ids, mappings, endpoints, expected] of rows) {
-    it(name, () => {
+  for (const [label, ids, mappings, endpoints, problem] of rows) {
+    it(label, () => {
       const config = root(ids);
       const text = [...config.mappings].map(([physnet, bridges]) => `${physnet}:${bridges.join('+')}`).join(' ');
-      assert.deepEqual([text, config.encapIps.join(' '), config.problems], [mappings, endpoints, expected]);
-      assert.equal(config.hasSeveralEndpoints, name === 'two instances');
+      assert.deepEqual([text, config.encapIps.join(' ')], [mappings, endpoints]);
+      assert.deepEqual(config.problems, problem === undefined ? [] : [problem]);
     });
   }
+
+  it('two instances count, with the endpoints of both', () => {
+    const ips = { ...ip('1.1.1.1', '-host'), ...ip('2.2.2.2', '-dpu') };
+    const config = root({
+      ...id('host'),
+      ...mapped('a:x', '-host'),
+      ...mapped('b:y', '-dpu'),
+      'ovn-bridge-dpu': 'd',
+      ...ips,
+    });
+    assert.deepEqual(
+      [[...config.mappings.keys()], config.encapIps],
+      [
+        ['a', 'b'],
+        ['1.1.1.1', '2.2.2.2'],
+      ],
+    );
+    assert.deepEqual([config.hasSeveralEndpoints, config.problems], [true, []]);
+    assert.equal(root({ ...id('host'), ...ips }).hasSeveralEndpoints, true);
+    assert.equal(root({ ...id('host'), ...ip('1.1.1.1') }).hasSeveralEndpoints, false);
+  });
 
   it('name the integration bridges', () => {
     const bridges = (ids: Ids) => [...root(ids).integration].sort().join();
@@ -301,25 +233,16 @@ describe('options of OVN for one chassis', () => {
 });
 
 describe('lists in the configuration', () => {
-  it('name each faulty mapping with its pair', () => {
-    const { mappings, problems } = root({ 'ovn-bridge-mappings': ' a : x , b,a:y,:z' });
+  it('name four faulty mappings, each cut to 252 characters', () => {
+    const { mappings, problems } = root({ 'ovn-bridge-mappings': ` a : x , b,a:y,:z,${'\u0001'.repeat(80)},e` });
     assert.deepEqual([...mappings], [['a', ['x']]]);
-    assert.deepEqual(problems, [
+    assert.deepEqual(problems.toSpliced(3, 1), [
       'ovn-bridge-mappings: " b" maps nothing',
       'ovn-bridge-mappings: "a:y" is the second for its physnet',
       'ovn-bridge-mappings: ":z" maps nothing',
+      'and 1 more',
     ]);
-  });
-
-  it('name four of five faulty mappings', () => {
-    const faulty = (...pairs: string[]) => root({ 'ovn-bridge-mappings': pairs.join() }).problems;
-    assert.equal(faulty('a', 'b', 'c', 'd').length, 4);
-    assert.deepEqual(faulty('a', 'b', 'c', 'd', 'e').slice(3), ['ovn-bridge-mappings: "d" maps nothing', 'and 1 more']);
-  });
-
-  it('cut a faulty mapping to 252 characters', () => {
-    const { problems } = root({ 'ovn-bridge-mappings': '\u0001'.repeat(80) });
-    assert.deepEqual([problems.length, problems[0]?.length, problems[0]?.at(-1)], [1, 252, '…']);
+    assert.deepEqual([problems[3]?.length, problems[3]?.at(-1)], [252, '…']);
   });
 
   it('have up to 256 mappings; more are not read', () => {
@@ -331,16 +254,15 @@ describe('lists in the configuration', () => {
   });
 
   it('have mappings of up to 32 KiB; of a longer text, only pairs that end before that are read', () => {
-    const first = `a:${'x'.repeat(32 * 1024 - 6)}`;
-    const whole = `${first},b:y`.slice(0, 32 * 1024);
-    assert.equal(whole.length, 32 * 1024);
-    assert.deepEqual(root({ 'ovn-bridge-mappings': whole }).problems.length, 0);
-    const longer = root({ 'ovn-bridge-mappings': `a:x,b:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...longer.mappings], [['a', ['x']]]);
-    assert.deepEqual(longer.problems, ['ovn-bridge-mappings has 32774 characters; only 3 are read']);
-    const long = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...long.mappings], []);
-    assert.deepEqual(long.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
+    const read = (text: string) => {
+      const { mappings, problems } = root({ 'ovn-bridge-mappings': text });
+      return [[...mappings.keys()], problems];
+    };
+    const limit = 32 * 1024;
+    assert.deepEqual(read(`a:${'x'.repeat(limit - 6)},b:y`.slice(0, limit)), [['a', 'b'], []]);
+    const problem = 'ovn-bridge-mappings has 32774 characters; only 3 are read';
+    assert.deepEqual(read(`a:x,b:${'y'.repeat(limit)}`), [['a'], [problem]]);
+    assert.deepEqual(read(`a:${'y'.repeat(limit)}`)[0], []);
   });
 
   it('have up to sixteen addresses, without blanks and empty ones', () => {
@@ -358,6 +280,18 @@ describe('lists in the configuration', () => {
     };
     assert.deepEqual(read(`${'0'.repeat(19_999)}3`), ['0-1', []]);
     assert.deepEqual(read(`${'0'.repeat(20_000)}3`), ['', ['other_config:pmd-cpu-mask: it has 20001 characters']]);
-    assert.match(String(read('x')[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/);
+    for (const text of ['x', '0xg', '1-3', '-1', '0x 1']) {
+      assert.deepEqual(read(text)[0], '', text);
+      assert.match(String(read(text)[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/, text);
+    }
+    for (const text of ['0xc', '0XC', 'c', '0x000000000000000c']) assert.deepEqual(read(text), ['2-3', []], text);
+    assert.deepEqual(
+      [read('0x0'), read('')],
+      [
+        ['', []],
+        ['', []],
+      ],
+    );
+    assert.deepEqual(read('0x10000000000000000'), ['64', []]);
   });
 });

@@ -66,20 +66,4 @@ describe('another process that sets the CPUs of threads', () => {
     pass(at + 1, 1);
     assert.equal(isContendedAt(at + 62), false);
   });
-
-  for (const [pause, quiet] of [
-    [7199, 120],
-    [7200, 60],
-  ] as const) {
-    it(`takes ${quiet} quiet seconds for enough ${pause} s after the last move`, () => {
-      pass(10, 1);
-      pass(11, 1);
-      pass(71, 0);
-      const at = 11 + pause;
-      pass(at, 1);
-      pass(at + 1, 1);
-      assert.equal(isContendedAt(at + quiet), true);
-      assert.equal(isContendedAt(at + 1 + quiet), false);
-    });
-  }
 });

@@ -3,9 +3,9 @@ import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { OvsAffinity, type OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
-import { needs, skipWithout } from '../../support/parts.ts';
+import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import {
   allowedLists,
   eventually,
@@ -14,8 +14,10 @@ import {
   type StandIn,
   startStandIn,
   tempDirectories,
+  testMetrics,
 } from '../support.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
+import { makeCpuset } from './cpuset.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 let directory: string;
 let rundir: string;
@@ -33,12 +35,10 @@ let logged: ReturnType<typeof recordingLogger>;
 
 const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
 const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
-const free = (list: string | undefined, owned = '') => view.free(list, owned);
+const free = (list: string) => view.free(list);
 
-function start(growthDelay = 0): void {
-  ovs = new OvsAffinity(
-    ovsParts(directory, { affinity: counted, growthDelay, assignments: view, log: logged.log, ...parts }),
-  );
+function start(): void {
+  ovs = new OvsAffinity(ovsParts(directory, { affinity: counted, assignments: view, log: logged.log, ...parts }));
   running = ovs.run(stop.signal);
 }
 
@@ -85,85 +85,50 @@ describe('affinity of real threads', () => {
     assert.equal(line?.cpus, first());
     assert.equal(line.threads, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length);
     assert.ok(Number(line.millisecondsSinceNoticed) > 0, `${line.millisecondsSinceNoticed} ms`);
+    assert.deepEqual(
+      ovs.status().sources.find(({ name }) => name === 'cgroups'),
+      { name: 'cgroups', problem: null },
+    );
   });
+});
 
-  it('a thread that is created later is moved, too', async () => {
+describe('changes to the threads by other processes', () => {
+  standIns();
+  let metrics: ReturnType<typeof testMetrics>;
+  let recorded: ReturnType<typeof recordingEvents>;
+
+  beforeEach(() => {
+    metrics = testMetrics();
+    recorded = recordingEvents();
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    parts = { checkInterval: 0.1, events, metrics };
     writeFileSync(enablerFile, '1');
     start();
-    free(first());
-    await vswitchd.more();
-    free(first());
-    assert.deepEqual(masks(), [first()]);
   });
-
-  it('without a change, no system call changes anything', () => {
-    writeFileSync(enablerFile, '1');
-    start();
+  it('a thread is moved back at the next check, without an event', async () => {
     free(first());
-    counted.sets = 0;
-    for (let i = 0; i < 5; i++) free(first());
-    assert.equal(counted.sets, 0);
-  });
-
-  it('on a node with more CPUs than this machine, only existing CPUs are used; without any, nothing changes, with one log line', async () => {
-    writeFileSync(enablerFile, '1');
-    start();
-    free(`${first()},64-95`);
-    assert.deepEqual(masks(), [first()]);
-    counted.sets = 0;
-    for (let i = 0; i < 3; i++) free('64-95');
-    assert.equal(counted.sets, 0);
-    assert.deepEqual(masks(), [first()]);
-    const lines = logged.lines.filter(({ reasons }) => /on this machine/.test(String(reasons)));
-    assert.equal(lines.length, 1);
-  });
-
-  it('while the free CPUs are unknown, threads leave owned CPUs and gain none', () => {
-    writeFileSync(enablerFile, '1');
-    view = settableView({ free: undefined });
-    start();
-    assert.equal(counted.sets, 0);
-    free(undefined, first());
-    assert.deepEqual(masks(), [rest()]);
-  });
-
-  it('it shrinks at once and grows once, after the delay', async () => {
-    writeFileSync(enablerFile, '1');
-    start(0.3);
-    free(first());
-    assert.deepEqual(masks(), [first()]);
-    const begun = performance.now();
-    for (let i = 0; i < 10; i++) free(all());
-    assert.deepEqual(masks(), [first()]);
-    counted.sets = 0;
-    await onlyOn(all());
-    assert.ok(performance.now() - begun >= 290);
-    assert.equal(counted.sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
-  });
-
-  it('a restarted daemon is managed at once', async () => {
-    writeFileSync(enablerFile, '1');
-    start();
-    free(first());
-    await ovsdb.stop();
-    ovsdb = await startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid'));
+    createAffinity().set(procThreads.list(vswitchd.pid).at(-1)!, cpus(rest()).toWords(1));
+    assert.notDeepEqual(masks(), [first()]);
     await onlyOn(first());
   });
 
-  it('a stale pidfile is refused and reported', async () => {
-    await ovsdb.stop();
-    writeFileSync(join(rundir, 'ovsdb-server.pid'), `${process.pid}\n`);
-    const own = allowedLists(process.pid);
-    writeFileSync(enablerFile, '1');
-    start();
-    free(first());
-    assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
-    assert.deepEqual(allowedLists(process.pid), own);
-    assert.ok(
-      logged.lines.some(({ reasons }) =>
-        /ovsdb-server.*that process \(.*has not locked the file/.test(String(reasons)),
-      ),
-    );
+  it('a cpuset that limits the threads is accepted: no more writes, one gauge, one Event', async function () {
+    const cpuset = makeCpuset(`plumbline-test-${process.pid}`);
+    if (cpuset === undefined) return skipFor({ name: 'cgroups with cpusets', install: 'run as root' }, this);
+    try {
+      cpuset.allow(first());
+      cpuset.add(vswitchd.pid);
+      const clipped = async () => (await metrics.ovsClipped.get()).values.reduce((sum, { value }) => sum + value, 0);
+      await eventually(async () => (await clipped()) === procThreads.list(vswitchd.pid).length, 'noticed');
+      counted.sets = 0;
+      free(all());
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
+      assert.equal(counted.sets, 0);
+      assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset confines')).length, 1);
+    } finally {
+      cpuset.remove(vswitchd.pid);
+    }
   });
 });
 
@@ -185,17 +150,6 @@ describe('the enabler file and restored masks', () => {
     await onlyOn(first());
     rmSync(enablerFile);
     await onlyOn(all());
-  });
-
-  it('its directory may be removed and created again', async () => {
-    writeFileSync(enablerFile, '1');
-    start();
-    free(first());
-    rmSync(join(enablerFile, '..'), { recursive: true });
-    await onlyOn(all());
-    mkdirSync(join(enablerFile, '..'));
-    writeFileSync(enablerFile, '1');
-    await onlyOn(first());
   });
 
   it('an empty file enables nothing', async () => {
@@ -239,24 +193,6 @@ describe('the enabler file and restored masks', () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.deepEqual(masks(), [first()]);
     assert.equal(ovs.status().enabled, true);
-  });
-
-  it('vacate returns after the threads have left those CPUs, and growth waits before it uses them again', async () => {
-    writeFileSync(enablerFile, '1');
-    start(5);
-    await ovs.vacate(cpus(first()));
-    assert.deepEqual(masks(), [rest()]);
-    free(all());
-    assert.deepEqual(masks(), [rest()]);
-  });
-
-  it('vacate of all CPUs fails at its deadline and names the threads', async () => {
-    writeFileSync(enablerFile, '1');
-    start();
-    await assert.rejects(
-      ovs.vacate(machine()),
-      (error) => error instanceof VacateError && /threads \d/.test(error.message),
-    );
   });
 
   it('vacate while disabled delays no container', async () => {

@@ -19,8 +19,6 @@ describe('the processes of Open vSwitch', () => {
   let kernel: FakeKernel;
   let metrics: ReturnType<typeof testMetrics>;
   let ovs: OvsProcesses;
-  /** How often the online CPUs were read. */
-  let reads: number;
   let masksFile: ReturnType<typeof createMasksFile>;
   const started: ChildProcess[] = [];
 
@@ -32,7 +30,6 @@ describe('the processes of Open vSwitch', () => {
     kernel = new FakeKernel();
     kernel.thread(1, '0-15', 'init');
     metrics = testMetrics();
-    reads = 0;
     others = new Map();
     masksFile = createMasksFile(join(directory, 'state/masks.json'), 'boot');
     ovs = create();
@@ -51,10 +48,7 @@ describe('the processes of Open vSwitch', () => {
         name: (_pid, tid) => kernel.names.get(tid),
         start: (pid, tid) => (kernel.masks.has(tid) ? startOf(pid) : undefined),
       },
-      machine: () => {
-        reads++;
-        return cpus(kernel.online);
-      },
+      machine: () => cpus(kernel.online),
       now: () => performance.now(),
       rundir: directory,
       masksFile,
@@ -167,72 +161,30 @@ describe('the processes of Open vSwitch', () => {
     assert.equal(kernel.maskTexts()[second.pid], '2-3');
   });
 
-  it('have another role once their child has the pidfile', async () => {
-    const name = 'ovs-vswitchd';
-    const sleep = join(temp(), name);
-    copyFileSync(realpathSync('/bin/sleep'), sleep);
-    const locked = join(temp(), 'lock');
-    const script = ['-c', '"$0" "$@" & echo $!; wait; read line', ...lockingCommand(locked, sleep, [sleep, '1000'])];
-    const parent = await launch(name, '0-15', '/bin/sh', script, `${name}: monitoring pid 1 (healthy)`);
-    const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
-    const child = Number(String(line));
-    try {
-      await eventually(() => existsSync(locked) && commOf(child) === name, 'the child runs');
-      renameSync(locked, lockOf(child));
-      kernel.thread(child, '0-15', name);
-      const roles = () => ovs.describe().map(({ role, pid }) => [role, pid]);
-      pidfile(name, parent.pid);
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(roles(), [['daemon', parent.pid]]);
-      pidfile(name, child);
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(roles(), [
-        ['daemon', child],
-        ['monitor', parent.pid],
-      ]);
-    } finally {
-      process.kill(child, 'SIGKILL');
-    }
-  });
-
-  it('have the online CPUs read again in a pass only if a thread is not where it should be', async () => {
-    const { pid } = await daemon('ovs-vswitchd');
-    await daemon('ovsdb-server');
-    ovs.seeMachine();
-    const readsOf = (target: string) => {
-      const before = reads;
-      apply({ only: cpus(target) });
-      return reads - before;
-    };
-    assert.deepEqual([readsOf('2-3'), readsOf('2-3'), readsOf('4-5')], [0, 0, 0]);
-    kernel.thread(pid, '0-15');
-    assert.equal(readsOf('4-5'), 1, 'displaced');
-    assert.equal(readsOf('4-5'), 0);
+  it('that a cpuset limits or excludes are counted by daemon, and are a problem', async () => {
+    await daemon('ovs-vswitchd');
     kernel.cpuset = '0-5';
-    assert.equal(readsOf('4-6'), 1, 'clipped');
-    kernel.cpuset = '0-63';
-    assert.equal(readsOf('4-5'), 0);
-    kernel.cpuset = '4-5';
-    assert.equal(readsOf('8'), 1, 'refused');
-    assert.deepEqual(await valuesOf('ovsRefused'), { 'ovs-vswitchd': 1, 'ovsdb-server': 1 });
+    const causes = (target: string) => apply({ only: cpus(target) }).problems.map(({ cause }) => cause);
+    assert.deepEqual(causes('4-6'), ['pidfile-absent', 'clipped']);
+    assert.deepEqual(await valuesOf('ovsClipped'), { 'ovs-vswitchd': 1 });
+    assert.deepEqual(causes('8'), ['pidfile-absent', 'EINVAL']);
+    assert.deepEqual(await valuesOf('ovsRefused'), { 'ovs-vswitchd': 1 });
   });
 
   it('are not displaced by the kernel when a CPU goes offline', async () => {
     const { pid } = await daemon('ovs-vswitchd');
-    await daemon('ovsdb-server');
     ovs.seeMachine();
-    apply({ only: cpus('2-3') });
+    const displacedOn = (only: string) => apply({ only: cpus(only) }).displaced;
+    displacedOn('2-3');
     kernel.online = '0-2,4-15';
-    assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 0, displaced: 0, problems: [] });
-    assert.equal(ovs.machine().toString(), '0-2,4-15');
-    assert.equal(ovs.seeMachine(), false);
+    assert.equal(displacedOn('2-3'), 0);
+    assert.deepEqual([ovs.machine().toString(), ovs.seeMachine()], ['0-2,4-15', false]);
     kernel.thread(pid, '5');
-    assert.deepEqual(apply({ only: cpus('2') }), { moved: 1, displaced: 1, problems: [] });
+    assert.equal(displacedOn('2'), 1);
     kernel.online = '0-15';
     assert.equal(ovs.seeMachine(), true);
     kernel.thread(pid, '2-3');
-    assert.equal(apply({ only: cpus('2') }).displaced, 0);
-    assert.deepEqual(await valuesOf('ovsDisplaced'), { 'ovs-vswitchd': 1 });
+    assert.equal(displacedOn('2'), 0);
   });
 
   it('stay where they are without a free CPU of this machine, which is a problem', async () => {
@@ -252,43 +204,35 @@ describe('the processes of Open vSwitch', () => {
 
   it('have no gauge once they are restored or left', async () => {
     await daemon('ovs-vswitchd');
-    await daemon('ovsdb-server');
     for (const finish of [() => ovs.restore(), () => ovs.leave()]) {
       apply({ only: cpus('2-3') });
-      assert.deepEqual(Object.keys(await valuesOf('ovsThreads')), ['ovs-vswitchd', 'ovsdb-server']);
+      assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 1 });
       finish();
       assert.deepEqual(await valuesOf('ovsThreads'), {});
     }
   });
 
-  const unconfined: [string, SyscallError | undefined, string][] = [
-    ['the CPUs of the machine’s first process', undefined, '0-7'],
-    ['the online CPUs if that process cannot be read', new SyscallError('sched_getaffinity', 1, 1), '0-15'],
-  ];
-  for (const [name, error, expected] of unconfined) {
-    it(`get ${name} if their saved masks are lost`, async () => {
-      kernel.thread(1, '0-7', 'init');
-      const { pid } = await daemon('ovs-vswitchd', '9');
-      const get = (tid: number) => {
-        if (tid === 1 && error !== undefined) throw error;
-        return kernel.affinity.get(tid);
-      };
-      ovs = create({
-        affinity: { ...kernel.affinity, get },
-        masksFile: {
-          ...masksFile,
-          load: () => {
-            throw new MasksFileError('masks.json', 'torn');
-          },
-        },
-      });
+  it('get the CPUs of the machine’s first process if their saved masks are lost, or else the online CPUs', async () => {
+    kernel.thread(1, '0-7', 'init');
+    const { pid } = await daemon('ovs-vswitchd', '9');
+    const load = () => {
+      throw new MasksFileError('masks.json', 'torn');
+    };
+    const unreadable = (tid: number) => {
+      if (tid === 1) throw new SyscallError('sched_getaffinity', 1, 1);
+      return kernel.affinity.get(tid);
+    };
+    for (const [get, expected] of [
+      [kernel.affinity.get, '0-7'],
+      [unreadable, '0-15'],
+    ] as const) {
+      ovs = create({ affinity: { ...kernel.affinity, get }, masksFile: { ...masksFile, load } });
       ovs.snapshot();
-      const { moved, problems } = ovs.restore();
+      const { problems } = ovs.restore();
       assert.match(problems.map(({ text }) => text).join(), new RegExp(`first process \\(${expected}\\)`));
-      assert.equal(moved, 1);
       assert.equal(kernel.maskTexts()[pid], expected);
-    });
-  }
+    }
+  });
 
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {
     const { pid } = await daemon('ovs-vswitchd');

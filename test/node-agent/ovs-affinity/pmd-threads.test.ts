@@ -44,13 +44,4 @@ describe('the poll mode threads of a switch', () => {
     assert.deepEqual(find(1, 2), [1]);
     assert.deepEqual(reads, [1, 1, 2, 2], 'a final name is not read again');
   });
-
-  it('are looked for again under an id that another thread has now', () => {
-    const { names, find } = machine();
-    names.set(1, 'pmd-c00/id:1');
-    assert.deepEqual(find(1), [1]);
-    assert.deepEqual(find(), []);
-    names.set(1, 'handler1');
-    assert.deepEqual(find(1), []);
-  });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 
@@ -19,40 +18,21 @@ describe('setting the CPUs of threads', () => {
   beforeEach(fresh);
 
   it('moves every thread to the goal; a second pass changes nothing', () => {
-    assert.deepEqual(keeper.apply({ only: set('0-3') }), {
-      threads: 3,
-      moved: 3,
-      displaced: 0,
-      clipped: 0,
-      errors: [],
-    });
+    const moved = { threads: 3, moved: 3, displaced: 0, clipped: 0, errors: [] };
+    assert.deepEqual(keeper.apply({ only: set('0-3') }), moved);
     assert.deepEqual(kernel.maskTexts(), { 100: '0-3', 101: '0-3', 102: '0-3' });
     kernel.sets = 0;
-    assert.equal(keeper.apply({ only: set('0-3') }).moved, 0);
-    assert.equal(kernel.sets, 0);
+    assert.deepEqual([keeper.apply({ only: set('0-3') }).moved, kernel.sets], [0, 0]);
   });
 
-  it('sets only threads that differ, including the main thread', () => {
-    keeper.apply({ only: set('0-3') });
-    kernel.sets = 0;
-    kernel.thread(102, '7');
-    assert.equal(keeper.apply({ only: set('0-3') }).moved, 1);
-    assert.equal(kernel.sets, 1);
-  });
-
-  it('keeps the rest of each thread’s own mask, with avoid', () => {
+  it('keeps the rest of each thread’s own mask, with avoid; without a rest it moves it elsewhere, if it can', () => {
     kernel.thread(101, '4-7');
     keeper.apply({ avoid: set('0-1,4'), otherwise: set('') });
     assert.deepEqual(kernel.maskTexts(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
-    assert.deepEqual(keeper.threadsOn(set('4')), []);
-  });
-
-  it('moves a thread that is only on avoided CPUs, and leaves it if there are no others', () => {
-    kernel.thread(101, '4-5');
-    keeper.apply({ avoid: set('4-5'), otherwise: set('0-6') });
-    assert.equal(kernel.maskTexts()[101], '0-3,6');
-    assert.deepEqual(keeper.apply({ avoid: set('0-3,6'), otherwise: set('2') }).errors, ['EINVAL']);
-    assert.equal(kernel.maskTexts()[101], '0-3,6');
+    keeper.apply({ avoid: set('5-7'), otherwise: set('0-6') });
+    assert.equal(kernel.maskTexts()[101], '0-4');
+    assert.deepEqual(keeper.apply({ avoid: set('0-4'), otherwise: set('2') }).errors, ['EINVAL']);
+    assert.equal(kernel.maskTexts()[101], '0-4');
   });
 
   it('lists the threads once more after a pass that changed some, and no more than five times', () => {
@@ -69,30 +49,15 @@ describe('setting the CPUs of threads', () => {
     assert.equal(listsOf('0-1'), 5);
   });
 
-  it('covers threads that start during the pass', () => {
+  it('covers threads that start during the pass, and ignores one that ends', () => {
     let born = 200;
     kernel.onSet = () => {
       if (born < 203) kernel.thread(born++, '0-15');
+      kernel.masks.delete(102);
     };
-    const { threads } = keeper.apply({ only: set('0') });
-    assert.equal(threads, 6);
+    const { threads, errors } = keeper.apply({ only: set('0') });
+    assert.deepEqual([threads, errors], [6, []]);
     assert.deepEqual([...new Set(Object.values(kernel.maskTexts()))], ['0']);
-  });
-
-  it('covers a chain of threads that start while a single thread is moved', () => {
-    keeper.apply({ only: set('0') });
-    kernel.thread(101, '0-15');
-    let born = 200;
-    kernel.onSet = () => {
-      if (born < 202) kernel.thread(born++, '0-15');
-    };
-    assert.deepEqual(keeper.apply({ only: set('0') }), { threads: 5, moved: 3, displaced: 1, clipped: 0, errors: [] });
-    assert.deepEqual([kernel.maskTexts()[200], kernel.maskTexts()[201]], ['0', '0']);
-  });
-
-  it('ignores a thread that ends during the pass', () => {
-    kernel.onSet = () => kernel.masks.delete(102);
-    assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);
   });
 });
 
@@ -128,35 +93,38 @@ describe('threads that cannot be on the wanted CPUs', () => {
 describe('threads that are skipped or restored', () => {
   beforeEach(fresh);
 
-  it('get their own masks back; a new thread gets that of the main thread', () => {
+  it('are not changed if no masks were saved', () => {
+    assert.deepEqual([keeper.restore().moved, kernel.sets, keeper.originalMasks], [0, 0, undefined]);
+  });
+
+  it('get their own masks back, new threads get that of the main thread, and the saved masks are dropped', () => {
     kernel.thread(101, '5');
     keeper.remember();
+    assert.equal(keeper.originalMasks?.main.toString(), '0-15');
+    assert.deepEqual(
+      keeper.originalMasks?.odd.map(({ tid }) => tid),
+      [101],
+    );
     keeper.apply({ only: set('0-3') });
     kernel.thread(103, '0-3');
-    keeper.apply({ only: set('0-1') });
-    keeper.restore();
+    assert.equal(keeper.restore().moved, 4);
     assert.deepEqual(kernel.maskTexts(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
+    assert.deepEqual([keeper.originalMasks, keeper.restore().moved], [undefined, 0]);
   });
 
-  it('get the main thread’s mask if they reuse the id of an ended thread', () => {
-    kernel.thread(101, '5');
-    keeper.remember();
-    keeper.apply({ only: set('0-3') });
-    kernel.born.set(101, 7);
-    keeper.restore();
-    assert.equal(kernel.maskTexts()[101], '0-15');
-  });
-
-  it('get the masks that were known before', () => {
-    keeper.remember({ main: set('2-9'), odd: [{ tid: 102, start: 0, cpus: set('3') }] });
+  it('get masks that were known before, except under the id of an ended thread, which gets the main thread’s', () => {
+    const odd = (tid: number) => ({ tid, start: 0, cpus: set('3') });
+    keeper.remember({ main: set('2-9'), odd: [odd(101), odd(102)] });
     keeper.apply({ only: set('0') });
+    kernel.born.set(101, 7);
     keeper.restore();
     assert.deepEqual(kernel.maskTexts(), { 100: '2-9', 101: '2-9', 102: '3' });
   });
 
-  it('are not changed if nothing was changed', () => {
-    assert.equal(keeper.restore().moved, 0);
-    assert.equal(kernel.sets, 0);
+  it('have no saved masks if the main thread has ended', () => {
+    kernel.masks.delete(100);
+    keeper.remember();
+    assert.equal(keeper.originalMasks, undefined);
   });
 
   it('are skipped if they are poll mode drivers of ovs-vswitchd, and their CPUs are reported', () => {
@@ -169,32 +137,10 @@ describe('threads that are skipped or restored', () => {
     assert.equal(kernel.maskTexts()[104], '9');
   });
 
-  it('are recognised as poll mode drivers even if they get their name later', () => {
-    kernel.thread(104, '9', 'ovs-vswitchd');
-    keeper.snapshot();
-    assert.equal(keeper.pmdCpus().toString(), '');
-    kernel.names.set(104, 'pmd-c09/id:4');
-    keeper.snapshot();
-    assert.equal(keeper.pmdCpus().toString(), '9');
-  });
-
-  for (const [daemon, name] of [
-    ['ovsdb-server', 'pmdx'],
-    ['ovsdb-server', 'pmd-c01/id:1'],
-    ['ovs-vswitchd', 'pmdx'],
-  ] as const) {
-    it(`are ordinary if ${name} belongs to ${daemon}`, () => {
-      kernel.thread(104, '9', name);
-      kernel.keeper(daemon).apply({ only: set('0-3') });
-      assert.equal(kernel.maskTexts()[104], '0-3');
-    });
-  }
-
-  it('may be on any of 1,024 CPUs', () => {
-    kernel.online = '0-1023';
-    kernel.cpuset = '0-1023';
-    keeper.apply({ only: set('0-1,1000-1023') });
-    assert.equal(kernel.maskTexts()[101], '0-1,1000-1023');
+  it('are ordinary if they belong to ovsdb-server, whatever their name', () => {
+    kernel.thread(104, '9', 'pmd-c01/id:1');
+    kernel.keeper('ovsdb-server').apply({ only: set('0-3') });
+    assert.equal(kernel.maskTexts()[104], '0-3');
   });
 });
 
@@ -219,20 +165,6 @@ describe('the quick check of threads', () => {
     });
   }
 
-  it('checks a quarter of 512 threads at a time, so that a moved thread is noticed within four checks', () => {
-    for (let tid = 200; kernel.masks.size < 512; tid++) kernel.thread(tid, '0-3');
-    keeper.apply({ only: set('0-3') });
-    for (const tid of kernel.masks.keys()) {
-      kernel.gets = 0;
-      assert.ok(keeper.isAsLeft());
-      assert.ok(kernel.gets <= 129, `${kernel.gets} calls`);
-      kernel.thread(tid, '7');
-      const looks = Array.from({ length: 4 }, () => keeper.isAsLeft());
-      assert.ok(looks.includes(false), `thread ${tid}`);
-      assert.equal(keeper.apply({ only: set('0-3') }).displaced, 1);
-    }
-  });
-
   it('counts threads that another process moved, but not those that the keeper or a cpuset moved or that stayed', () => {
     assert.equal(keeper.apply({ only: set('0-7') }).displaced, 0);
     kernel.thread(101, '8');
@@ -252,19 +184,38 @@ describe('the quick check of threads', () => {
   });
 });
 
-describe('the step from applied CPUs to free ones', () => {
-  const cases: [string, string | undefined, string, string, string | undefined][] = [
-    ['takes the first set unchanged', undefined, '0-3', '0-3', undefined],
-    ['changes nothing if nothing changed', '0-3', '0-3', '0-3', undefined],
-    ['shrinks at once', '0-3', '0-1', '0-1', undefined],
-    ['grows later', '0-1', '0-3', '0-1', '0-3'],
-    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
-    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
-  ];
-  for (const [name, applied, free, now, later] of cases) {
-    it(name, () => {
-      const next = step(applied === undefined ? undefined : set(applied), set(free));
-      assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
-    });
-  }
+describe('descriptions of the threads of a process', () => {
+  beforeEach(() => {
+    fresh();
+    kernel.thread(101, '4');
+  });
+
+  it('have name, allowed CPUs and the reason for other CPUs than wanted', () => {
+    kernel.thread(104, '9', 'pmd-c09/id:4');
+    kernel.cpuset = '0-2';
+    keeper.apply({ only: set('2-3') });
+    assert.deepEqual(
+      keeper.describe().map(({ tid, name, allowed, note }) => [tid, name, allowed.toString(), note]),
+      [
+        [100, 'handler', '2', 'clipped'],
+        [101, 'handler', '2', 'clipped'],
+        [102, 'handler', '2', 'clipped'],
+        [104, 'pmd-c09/id:4', '9', 'pmd'],
+      ],
+    );
+    kernel.cpuset = '8';
+    assert.deepEqual(keeper.apply({ only: set('3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
+    assert.equal(keeper.describe()[0]?.note, 'EINVAL');
+    kernel.cpuset = '0-15';
+    keeper.apply({ only: set('4') });
+    assert.equal(keeper.describe()[0]?.note, undefined);
+  });
+
+  it('list the threads on given CPUs, except poll mode drivers', () => {
+    kernel.thread(104, '9', 'pmd-c09/id:4');
+    assert.deepEqual(keeper.threadsOn(set('9')), [100, 102]);
+    assert.deepEqual(keeper.threadsOn(set('4')), [100, 101, 102]);
+    keeper.apply({ only: set('1') });
+    assert.deepEqual(keeper.threadsOn(set('4')), []);
+  });
 });

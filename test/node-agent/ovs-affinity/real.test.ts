@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
+import { statusLines } from '../../../cli/ovs/run.ts';
+import { ovsStatus } from '../../../model/agent-status.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { allowedLists, eventually, tempDirectories } from '../support.ts';
-import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { allowedLists, eventually, tempDirectories, testMetrics } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { watchMasks } from './sampler.ts';
-import { all, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 describe('a real Open vSwitch under --monitor', function () {
   this.timeout(300_000);
@@ -20,8 +27,12 @@ describe('a real Open vSwitch under --monitor', function () {
   let real: MonitoredOvs;
   let ovs: OvsAffinity;
   let view: ReturnType<typeof settableView>;
+  let counted: ReturnType<typeof countingAffinity>;
+  let recorded: ReturnType<typeof recordingEvents>;
+  let metrics: ReturnType<typeof testMetrics>;
   let stop: AbortController;
   let running: Promise<void>;
+  let writer: ChildProcess | undefined;
 
   const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
   const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
@@ -30,6 +41,25 @@ describe('a real Open vSwitch under --monitor', function () {
     const before = real.pid(name);
     process.kill(before, 'SIGSEGV');
     await eventually(() => real.pid(name) !== before && real.isUp(name), 'respawned');
+  };
+
+  const reasons = () => recorded.events.filter(({ type }) => type === 'Warning').map(({ reason }) => reason);
+  const contended = async () => (await metrics.ovsContended.get()).values[0]?.value;
+  const displaced = async () =>
+    (await metrics.ovsDisplaced.get()).values.reduce((total, { value }) => total + value, 0);
+
+  /** Sets the CPUs of every thread five times per second, whatever they are. */
+  const startWriter = (list: string) => {
+    const each = DAEMONS.map((name) => `taskset -apc ${list} ${real.pid(name)}`).join('; ');
+    writer = spawn('sh', ['-c', `while :; do ${each}; sleep 0.2; done`], { stdio: 'ignore' });
+  };
+  const endWriter = async () => {
+    if (writer === undefined) return;
+    const ended = once(writer, 'exit');
+    writer.kill('SIGKILL');
+    await ended;
+    writer = undefined;
+    await delay(100);
   };
 
   before(async function () {
@@ -44,14 +74,55 @@ describe('a real Open vSwitch under --monitor', function () {
     writeFileSync(join(directory, 'etc/enable'), '1');
     stop = new AbortController();
     view = settableView({ free: machine() });
-    ovs = new OvsAffinity(ovsParts(directory, { assignments: view, checkInterval: 0.5 }));
+    counted = countingAffinity();
+    recorded = recordingEvents();
+    metrics = testMetrics();
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    const parts = { assignments: view, affinity: counted, events, metrics, checkInterval: 0.5 };
+    ovs = new OvsAffinity(ovsParts(directory, parts));
     running = ovs.run(stop.signal);
   });
   afterEach(async () => {
+    await endWriter();
     rmSync(join(directory, 'etc/enable'), { force: true });
     await eventually(() => !ovs.status().enabled, 'turned off');
     stop.abort();
     await running;
+  });
+
+  it('a program that keeps writing causes an Event, metrics, a status and an exit code, and is tolerated without owned CPUs', async () => {
+    let changes = 0;
+    ovs.subscribe(() => changes++);
+    view.free(first());
+    startWriter(all());
+    await eventually(async () => (await contended()) === 1, 'seen');
+    assert.deepEqual(reasons(), ['OvsAffinityContended']);
+    assert.ok((await displaced()) > 5);
+    assert.ok(changes > 0, 'the report hears of it');
+    const status = ovsStatus.parse(ovs.status());
+    assert.match(ovs.status().problems.join(), /another process also sets the CPUs/);
+    assert.equal(isSwitchInOrder(status), false);
+    assert.match(statusLines(status).join('\n'), /^! another process also sets .*ovnkube-node does this if .*enable/m);
+    assert.match(ovs.problems().join(), /another process/);
+    const isLeft = () => DAEMONS.every((name) => allowedLists(real.pid(name)).every((list) => list === all()));
+    await eventually(isLeft, 'as the other has set them');
+    counted.sets = 0;
+    await delay(2500);
+    assert.equal(counted.sets, 0, 'not fought');
+  });
+
+  it('the threads still leave CPUs that containers own, and the start of a container still waits for that', async () => {
+    view.free(first());
+    startWriter(all());
+    await eventually(async () => (await contended()) === 1, 'seen');
+    await endWriter();
+    view.free(first(), rest());
+    assert.equal(masks(), first());
+    view.free(all());
+    assert.equal(masks(), first(), 'nothing is taken back from what the other has set');
+    view.free(all(), '');
+    await ovs.vacate(cpus(rest()));
+    assert.equal(masks(), first());
   });
 
   it('moves and shows monitors together with their daemons', () => {
@@ -102,25 +173,6 @@ describe('a real Open vSwitch under --monitor', function () {
     assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
   });
 
-  it('manages a daemon again after a kill that its monitor takes as a normal end', async () => {
-    view.free(first());
-    const monitor = real.monitor('ovs-vswitchd');
-    process.kill(real.pid('ovs-vswitchd'), 'SIGKILL');
-    await eventually(() => !isAlive(monitor), 'the monitor has ended too');
-    await eventually(() => /ovs-vswitchd is not managed/.test(ovs.status().problems.join()), 'said');
-    real.startAgain('ovs-vswitchd');
-    await eventually(() => masks() === first(), 'every thread and the new monitor');
-  });
-
-  it('restores the mask of each thread when turned off', async () => {
-    view.free(first());
-    assert.equal(masks(), first());
-    rmSync(join(directory, 'etc/enable'));
-    await eventually(() => masks() === all(), 'as before');
-    writeFileSync(join(directory, 'etc/enable'), '1');
-    await eventually(() => masks() === first(), 'on again');
-  });
-
   it('leaves poll mode drivers alone and keeps all other threads off their CPUs', async () => {
     const polled = cpus(rest()).first!;
     const port = ['add-port', 'plumb1', 'poll0', '--', 'set', 'interface', 'poll0', 'type=dummy-pmd'];
@@ -149,15 +201,6 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => polling().length === 0, 'gone');
   });
 
-  it('restores a respawned daemon to the masks that its monitor had before', async () => {
-    view.free(first());
-    await respawned('ovsdb-server');
-    await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovsdb-server')), 'managed');
-    assert.equal(masks(), first());
-    rmSync(join(directory, 'etc/enable'));
-    await eventually(() => masks() === all(), 'as before');
-  });
-
   it('never has new handler and revalidator threads on other CPUs', async () => {
     view.free(first());
     const sampler = await watchMasks(cpus(rest()).first!, [real.pid('ovs-vswitchd')]);
@@ -165,12 +208,6 @@ describe('a real Open vSwitch under --monitor', function () {
     real.vsctl('set', 'Open_vSwitch', '.', 'other_config:n-revalidator-threads=5', 'other_config:n-handler-threads=4');
     await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > before, 'more threads');
     await sampler.sawNone();
-  });
-
-  it('has left vacated CPUs when vacate returns', async () => {
-    view.free(all());
-    await ovs.vacate(cpus(rest()));
-    assert.equal(masks(), first());
   });
 });
 

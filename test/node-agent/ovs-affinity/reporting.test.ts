@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
 import { createAffinityEvents, createReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
@@ -42,26 +41,6 @@ describe('reports of OVS affinity', () => {
 
   afterEach(() => mock.reset());
 
-  it('remember a limited number of different problems, with Events of at most 1 KiB', () => {
-    const { events, recorder } = recorded;
-    const affinity = createAffinityEvents({ recorder, nodeName: 'n', now: () => now });
-    const words = Array.from({ length: 1000 }, (_, i) => i.toString(2).replaceAll('0', 'o').replaceAll('1', 'l'));
-    let size = 0;
-    const { set } = Map.prototype;
-    Map.prototype.set = function (this: Map<unknown, unknown>, ...args: [unknown, unknown]) {
-      const map = set.apply(this, args);
-      if (String(args[0]).startsWith('OvsAffinityIncomplete')) size = Math.max(size, map.size);
-      return map;
-    };
-    try {
-      for (const word of words) affinity.incomplete([word, 'x'.repeat(5000)]);
-    } finally {
-      Map.prototype.set = set;
-    }
-    assert.ok(size > 0 && size <= 129, `${size} remembered`);
-    assert.ok(events.length === 1000 && events.every(({ message }) => message.length <= 1024));
-  });
-
   it('count problems by cause when they begin, and log each change', async () => {
     const refusal = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
     const more = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 2 threads: EPERM' };
@@ -80,11 +59,11 @@ describe('reports of OVS affinity', () => {
 
   it('send one Event in ten minutes if only its numbers change', () => {
     const problem = (threads: number) => [{ cause: 'EPERM', text: `the kernel refused ${threads} threads` }];
-    for (let threads = 1; threads < 100; threads++) tell.problems(problem(threads));
+    for (const threads of [1, 2, 3]) tell.problems(problem(threads));
     assert.deepEqual(reasons(), ['OvsAffinityIncomplete']);
     now = 601;
-    tell.problems(problem(100));
-    assert.deepEqual(reasons(), ['OvsAffinityIncomplete', 'OvsAffinityIncomplete']);
+    tell.problems(problem(4));
+    assert.equal(reasons().length, 2);
   });
 
   it('send an Event if the owners of CPUs stay unknown', () => {
@@ -95,21 +74,6 @@ describe('reports of OVS affinity', () => {
     tell.unknown(['the kubelet does not answer']);
     tell.unknown(['the kubelet does not answer']);
     assert.deepEqual(reasons(), ['OvsAffinityHeld']);
-  });
-
-  it('measure the time from an assignment to its vacated CPUs, but not growth', async () => {
-    const goal = { only: CpuSet.of([0]) };
-    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
-    writtenAt = Date.now() - 30;
-    tell.moved(goal, 4, viewOf('0', '1-3'), performance.now());
-    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
-    const lines = await messages();
-    assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_count 1'));
-    assert.ok(lines.includes('plumbline_ovs_move_seconds_count 3'));
-    const [sum] = lines
-      .filter((line) => line.includes('vacated_seconds_sum'))
-      .map((line) => Number(line.split(' ')[1]));
-    assert.ok(sum! >= 0.03 && sum! < 1, `${sum} s`);
   });
 
   it('log the reserved CPUs once for each set', () => {
@@ -143,14 +107,6 @@ describe('reports of OVS affinity', () => {
     assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_sum 0.5'));
     const sum = lines.find((line) => line.startsWith('plumbline_ovs_move_seconds_sum'));
     assert.ok(Math.abs(Number(sum?.split(' ')[1]) - 1.0001234567) < 1e-9, sum);
-  });
-
-  it('have no log line and no duration if no thread was moved', async () => {
-    tell.moved({ only: cpus('0') }, 0, viewOf('0', ''), 0);
-    assert.deepEqual(logged.lines, []);
-    assert.ok((await messages()).includes('plumbline_ovs_move_seconds_count 0'));
-    tell.moved({ only: cpus('0') }, 1, viewOf('0', ''), performance.now());
-    assert.equal(logged.lines.length, 1);
   });
 
   const assignments: [string, [string | undefined, string], [string | undefined, string], boolean][] = [

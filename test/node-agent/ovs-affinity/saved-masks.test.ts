@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
+import { existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import {
+  createMasksFile,
   createSavedMasks,
+  MasksFileError,
   type OriginalMasks,
   type SavedProcess,
 } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { tempDirectories } from '../support.ts';
 
 const masks = (main: string, odd: OriginalMasks['odd'] = []): OriginalMasks => ({ main: CpuSet.parse(main), odd });
 
@@ -107,74 +112,56 @@ describe('saved masks: remember', () => {
 });
 
 describe('saved masks: a daemon that its monitor has restarted', () => {
-  it('gets the mask that the monitor had before', () => {
-    const { memory } = stage([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '8')]);
-    const list = [processOf(DAEMON, '1'), processOf(MONITOR, '1')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['0-15', '0-15']);
-  });
-
-  it('does not get the mask of odd threads of the monitor', () => {
-    const odd = [{ tid: 9, start: 90, cpus: CpuSet.parse('3') }];
-    const { memory } = stage([{ ...MONITOR, originalMasks: masks('0-15', odd) }]);
-    const daemon = processOf(DAEMON, '1');
-    memory.remember([daemon, processOf(MONITOR, '1')]);
-    assert.deepEqual(daemon.originalMasks?.odd, []);
-  });
-
-  it('gets its own mask if daemon and monitor are first seen together', () => {
-    const { memory } = stage();
-    const list = [processOf(DAEMON, '1'), processOf(MONITOR, '2')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['1', '2']);
-  });
-
-  it('gets no mask of another daemon’s monitor, or of another process with the monitor’s pid', () => {
-    const { memory } = stage([saved(DATABASE_MONITOR, '8'), saved({ ...MONITOR, start: 1 }, '7')]);
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE_MONITOR, '2'), processOf(MONITOR, '3')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['1', '8', '3']);
-  });
-
-  it('prefers its own saved mask over that of its monitor', () => {
-    const { memory } = stage([saved(MONITOR, '0-15'), saved(DAEMON, '6')]);
-    const list = [processOf(DAEMON, '1'), processOf(MONITOR, '1')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['6', '0-15']);
-  });
-
-  it('never gives its mask to a monitor', () => {
-    const { memory } = stage([saved(DAEMON, '6')]);
-    const list = [processOf(DAEMON, '1'), processOf(MONITOR, '2')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['6', '2']);
-  });
+  const odd = { ...MONITOR, originalMasks: masks('0-15', [{ tid: 9, start: 90, cpus: CpuSet.parse('3') }]) };
+  const cases: [string, SavedProcess[], OvsProcess[], string[]][] = [
+    ['gets the mask that the monitor had before', [saved(MONITOR, '0-15')], [DAEMON, MONITOR], ['0-15', '0-15']],
+    ['does not get the mask of odd threads of the monitor', [odd], [DAEMON, MONITOR], ['0-15', '0-15 odd']],
+    ['gets its own mask if both are first seen together', [], [DAEMON, MONITOR], ['1', '2']],
+    [
+      'gets no mask of another daemon’s monitor, or of another process with the monitor’s pid',
+      [saved(DATABASE_MONITOR, '8'), saved({ ...MONITOR, start: 1 }, '7')],
+      [DAEMON, DATABASE_MONITOR, MONITOR],
+      ['1', '8', '3'],
+    ],
+    [
+      'prefers its own saved mask over that of its monitor',
+      [saved(MONITOR, '0-15'), saved(DAEMON, '6')],
+      [DAEMON, MONITOR],
+      ['6', '0-15'],
+    ],
+    ['never gives its mask to a monitor', [saved(DAEMON, '6')], [DAEMON, MONITOR], ['6', '2']],
+  ];
+  for (const [label, before, processes, expected] of cases) {
+    it(label, () => {
+      const { memory } = stage(before);
+      const list = processes.map((process, i) => processOf(process, String(i + 1)));
+      memory.remember(list);
+      const odds = list.map(({ originalMasks }) => (originalMasks?.odd.length === 0 ? '' : ' odd'));
+      assert.deepEqual(
+        list.map((affinity, i) => `${mainOf(affinity)}${odds[i]}`),
+        expected,
+      );
+    });
+  }
 });
 
 describe('saved masks: recall', () => {
-  it('returns saved masks and writes nothing', () => {
-    const { file, memory } = stage([saved(DAEMON, '0-15')]);
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
+  it('returns those in memory, or else those in the file, and writes nothing', () => {
+    const { file, memory } = stage([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
+    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2'), processOf(MONITOR)];
+    list[2]?.remember(masks('3'));
     assert.deepEqual(memory.recall(list), []);
-    assert.deepEqual(list.map(mainOf), ['0-15', undefined]);
+    assert.deepEqual(list.map(mainOf), ['0-15', undefined, '3']);
     assert.deepEqual(file.saves, []);
   });
 
-  it('prefers the masks in memory over the file', () => {
-    const { memory } = stage([saved(DAEMON, '0-15')]);
-    const affinity = processOf(DAEMON);
-    affinity.remember(masks('3'));
-    memory.recall([affinity]);
-    assert.equal(mainOf(affinity), '3');
-  });
-
-  it('drops saved masks; the file is not written if it has none', () => {
+  it('finds none once they are cleared; the file is not written if it has none', () => {
     const some = stage([saved(DAEMON, '0-15')]);
     some.memory.clear();
     assert.deepEqual(some.file.saves, [[]]);
-    const list = [processOf(DAEMON, '1')];
-    some.memory.recall(list);
-    assert.deepEqual(list.map(mainOf), [undefined]);
+    const affinity = processOf(DAEMON, '1');
+    some.memory.recall([affinity]);
+    assert.equal(mainOf(affinity), undefined);
     const none = stage();
     none.memory.clear();
     assert.deepEqual(none.file.saves, []);
@@ -184,75 +171,84 @@ describe('saved masks: recall', () => {
 describe('saved masks: lost', () => {
   it('assumes the masks of a service, and reports that until they are restored', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
+    const list = [processOf(DAEMON, '1')];
     const problems = memory.remember(list);
-    assert.deepEqual(
-      problems.map(({ cause }) => cause),
-      ['masks-file'],
-    );
-    assert.match(
-      problems[0]?.text ?? '',
-      /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): if the feature is turned off, threads get .* \(0-63\);/,
-    );
-    assert.deepEqual(list.map(mainOf), ['0-63', '0-63']);
-    assert.deepEqual(memory.remember(list), problems);
+    assert.equal(problems[0]?.cause, 'masks-file');
+    assert.match(problems[0]?.text ?? '', /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): .* \(0-63\);/);
+    assert.equal(mainOf(list[0] as ProcessAffinity), '0-63');
+    const later = processOf(DATABASE, '2');
+    assert.deepEqual([memory.remember([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
     assert.equal(file.loads, 1);
     memory.clear();
     assert.deepEqual(file.saves.at(-1), []);
-    assert.deepEqual(memory.remember([processOf(DATABASE, '2')]), []);
+    assert.deepEqual(memory.remember([later]), []);
   });
 
-  it('does not claim that a file was kept under another name if that failed', () => {
+  it('assumes them in recall, too, and claims no other name of a file that could not be moved', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     file.aside = undefined;
-    assert.match(memory.recall([])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
-  });
-
-  it('assumes them in recall, too', () => {
-    const { memory } = stage(new Error('torn'));
     const affinity = processOf(DAEMON, '1');
-    assert.equal(memory.recall([affinity]).length, 1);
+    assert.match(memory.recall([affinity])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
     assert.equal(mainOf(affinity), '0-63');
-  });
-
-  it('uses the own CPUs of a process that starts afterwards', () => {
-    const { memory } = stage(new Error('torn'));
-    memory.remember([processOf(DAEMON, '1')]);
-    const later = processOf(DATABASE, '2');
-    memory.remember([processOf(DAEMON, '1'), later]);
-    assert.equal(mainOf(later), '2');
-  });
-
-  it('writes the file when cleared, even if only the loss is known', () => {
-    const { file, memory } = stage(new Error('torn'));
     memory.clear();
-    assert.deepEqual(file.saves, [[]]);
-    assert.deepEqual(memory.recall([]), []);
+    assert.deepEqual([file.saves, memory.recall([])], [[[]], []]);
   });
 
   it('reports a file that cannot be written until it can', () => {
     const { file, memory } = stage();
     file.fails = new Error('disk full');
+    const problem = [{ cause: 'masks-file', text: 'disk full' }];
     const list = [processOf(DAEMON, '1')];
-    assert.deepEqual(memory.remember(list), [{ cause: 'masks-file', text: 'disk full' }]);
-    assert.deepEqual(memory.remember(list), [{ cause: 'masks-file', text: 'disk full' }]);
+    for (let i = 0; i < 2; i++) assert.deepEqual(memory.remember(list), problem);
+    memory.clear();
+    assert.deepEqual(memory.recall([]), problem);
     file.fails = undefined;
     assert.deepEqual(memory.remember([...list, processOf(DATABASE)]), []);
     assert.equal(file.saves.length, 1);
+    memory.clear();
+    assert.deepEqual([file.saves.at(-1), memory.recall([])], [[], []]);
+  });
+});
+
+describe('the file of saved masks', () => {
+  const temp = tempDirectories();
+  let path: string;
+  beforeEach(() => {
+    path = join(temp(), 'state/masks.json');
+    createMasksFile(path, 'boot').save([saved(DAEMON, '0-7'), { ...DATABASE, originalMasks: masks('4', [ODD]) }]);
+  });
+  const ODD = { tid: 21, start: 210, cpus: CpuSet.parse('3') };
+
+  it('has them for the next agent of the same boot, and is removed with the last one', () => {
+    const [daemon, database] = createMasksFile(path, 'boot').load();
+    assert.deepEqual([daemon?.pid, daemon?.originalMasks.main.toString()], [10, '0-7']);
+    assert.deepEqual(
+      database?.originalMasks.odd.map(({ tid, start, cpus }) => [tid, start, cpus.toString()]),
+      [[21, 210, '3']],
+    );
+    assert.deepEqual(createMasksFile(path, 'another boot').load(), []);
+    createMasksFile(path, 'boot').save([]);
+    assert.deepEqual([existsSync(path), createMasksFile(path, 'boot').load()], [false, []]);
   });
 
-  it('tries to clear the file again if it could not be written', () => {
-    const { file, memory } = stage();
-    file.fails = new Error('disk full');
-    memory.remember([processOf(DAEMON, '1')]);
-    memory.clear();
-    assert.deepEqual(
-      memory.recall([]).map(({ text }) => text),
-      ['disk full'],
-    );
-    file.fails = undefined;
-    memory.clear();
-    assert.deepEqual(file.saves, [[]]);
-    assert.deepEqual(memory.recall([]), []);
+  const losses: [string, () => void][] = [
+    ['emptied', () => truncateSync(path)],
+    ['torn', () => truncateSync(path, 100)],
+    ['in another form', () => writeFileSync(path, '{"bootId": 1}')],
+    ['too large', () => truncateSync(path, 2 ** 30)],
+  ];
+  for (const [what, lose] of losses) {
+    it(`is lost if it is ${what}, and kept under another name`, () => {
+      lose();
+      const file = createMasksFile(path, 'boot');
+      assert.throws(() => file.load(), MasksFileError);
+      assert.equal(file.putAside(), `${path}.corrupt`);
+      assert.deepEqual([existsSync(path), existsSync(`${path}.corrupt`)], [false, true]);
+    });
+  }
+
+  it('says what follows if it cannot be written', () => {
+    const file = createMasksFile(join(path, 'below-a-file'), 'boot');
+    assert.throws(() => file.save([saved(DAEMON, '0-7')]), /cannot save the threads’ original masks.*--state-dir/);
   });
 });

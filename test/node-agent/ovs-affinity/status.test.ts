@@ -1,19 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { agentAt } from '../../../cli/agent/ask.ts';
-import { fetchOvsStatus, isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
+import { isSwitchInOrder } from '../../../cli/agent/ovs-status.ts';
 import { statusLines } from '../../../cli/ovs/run.ts';
-import { type OvsStatus, ovsStatus } from '../../../model/agent-status.ts';
-import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createLogger } from '../../../runtime/log.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { createProbeServer } from '../../../runtime/probes.ts';
-import { needs, skipWithout } from '../../support/parts.ts';
-import { startStandIn, tempDirectories } from '../support.ts';
-import { first, machine, ovsParts, rest, settableView } from './stage.ts';
+import type { OvsStatus } from '../../../model/agent-status.ts';
 
 const EXAMPLE: OvsStatus = {
   enabled: true,
@@ -81,69 +69,5 @@ describe('plumbline ovs status', () => {
     const text = statusLines({ ...EXAMPLE, enabled: false, desired: null, why: [], processes: [] }).join('\n');
     assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
     assert.match(text, /no Open vSwitch daemon found/);
-  });
-
-  describe('with an agent', () => {
-    needs('linux');
-    const temp = tempDirectories();
-
-    it('the command reads the agent’s answer', async function () {
-      skipWithout('twoCpus', this);
-      const directory = temp();
-      for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
-      writeFileSync(join(directory, 'etc/enable'), '1');
-      const daemon = await startStandIn('ovs-vswitchd', 1, join(directory, 'run/ovs-vswitchd.pid'));
-      const stop = new AbortController();
-      const assignments = settableView({ free: machine() });
-      const ovs = new OvsAffinity(ovsParts(directory, { assignments }));
-      const running = ovs.run(stop.signal);
-      assignments.free(first(), rest());
-      const server = createProbeServer({
-        host: '127.0.0.1',
-        port: 0,
-        notReady: () => undefined,
-        registry: new Registry(),
-        pages: { '/ovs': ovs.status },
-        log: createLogger('test', 'silent'),
-      });
-      await server.start();
-      try {
-        const status = await fetchOvsStatus(agentAt(`http://127.0.0.1:${server.port}/`));
-        assert.equal(status.desired, first());
-        assert.deepEqual(status.why, [`${rest()}: owned by containers`]);
-        assert.match(status.problems.join(), /ovsdb-server is not managed/);
-        assert.ok(
-          status.processes[0]!.threads.every(({ allowed, desired }) => allowed === first() && desired === first()),
-        );
-        assert.deepEqual(ovsStatus.parse(JSON.parse(JSON.stringify(ovs.status()))), ovs.status());
-      } finally {
-        await server.stop(0);
-        stop.abort();
-        await running;
-        await daemon.stop();
-      }
-    });
-
-    const answers: [string, number, string, RegExp][] = [
-      ['no such page', 404, '', /does not manage Open vSwitch/],
-      ['a failure', 500, '', /answered 500/],
-      ['something else', 200, '{"hello":1}', /did not return an agent’s status/],
-    ];
-    for (const [name, status, body, expected] of answers) {
-      it(`reports the answer: ${name}`, async () => {
-        const server = createServer((_request, response) => void response.writeHead(status).end(body));
-        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-        const { port } = server.address() as AddressInfo;
-        await assert.rejects(fetchOvsStatus(agentAt(`http://127.0.0.1:${port}`)), expected);
-        server.close();
-      });
-    }
-
-    it('reports a missing agent and the next step', async () => {
-      await assert.rejects(
-        fetchOvsStatus(agentAt('http://127.0.0.1:1')),
-        /run this on the node, give the agent’s address/,
-      );
-    });
   });
 });

@@ -3,7 +3,12 @@ import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { allowedCpus, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
+import {
+  createGrowDebounce,
+  createTargets,
+  type Targets,
+  type TargetsDeps,
+} from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 
@@ -32,18 +37,10 @@ describe('the CPUs that Open vSwitch may use', () => {
     ]);
   });
 
-  it('include isolated CPUs and those of poll mode drivers if there are no others', () => {
+  it('include isolated CPUs and those of poll mode drivers only if there are no others', () => {
     assert.deepEqual(allowed(viewOf('0-3'), '0', '1-3'), ['1-3', '0: poll mode drivers']);
     assert.deepEqual(allowed(viewOf('0-3'), '0-3', ''), ['0-3', '0-3: poll mode drivers']);
-    assert.deepEqual(allowed(viewOf('0-3'), '0-3', '', '1'), [
-      '0,2-3',
-      '1: vacated for a container that starts',
-      '0-3: poll mode drivers',
-    ]);
-  });
-
-  it('list no isolated CPUs that are not free', () => {
-    assert.deepEqual(allowed(viewOf('0-3'), '', '8-9'), ['0-3']);
+    assert.deepEqual(allowed(viewOf('0-3'), '', '8-9'), ['0-3'], 'isolated CPUs that are not free');
   });
 
   it('are undefined with a reason while the owners are unknown; a partial view gives a reason', () => {
@@ -53,27 +50,22 @@ describe('the CPUs that Open vSwitch may use', () => {
       '0: poll mode drivers',
       'only avoiding owned CPUs, because some owners are unknown: a; b',
     ]);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), [
-      '0-3',
-      'using no more CPUs, because some owners are unknown: a',
-    ]);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), [
-      '0-3',
-      'using no more CPUs, because some owners are unknown: a; b',
-    ]);
+    const why = 'using no more CPUs, because some owners are unknown: a';
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', why]);
   });
+});
 
-  const steps: [applied: string | undefined, free: string, now: string, later: string | undefined][] = [
-    [undefined, '0-3', '0-3', undefined],
-    ['0-3', '0-3', '0-3', undefined],
-    ['0-3', '0-1', '0-1', undefined],
-    ['0-1', '0-3', '0-1', '0-3'],
-    ['0-1', '1-3', '1', '1-3'],
-    ['0-1', '2-3', '2-3', undefined],
-    ['', '2-3', '2-3', undefined],
+describe('the step from applied CPUs to free ones', () => {
+  const cases: [string, string | undefined, string, string, string | undefined][] = [
+    ['takes the first set unchanged', undefined, '0-3', '0-3', undefined],
+    ['changes nothing if nothing changed', '0-3', '0-3', '0-3', undefined],
+    ['shrinks at once', '0-3', '0-1', '0-1', undefined],
+    ['grows later', '0-1', '0-3', '0-1', '0-3'],
+    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
+    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
   ];
-  for (const [applied, free, now, later] of steps) {
-    it(`from ${applied ?? 'nothing'} to ${free}: ${now}${later === undefined ? '' : `, later ${later}`}`, () => {
+  for (const [label, applied, free, now, later] of cases) {
+    it(label, () => {
       const next = step(applied === undefined ? undefined : cpus(applied), cpus(free));
       assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
     });
@@ -142,39 +134,45 @@ describe('the target CPUs from pass to pass', () => {
   it('grow after the delay, unless the free CPUs were lost again', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     targets = make({ growthDelay: 5 });
-    goal(viewOf('0-3', '4-7'));
-    goal(viewOf('0-7'));
-    mock.timers.tick(4999);
-    assert.equal(grown, 0);
-    mock.timers.tick(1);
+    const grownAfter = (change: () => void) => {
+      goal(viewOf('0-3', '4-7'), true);
+      goal(viewOf('0-7'));
+      change();
+      mock.timers.tick(4999);
+      const early = grown;
+      mock.timers.tick(1);
+      return [early, grown];
+    };
+    assert.deepEqual(
+      grownAfter(() => {}),
+      [0, 1],
+    );
+    const losses: [string, () => void][] = [
+      ['they have an owner', () => void goal(viewOf('0-3', '4-7'))],
+      ['a source is lost', () => void goal(viewOf('0-7', '', ['a source is lost']))],
+      ['another process sets the masks', () => void targets.ownedOnly(viewOf('0-7'), NONE)],
+      ['the duty ends', () => targets.reset()],
+    ];
+    for (const [what, lose] of losses) assert.deepEqual(grownAfter(lose), [1, 1], what);
+  });
+
+  it('ten releases within the delay cause one growth to all of them', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    targets = make({ growthDelay: 5 });
+    goal(viewOf('0-3'));
+    for (let i = 4; i < 14; i++) {
+      assert.equal(goal(viewOf(`0-${i}`)), '0-3');
+      mock.timers.tick(400);
+    }
+    mock.timers.tick(5000);
     assert.equal(grown, 1);
-    goal(viewOf('0-7'));
-    goal(viewOf('0-3', '4-7'));
-    mock.timers.tick(30_000);
-    assert.equal(grown, 1);
-    goal(viewOf('0-7'));
-    goal(viewOf('0-7', '', ['a source is lost']));
-    mock.timers.tick(30_000);
-    assert.equal(grown, 1);
-    goal(viewOf('0-7'));
-    targets.ownedOnly(viewOf('0-7'), NONE);
-    mock.timers.tick(30_000);
-    assert.equal(grown, 1);
-    goal(viewOf('0-3', '4-7'), true);
-    goal(viewOf('0-7'));
-    targets.reset();
-    mock.timers.tick(30_000);
-    assert.equal(grown, 1);
+    assert.equal(goal(viewOf('0-13'), true), '0-13');
   });
 
   it('do not grow while a source is missing, even on request', () => {
     goal(viewOf('0-3', '4-7'));
     assert.equal(goal(viewOf('0-7', '', ['the kubelet does not answer']), true), '0-3');
     assert.deepEqual(targets.heldBack, ['the kubelet does not answer']);
-    targets.reset();
-    targets = make({ growthDelay: 0 });
-    goal(viewOf('0-3', '4-7'));
-    assert.equal(goal(viewOf('0-7', '', ['x'])), '0-3');
   });
 
   it('avoid owned CPUs while the owners are unknown, and do not use CPUs of poll mode drivers', () => {
@@ -219,18 +217,13 @@ describe('the target CPUs from pass to pass', () => {
 
   it('are set without reading containers if there is nothing to gain', () => {
     let looks = 0;
-    targets = make({
-      containers: () => {
-        looks++;
-        return running;
-      },
-    });
-    goal(viewOf('0-7'));
-    assert.equal(looks, 1);
-    goal(viewOf('0-7'));
-    goal(viewOf('0-3', '4-7'));
-    assert.equal(looks, 1);
-    assert.equal(targets.readsContainers, true);
+    const containers = () => {
+      looks++;
+      return running;
+    };
+    targets = make({ containers });
+    for (const view of [viewOf('0-7'), viewOf('0-7'), viewOf('0-3', '4-7')]) goal(view);
+    assert.deepEqual([looks, targets.readsContainers], [1, true]);
     running = undefined;
     assert.equal(targets.readsContainers, false);
   });
@@ -239,27 +232,17 @@ describe('the target CPUs from pass to pass', () => {
     goal(viewOf('0-7'));
     targets.vacate(cpus('4-5'));
     assert.equal(String(targets.lastTarget), '0-3,6-7');
-    assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
     seconds = 9.999;
-    assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
-    assert.equal(targets.isDue(), false);
+    assert.deepEqual([goal(viewOf('0-7'), true), targets.isDue()], ['0-3,6-7', false]);
     seconds = 10;
     assert.equal(targets.isDue(), true);
-    assert.equal(goal(viewOf('0-7'), true), '0-7');
-    assert.equal(targets.isDue(), false);
+    assert.deepEqual([goal(viewOf('0-7'), true), targets.isDue()], ['0-7', false]);
 
     targets.vacate(cpus('4-5'));
     targets.vacate(cpus('6'));
-    assert.equal(goal(viewOf('0-7'), true), '0-3,7');
     assert.equal(goal(viewOf('0-3,5-7', '4'), true), '0-3,7');
     assert.equal(goal(viewOf('0-3,6-7', '4-5'), true), '0-3,7');
     assert.equal(goal(viewOf('0-7'), true), '0-5,7');
-  });
-
-  it('stay undefined after a vacate before the first set', () => {
-    targets.vacate(cpus('4-5'));
-    assert.equal(targets.lastTarget, undefined);
-    assert.equal(goal(viewOf('0-7')), '0-3,6-7');
   });
 
   it('include a CPU for a thread that was on no other CPU', () => {
@@ -290,5 +273,27 @@ describe('the target CPUs from pass to pass', () => {
     targets.reset();
     assert.deepEqual([targets.lastTarget, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
     assert.equal(goal(viewOf('0-7')), '0-7');
+  });
+});
+
+describe('the wait of a growth', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('lasts at most four delays, however often the set changes', () => {
+    let now = 0;
+    let due = 0;
+    const debounce = createGrowDebounce({ delay: 1, now: () => now, onDue: () => due++ });
+    const pass = (milliseconds: number) => {
+      now += milliseconds;
+      mock.timers.tick(milliseconds);
+    };
+    for (let i = 0; i < 5; i++) {
+      debounce.request(cpus(`0-${i}`));
+      pass(i < 4 ? 900 : 399);
+    }
+    assert.deepEqual([now, due, debounce.pending?.toString()], [3999, 0, '0-4']);
+    pass(1);
+    assert.deepEqual([now, due, debounce.pending], [4000, 1, undefined]);
   });
 });

@@ -1,5 +1,6 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import type { NetworksView } from '../../../node-agent/networks/combine.ts';
 import type { ReportInputs } from '../../../node-agent/report/status.ts';
 
@@ -42,4 +43,16 @@ export const inputs: ReportInputs = {
   refusals: [],
   ovsProblems: [],
   failedDuties: [],
+};
+
+/** A configuration of the kubelet with each field. */
+export const config: NodeKubeletConfig = {
+  source: 'config.yaml',
+  cpuManager: { policy: 'static', options: { a: 'b' } },
+  topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
+  memoryManager: { policy: 'Static' },
+  reservedMemory: new Map([[0, { memory: 7 }]]),
+  reserved: undefined,
+  maxPods: 110,
+  featureGates: {},
 };

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { type NodeTopologyStatus, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import type { NetworksView } from '../../../node-agent/networks/combine.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { inputs, knownView, networks } from './inputs-fixture.ts';
+import { config, inputs, knownView, networks } from './inputs-fixture.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
 const build = (more: Partial<ReportInputs> = {}, before?: NodeTopologyStatus) => {
@@ -17,17 +18,6 @@ const part = (status: NodeTopologyStatus) => {
 };
 const messageOf = (type: string, status: NodeTopologyStatus) =>
   status.conditions?.find((one) => one.type === type)?.message;
-
-const config: NodeKubeletConfig = {
-  source: 'config.yaml',
-  cpuManager: { policy: 'static', options: { a: 'b' } },
-  topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
-  memoryManager: { policy: 'Static' },
-  reservedMemory: new Map([[0, { memory: 7 }]]),
-  reserved: undefined,
-  maxPods: 110,
-  featureGates: {},
-};
 
 describe('the fields of a report', () => {
   /** The common fields of all reports of the fixture. */
@@ -49,6 +39,20 @@ describe('the fields of a report', () => {
 
   it('are absent if there is no value', () => {
     assert.deepEqual(part(build()), BASE);
+    assert.deepEqual(
+      build().conditions?.map(({ type, status }) => [type, status]),
+      [
+        ['AssignmentsKnown', 'True'],
+        ['KubeletConfigKnown', 'False'],
+        ['NetworksKnown', 'True'],
+        ['NetworkMapValid', 'True'],
+        ['NetworkMapAgrees', 'True'],
+        ['UplinksUp', 'True'],
+        ['NetworksPolledNear', 'True'],
+        ['OpenVswitchInPlace', 'True'],
+        ['DutiesRunning', 'True'],
+      ],
+    );
     const { kubeletVersion: _v, distances: _d, tunnel: _t, ...least } = BASE;
     const bare = build({
       kubeletVersion: undefined,
@@ -69,7 +73,10 @@ describe('the fields of a report', () => {
       pinning,
       refusals,
       kubeletConfig: config,
+      view: { ...knownView, claims: [{ uid: 'claim', cpus: CpuSet.parse('3'), name: { namespace: 'n', name: 'c' } }] },
     });
+    assert.deepEqual(nodeTopologyStatus.parse(full), full);
+    assert.equal(preparedHost(build()).host.online.size, 4, 'the extender takes it');
     assert.deepEqual(part(full), {
       ...BASE,
       sockets: [{ id: 1, cpus: '0-1' }],
@@ -86,6 +93,7 @@ describe('the fields of a report', () => {
       pinsVMs: false,
       pinning: [...pinning],
       refusals,
+      claims: [{ uid: 'claim', namespace: 'n', name: 'c', cpus: '3' }],
     });
   });
 
@@ -103,7 +111,12 @@ describe('the fields of a report', () => {
       { cells: '1', total: 4, free: 4 },
     ],
   };
-  it('wait for the devices of a new pod', () => {
+  it('wait for the devices of a new pod, the owners of CPUs and the networks', () => {
+    for (const missing of ['free', 'reserved', 'policy'] as const) {
+      const view = { ...knownView, [missing]: undefined };
+      assert.equal(buildStatus({ ...inputs, view }, undefined, NOW), undefined, missing);
+    }
+    assert.equal(buildStatus({ ...inputs, networks: undefined }, undefined, NOW), undefined);
     assert.equal(buildStatus({ ...inputs, view: { ...knownView, isAnswerPending: true } }, undefined, NOW), undefined);
   });
 
@@ -163,35 +176,13 @@ describe('the fields of a report', () => {
     assert.deepEqual(status.featureGates, { PodLevelResourceManagers: true });
   });
 
-  it('need at most 2 kB more for eight resources, the memory of eight NUMA nodes and the summary', () => {
-    const groups = ['0', '1'].map((cells) => ({ cells, total: 128, free: 64 }));
-    const devices = Array.from({ length: 8 }, (_, i) => ({ resource: `openshift.io/sriov_netdevice_vf${i}`, groups }));
-    const cells = Array.from({ length: 8 }, (_, id) => ({ id, memory: 2 ** 38 }));
-    const states = cells.map(
-      ({ id }) => [id, { blocks: 12, group: `${id}`, free: { memory: 2 ** 37, 'hugepages-1Gi': 2 ** 36 } }] as const,
-    );
-    const memory = { cells, distances: undefined };
-    const capacity = Object.fromEntries(devices.map(({ resource }) => [resource, '256']));
-    const size = (view: ReportInputs['view']) =>
-      JSON.stringify(build({ kubeletConfig: config, memory, capacity, view })).length;
-    const without = JSON.stringify(build({ kubeletConfig: config, memory })).length;
-    const { summary: _, ...bare } = build({ kubeletConfig: config, memory });
-    const added = size({ ...knownView, devices, memory: { cells: new Map(states) } }) - without;
-    const summary = without - JSON.stringify(bare).length;
-    assert.ok(added > 500 && added + summary <= 2048, `${added} + ${summary} bytes`);
-  });
-
   it('list physnets by name, in any order of discovery', () => {
-    const names = (...physnets: string[]) =>
-      build({
-        networks: {
-          ...networks,
-          networks: { tunnel: undefined, physnets: new Map(physnets.map((name) => [name, CpuSet.EMPTY])) },
-        },
-      }).physnets?.map(({ name }) => name);
-    assert.deepEqual(names('c', 'a', 'd', 'b'), ['a', 'b', 'c', 'd']);
-    assert.deepEqual(names('a', 'b', 'c', 'd'), ['a', 'b', 'c', 'd']);
-    assert.deepEqual(names('d', 'c', 'b', 'a'), ['a', 'b', 'c', 'd']);
+    const physnets = new Map(['c', 'a', 'd', 'b'].map((name) => [name, CpuSet.EMPTY]));
+    const status = build({ networks: { ...networks, networks: { tunnel: undefined, physnets } } });
+    assert.deepEqual(
+      status.physnets?.map(({ name }) => name),
+      ['a', 'b', 'c', 'd'],
+    );
   });
 
   it('have nothing of the configuration while it is unknown or not that of the running kubelet', () => {
@@ -239,22 +230,40 @@ describe('the kubelet’s configuration in a report', () => {
 });
 
 describe('networks and duties in a report', () => {
-  it('have a condition with the reason of the first problem and all texts', () => {
-    const problems = [
-      { reason: 'NotFound', message: 'a' },
-      { reason: 'InvalidName', message: 'b' },
-    ] as const;
-    const condition = build({ networks: { ...networks, problems } }).conditions?.find(
-      ({ type }) => type === 'NetworksKnown',
-    );
-    assert.deepEqual(condition, {
-      type: 'NetworksKnown',
-      status: 'False',
-      reason: 'NotFound',
-      message: 'a; b',
-      lastTransitionTime: NOW,
+  const found = (more: Partial<NetworksView>) => ({ networks: { ...networks, ...more } });
+  const problems = [
+    { reason: 'NotFound', message: 'a' },
+    { reason: 'InvalidName', message: 'b' },
+  ] as const;
+  const NO_CARRIER = 'none of its uplinks has a carrier';
+  const down = new Set(['a', undefined]);
+  const doubts: [string, Partial<ReportInputs>, string, string, string][] = [
+    [
+      'all problems of networks, with the reason of the first',
+      found({ problems }),
+      'NetworksKnown',
+      'NotFound',
+      'a; b',
+    ],
+    ['a typo in the map', found({ mapFault: 'NUMA node 7' }), 'NetworkMapValid', 'InvalidMap', 'NUMA node 7'],
+    ['drift', found({ drift: ['physnet a: …'] }), 'NetworkMapAgrees', 'Drift', 'physnet a: …'],
+    ['no carrier', found({ down }), 'UplinksUp', 'NoCarrier', `physnet a: ${NO_CARRIER}; the tunnel: ${NO_CARRIER}`],
+    ['no PMD near', found({ unpolled: ['a far'] }), 'NetworksPolledNear', 'NoPollingCPU', 'a far'],
+    ['a second writer of the masks', { ovsProblems: ['another'] }, 'OpenVswitchInPlace', 'Incomplete', 'another'],
+    [
+      'a failed duty',
+      { failedDuties: ['x'] },
+      'DutiesRunning',
+      'Failed',
+      "the duty x failed and restarts; see the agent's log",
+    ],
+  ];
+  for (const [label, change, type, reason, message] of doubts) {
+    it(`have a condition: ${label}`, () => {
+      const condition = build(change).conditions?.find((one) => one.type === type);
+      assert.deepEqual(condition, { type, status: 'False', reason, message, lastTransitionTime: NOW });
     });
-  });
+  }
 
   it('have the kubelet’s own counts, and a condition, where its cores are not those of the kernel', () => {
     const counts = { cpus: 6, sockets: 1 };
@@ -263,18 +272,6 @@ describe('networks and duties in a report', () => {
     assert.deepEqual(status.counts, counts);
     assert.equal(messageOf('KubeletTopologyAgrees', status), contradictions.join('; '));
     assert.equal(messageOf('KubeletTopologyAgrees', build()), undefined);
-  });
-
-  it('have conditions for networks without a carrier and for failed duties', () => {
-    const down = build({ networks: { ...networks, down: new Set(['a', undefined]) } });
-    assert.equal(
-      messageOf('UplinksUp', down),
-      'physnet a: none of its uplinks has a carrier; the tunnel: none of its uplinks has a carrier',
-    );
-    assert.equal(
-      messageOf('DutiesRunning', build({ failedDuties: ['x'] })),
-      "the duty x failed and restarts; see the agent's log",
-    );
   });
 
   it('have conditions that keep their own time while their status is the same', () => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import fc from 'fast-check';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
-import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { inputs } from './inputs-fixture.ts';
 
@@ -84,23 +85,30 @@ describe('the node’s NodeTopology on the API server', () => {
     await store.sync(identity, signal);
     assert.equal(store.changesTo(status).length > 0, true);
   });
+});
 
-  it('has fields that the API server dropped listed after the write, until the object is another', async () => {
-    const { patch } = api.client;
-    client.patch = async (...args) => {
-      const object = (await patch(...args)) as { status?: { distances?: unknown } };
-      delete (api.objects.get(PATH) as typeof object).status?.distances;
-      delete object.status?.distances;
-      return object;
+describe('the changes of a report', () => {
+  it('merge patches turn the old value into the new one, and are omitted for equal values', () => {
+    const json = fc.letrec<{ value: PatchValue; object: Record<string, PatchValue> }>((tie) => ({
+      value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
+      object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
+    })).object;
+    const apply = (target: PatchValue | undefined, patch: PatchValue): PatchValue => {
+      if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+      const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+      const result: Record<string, PatchValue> = isObject ? { ...(target as Record<string, PatchValue>) } : {};
+      for (const [key, value] of Object.entries(patch as Record<string, PatchValue>)) {
+        if (value === null) delete result[key];
+        else result[key] = apply(result[key], value);
+      }
+      return result;
     };
-    const store = createTopologyStore(client, NODE);
-    await store.sync(identity, signal);
-    assert.deepEqual(store.dropped, []);
-    await store.write(status, signal);
-    assert.deepEqual(store.dropped, ['distances']);
-    assert.equal(store.changesTo(status).length > 0, false, 'another write would not change that');
-    api.objects.delete(PATH);
-    await store.sync(identity, signal);
-    assert.deepEqual([store.dropped, store.changesTo(status).length > 0], [[], true]);
+    fc.assert(
+      fc.property(json, json, (from, to) => {
+        const patch = createMergePatch(from, to);
+        assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
+        assert.equal(createMergePatch(to, to), undefined);
+      }),
+    );
   });
 });

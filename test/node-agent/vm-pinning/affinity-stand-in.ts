@@ -11,8 +11,6 @@ export interface FakeAffinity extends ThreadAffinity {
   readonly masks: Map<number, CpuSet>;
   /** The CPUs that a thread's cpuset allows; undefined: all. */
   cpusetOf: (tid: number) => CpuSet | undefined;
-  /** Whether the kernel forgets requested CPUs when a cpuset changes, as before Linux 6.2. */
-  forgets: boolean;
   /** Threads that may not be moved. */
   readonly forbidden: Set<number>;
   /** Each call of set, as `tid cpus`. */
@@ -20,23 +18,15 @@ export interface FakeAffinity extends ThreadAffinity {
 }
 
 export function createFakeAffinity(): FakeAffinity {
-  const last = new Map<number, CpuSet>();
   const fake: FakeAffinity = {
     masks: new Map(),
     cpusetOf: () => undefined,
-    forgets: false,
     forbidden: new Set(),
     sets: [],
     get(tid) {
       const mask = fake.masks.get(tid);
       if (mask === undefined) throw new SyscallError('sched_getaffinity', tid, ESRCH);
       const allowed = fake.cpusetOf(tid);
-      if (fake.forgets && allowed !== undefined && last.get(tid)?.equals(allowed) === false) {
-        last.set(tid, allowed);
-        fake.masks.set(tid, allowed);
-        return allowed.toWords(1);
-      }
-      if (allowed !== undefined) last.set(tid, allowed);
       // As since Linux 6.2: the requested CPUs apply again when the cpuset allows them.
       const both = allowed === undefined ? mask : mask.intersect(allowed);
       return (both.isEmpty && allowed !== undefined ? allowed : both).toWords(1);

@@ -1,20 +1,182 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createLauncherPinning } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
+import {
+  createLauncherChecks,
+  createLauncherPinning,
+  type NodeCpus,
+} from '../../../node-agent/vm-pinning/launcher-pinning.ts';
+import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import { tempDirectories } from '../support.ts';
-import { createScene } from './stage.ts';
+import { createScene, type PretendVm } from './stage.ts';
+
+type LauncherChecks = ReturnType<typeof createLauncherChecks>;
 
 describe('the pinning of one launcher', () => {
   const temp = tempDirectories();
+  const NODE = { host: undefined, reserved: undefined, owned: CpuSet.EMPTY, dedicated: new Set<string>() };
+  let scene: ReturnType<typeof createScene>;
+  beforeEach(() => {
+    scene = createScene(temp());
+  });
 
   it('finds no guest before the kubelet reports the container, and the guest afterwards', () => {
-    const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 1, mask: '0:2', cpuset: '0-3' });
     const pinning = createLauncherPinning(scene.deps);
-    const node = { host: undefined, reserved: undefined, owned: CpuSet.EMPTY, dedicated: new Set<string>() };
-    const early = pinning.reconcile({ ...vm.launcher, containerId: undefined }, node);
+    const early = pinning.reconcile({ ...vm.launcher, containerId: undefined }, NODE);
     assert.deepEqual([early.pid, early.container.toString(), early.threads], [undefined, '', []]);
-    const later = pinning.reconcile(vm.launcher, node);
+    const later = pinning.reconcile(vm.launcher, NODE);
     assert.deepEqual([later.pid, later.container.toString()], [vm.pid, '0-3']);
+  });
+
+  it('applies no mask while the reserved CPUs are unknown', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-7' });
+    const pinning = createLauncherPinning(scene.deps);
+    const host = scene.deps.host();
+    assert.equal(pinning.reconcile(vm.launcher, { ...NODE, host }).mask, undefined);
+    assert.equal(vm.allowed('CPU 0/KVM'), '0-7');
+    pinning.reconcile(vm.launcher, { ...NODE, host, reserved: CpuSet.of([0]) });
+    assert.equal(vm.allowed('CPU 0/KVM'), '1');
+  });
+
+  it('refuses a mask that is malformed or meets dedicated CPUs, whether or not the guest runs', () => {
+    const malformed = scene.addVm({ vcpus: 1, mask: '1:', cpuset: '0-2' });
+    const dedicated = scene.addVm({ vcpus: 1, mask: '1', cpuset: '1-2', pins: [1] });
+    const node = { ...NODE, dedicated: new Set([dedicated.uid]) };
+    for (const [vm, reason] of [
+      [malformed, 'Parse'],
+      [dedicated, 'Dedicated'],
+    ] as const) {
+      const { mask } = createLauncherPinning(scene.deps).reconcile(vm.launcher, node);
+      assert.deepEqual([mask?.state, mask?.reason], ['refused', reason]);
+    }
+    assert.deepEqual(scene.affinity.sets, []);
+  });
+});
+
+describe('the checks of a node’s launchers', () => {
+  const temp = tempDirectories();
+  let scene: ReturnType<typeof createScene>;
+  let checks: LauncherChecks;
+  let now: number;
+  /** Milliseconds that it takes to list the threads of a process. */
+  let costs: Map<number, number>;
+  let lists: number[];
+  let forgotten: string[];
+  /** Pods with dedicated CPUs. */
+  let dedicated: Set<string>;
+  let reserved: CpuSet | undefined;
+
+  beforeEach(() => {
+    scene = createScene(temp());
+    now = 1_000_000;
+    costs = new Map();
+    lists = [];
+    forgotten = [];
+    dedicated = new Set();
+    reserved = CpuSet.EMPTY;
+    mock.method(performance, 'now', () => now);
+    const { threads } = scene.deps;
+    const list = (pid: number) => {
+      lists.push(pid);
+      now += costs.get(pid) ?? 0;
+      return threads.list(pid);
+    };
+    const parts = { ...scene.deps, now: () => now, threads: { ...threads, list } };
+    checks = createLauncherChecks(parts, (uid) => forgotten.push(uid));
+  });
+  afterEach(() => mock.reset());
+
+  const node = (): NodeCpus => ({
+    host: scene.deps.host(),
+    reserved,
+    owned: CpuSet.EMPTY,
+    dedicated,
+  });
+  const at = (launchers: readonly Launcher[], onlyStarting = false) => checks.at(launchers, node(), onlyStarting);
+  /** Whether a check of these launchers lists the threads of that VM. */
+  const looksAt = ({ pid, launcher }: PretendVm, onlyStarting = false) => {
+    lists.length = 0;
+    at([launcher], onlyStarting);
+    return lists.includes(pid);
+  };
+
+  it('wait for 50 times the duration of a check that took more than 20 ms', () => {
+    const vm = scene.addVm({ vcpus: 1, cpuset: '0-7' });
+    at([vm.launcher]);
+    costs.set(vm.pid, 20);
+    assert.deepEqual([looksAt(vm), looksAt(vm)], [true, true], '20 ms are allowed');
+    costs.set(vm.pid, 21);
+    assert.equal(looksAt(vm), true);
+    now += 50 * 21 - 1;
+    assert.equal(looksAt(vm), false);
+    now += 1;
+    assert.equal(looksAt(vm), true);
+    assert.equal(looksAt(vm), false);
+    vm.launcher = { ...vm.launcher };
+    assert.equal(looksAt(vm), true, 'a changed pod is checked at once');
+  });
+
+  it('show what the last one found, without its moves, while they wait', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const house = scene.addVm({ vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20], housekeeping: '5' });
+    dedicated.add(house.uid);
+    for (const { pid } of [vm, house]) costs.set(pid, 30);
+    const launchers = [vm.launcher, house.launcher];
+    const displayed = () =>
+      at(launchers).map(({ threads, mask, housekeeping }) => [
+        threads.length,
+        mask?.state,
+        mask?.moved,
+        housekeeping?.emulator.toString(),
+        housekeeping && housekeeping.repairs > 0,
+      ]);
+    assert.deepEqual(displayed(), [
+      [4, 'pinned', 4, undefined, undefined],
+      [11, undefined, undefined, '5,21', true],
+    ]);
+    lists.length = 0;
+    assert.deepEqual(displayed(), [
+      [4, 'pinned', 0, undefined, undefined],
+      [11, undefined, undefined, '5,21', false],
+    ]);
+    assert.deepEqual(lists, []);
+  });
+
+  it('of VMs that are about to start, in between: a mask without vCPU threads, for a minute after the container', () => {
+    const plain = scene.addVm({ vcpus: 1, cpuset: '0-7' });
+    const running = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const starting = scene.addVm({ vcpus: 0, mask: '3', cpuset: '0-7' });
+    for (const vm of [plain, running]) {
+      at([vm.launcher]);
+      assert.deepEqual([checks.hasStarting(), looksAt(vm, true), looksAt(vm)], [false, false, true], vm.uid);
+    }
+    // Without an answer of the kubelet, nothing is found out about a mask.
+    reserved = undefined;
+    const early = { ...starting, launcher: { ...starting.launcher, containerId: undefined } };
+    at([early.launcher]);
+    assert.equal(checks.hasStarting(), false, 'its container is not known yet');
+    now += 100_000;
+    at([starting.launcher]);
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true)], [true, true]);
+    now += 59_999;
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true)], [true, true]);
+    now += 1;
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true), looksAt(starting)], [false, false, true]);
+  });
+
+  it('release a launcher that is gone, and tell which', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const other = scene.addVm({ vcpus: 1, mask: '4', cpuset: '0-7' });
+    at([vm.launcher, other.launcher]);
+    assert.deepEqual([vm.allowed('CPU 0/KVM'), other.allowed('CPU 0/KVM'), forgotten], ['3', '4', []]);
+    at([other.launcher]);
+    assert.deepEqual([vm.allowed('CPU 0/KVM'), other.allowed('CPU 0/KVM'), forgotten], ['0-7', '4', [vm.uid]]);
+    at([other.launcher]);
+    assert.deepEqual(forgotten, [vm.uid]);
+    costs.set(vm.pid, 30);
+    at([vm.launcher]);
+    at([]);
+    assert.equal(looksAt(vm), true, 'it is a new one');
   });
 });

@@ -85,28 +85,22 @@ const targetsOf = (outcome: { targets: ReadonlyMap<number, CpuSet> } | undefined
   Object.fromEntries([...(outcome?.targets ?? [])].map(([tid, cpus]) => [tid, cpus.toString()]));
 
 describe('the mask of a guest: vCPUs', () => {
-  it('are set to their entries once; other threads stay', () => {
+  it('are set to their entries once, and again if another process moves them; other threads stay', () => {
     const guest = guestOf(2);
     const first = guest.keep('1:2-3');
     assert.equal(first?.state, 'pinned');
     assert.equal(first.reason, undefined);
     assert.equal(first.moved, 2);
     assert.deepEqual(targetsOf(first), { 100: '1', 101: '2-3' });
-    assert.deepEqual(first.pins.map(String).length, 2);
+    assert.equal(first.pins.length, 2);
     assert.deepEqual(guest.where(), { 100: '1', 101: '2-3', 200: '0-7', 201: '0-7' });
     assert.deepEqual(guest.remembered, ['vcpus']);
     guest.affinity.sets.length = 0;
     assert.equal(guest.keep('1:2-3')?.moved, 0);
     assert.deepEqual(guest.affinity.sets, []);
-  });
-
-  it('are moved back and counted if another process moves them', () => {
-    const guest = guestOf(2);
-    guest.keep('1:2');
     guest.affinity.masks.set(101, set('5'));
-    const outcome = guest.keep('1:2');
-    assert.equal(outcome?.moved, 1);
-    assert.equal(guest.where()[101], '2');
+    assert.equal(guest.keep('1:2-3')?.moved, 1, 'another process had moved it');
+    assert.equal(guest.where()[101], '2-3');
   });
 
   it('are ordered by number, not by the list of threads', () => {
@@ -146,46 +140,24 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.deepEqual(guest.remembered, []);
   });
 
-  it('give vCPUs all CPUs of their container back if refused later, and leave other threads alone', () => {
+  it('give vCPUs all CPUs of their container back if refused later, once, and leave other threads alone', () => {
     const guest = guestOf(2);
-    guest.keep('1:2');
+    guest.affinity.cpusetOf = () => set('0-7');
+    const withheld = set('0-7');
+    // Pinned to all CPUs of the container, too.
+    guest.keep('0-7:2');
     guest.affinity.sets.length = 0;
-    const outcome = guest.keep('1:2', { withheld: set('0-7') });
+    const outcome = guest.keep('1:2', { withheld });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['unpinned', 'Empty', 2]);
     assert.deepEqual(
       guest.affinity.sets.map((text) => text.split(' ')[0]),
       ['100', '101'],
     );
-    assert.deepEqual([guest.where()[100], guest.where()[200]], ['all', '0-7']);
-  });
-
-  it('restore once: the next check only moves threads that are elsewhere', () => {
-    const guest = guestOf(2);
-    guest.affinity.cpusetOf = () => set('0-7');
-    guest.keep('0-7:2');
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 0);
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 0);
     guest.affinity.masks.set(101, set('3'));
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 1);
-    // Pinned again and restored again: every one of them.
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 1, 'a thread that is elsewhere');
     guest.keep('0-7:2');
-    assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
-  });
-
-  it('count as unpinned even if all CPUs of the container were pinned', () => {
-    const guest = guestOf(2);
-    guest.keep('0-7:0-7');
-    const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
-  });
-
-  it('do not change the emulator’s cgroup for a mask of vCPUs', () => {
-    const guest = guestOf(2);
-    guest.housekeeping.cpus = set('7');
-    guest.keep('1:2');
-    guest.keep('20:21');
-    guest.release();
-    assert.equal(guest.writes, 0);
+    assert.equal(guest.keep('1:2', { withheld })?.moved, 2, 'pinned and restored again');
   });
 
   it('do not include bugs of the program', () => {
@@ -196,55 +168,35 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.throws(() => guest.keep('1:2'), /a mistake/);
   });
 
-  it('unpin vCPUs outside the CPUs of their container, which an agent without a record has pinned', () => {
+  it('unpin vCPUs that an agent without a record has pinned elsewhere, and all that one with a record has pinned', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('5'));
     const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 1]);
-    assert.equal(guest.where()[100], 'all');
+    assert.deepEqual([outcome?.state, outcome?.moved, guest.where()[100]], ['unpinned', 1, 'all']);
     const other = guestOf(2);
     other.affinity.masks.set(200, set('5'));
-    assert.deepEqual([other.keep('20:21')?.state, other.where()[200]], ['refused', '5']);
+    assert.deepEqual([other.keep('20:21')?.state, other.where()[200]], ['refused', '5'], 'no vCPU');
+    const recorded = guestOf(2, '0-7', 'vcpus').keep('20:21');
+    assert.deepEqual([recorded?.state, recorded?.moved], ['unpinned', 2]);
   });
 
-  it('unpin threads that an agent with a record has pinned, wherever they are', () => {
-    const guest = guestOf(2, '0-7', 'vcpus');
-    const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
-  });
-
-  it('wait two seconds for missing vCPU threads, then are refused', () => {
-    const guest = guestOf(0);
+  it('wait two seconds for missing vCPU threads, then are refused; the wait starts again after all threads existed', () => {
+    const none = guestOf(0);
+    assert.equal(none.keep('1'), undefined);
+    none.time.now += 2000;
+    assert.match(none.keep('1')?.message ?? '', /no vCPU threads/);
+    const guest = guestOf(1);
     assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1999;
     assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1;
-    const outcome = guest.keep('1:2');
-    assert.deepEqual([outcome?.state, outcome?.reason], ['refused', 'Threads']);
-    const whole = guestOf(0);
-    assert.equal(whole.keep('1'), undefined);
-    whole.time.now += 2000;
-    assert.match(whole.keep('1')?.message ?? '', /no vCPU threads/);
-  });
-
-  it('wait again after all threads existed', () => {
-    const guest = guestOf(1);
-    assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1500;
     guest.add(101, 'CPU 1/KVM');
     assert.equal(guest.keep('1:2')?.state, 'pinned');
     guest.names.delete(101);
-    guest.time.now += 1500;
-    assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1999;
     assert.equal(guest.keep('1:2'), undefined);
-    guest.time.now += 1;
-    assert.equal(guest.keep('1:2')?.state, 'unpinned');
-  });
-
-  it('do not wait for other reasons', () => {
-    const guest = guestOf(1);
-    assert.equal(guest.keep('20')?.reason, 'HostCPUs');
+    guest.time.now += 2000;
+    const outcome = guest.keep('1:2');
+    assert.deepEqual([outcome?.state, outcome?.reason], ['unpinned', 'Threads']);
   });
 });
 
@@ -264,8 +216,7 @@ describe('the mask of a guest: other numbers of vCPUs and entries', () => {
   it('leaves a vCPU beyond the entries unpinned, without a wait', () => {
     const guest = guestOf(3);
     const outcome = guest.keep('1:2', { mayBePlugged: true });
-    assert.deepEqual([outcome?.state, outcome?.reason], ['pinned', 'OtherVCPUs']);
-    assert.equal(guest.where()[100], '1');
+    assert.deepEqual([outcome?.state, outcome?.reason, guest.where()[102]], ['pinned', 'OtherVCPUs', '0-7']);
   });
 });
 
@@ -277,13 +228,8 @@ describe('the mask of a guest: fallback to `all`', () => {
     assert.match(outcome?.message ?? '', /using "all" instead/);
     assert.deepEqual(targetsOf(outcome), { 100: '0-7', 101: '0-7' });
     assert.equal(outcome?.moved, 0);
-  });
-
-  it('restores threads that were pinned before', () => {
-    const guest = guestOf(2);
     guest.keep('1:2');
-    const outcome = guest.keep('20:21', { fixMismatch: true });
-    assert.equal(outcome?.moved, 2);
+    assert.equal(guest.keep('20:21', { fixMismatch: true })?.moved, 2, 'pinned before');
     assert.deepEqual([guest.where()[100], guest.where()[101]], ['all', 'all']);
   });
 });
@@ -302,12 +248,6 @@ describe('the mask of a guest: one entry for the whole VM', () => {
     assert.equal(guest.keep('2-3')?.moved, 0);
     assert.deepEqual(guest.affinity.sets, []);
     assert.equal(guest.writes, 1);
-  });
-
-  it('writes no cgroup if the emulator has none', () => {
-    const guest = guestOf(1);
-    guest.keep('2-3');
-    assert.equal(guest.writes, 0);
   });
 
   it('names threads that the kernel does not move and does not want them there; it omits ended ones', () => {
@@ -352,7 +292,7 @@ describe('the mask of a guest: one entry for the whole VM', () => {
 });
 
 describe('the mask of a guest: removal', () => {
-  it('restores vCPUs once', () => {
+  it('restores vCPUs once, and leaves nothing pinned for a mask that is refused later', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     assert.equal(guest.release(), 2);
@@ -361,26 +301,14 @@ describe('the mask of a guest: removal', () => {
     guest.affinity.sets.length = 0;
     assert.equal(guest.release(), 0);
     assert.deepEqual(guest.affinity.sets, []);
+    guest.affinity.cpusetOf = () => set('0-7');
+    assert.equal(guest.keep('20:21')?.state, 'refused');
   });
 
-  it('moves nothing if no mask was applied', () => {
+  it('moves what a previous agent pinned, and nothing if no mask was applied', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('3'));
-    assert.equal(guest.release(), 0);
-    assert.equal(guest.where()[100], '3');
-    assert.deepEqual(guest.remembered, [undefined]);
-  });
-
-  it('restores threads that a previous agent pinned', () => {
-    const guest = guestOf(2, '0-7', 'vm');
-    assert.equal(guest.release(), 4);
-  });
-
-  it('leaves nothing pinned for a mask that is refused later', () => {
-    const guest = guestOf(2);
-    guest.affinity.cpusetOf = () => set('0-7');
-    guest.keep('1:2');
-    guest.release();
-    assert.equal(guest.keep('20:21')?.state, 'refused');
+    assert.deepEqual([guest.release(), guest.where()[100], guest.remembered], [0, '3', [undefined]]);
+    assert.equal(guestOf(2, '0-7', 'vm').release(), 4);
   });
 });

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost, type Host } from '../../../model/host.ts';
-import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
+import { createHost } from '../../../model/host.ts';
+import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
@@ -12,39 +12,10 @@ import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinn
 import { recordingLogger, testMetrics } from '../support.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';
 
-export type Layout = 'v2 systemd' | 'v2 cgroupfs' | 'v1 systemd' | 'v1 cgroupfs' | 'v2 crun' | 'v2 nested';
-export const LAYOUTS: readonly Layout[] = [
-  'v2 systemd',
-  'v2 cgroupfs',
-  'v1 systemd',
-  'v1 cgroupfs',
-  'v2 crun',
-  'v2 nested',
-];
-const CLASSES = ['', 'burstable', 'besteffort'] as const;
-
-/** The cgroup of a container below the mount, as this kind of kubelet and runtime creates it. */
-export function containerPath(layout: Layout, uid: string, id: string, of: (typeof CLASSES)[number] = ''): string {
-  const slice = `pod${uid.replaceAll('-', '_')}.slice`;
-  const systemd = (prefix: string, scope: string) =>
-    of === ''
-      ? `${prefix}.slice/${prefix}-${slice}/${scope}`
-      : `${prefix}.slice/${prefix}-${of}.slice/${prefix}-${of}-${slice}/${scope}`;
-  const cgroupfs = join('kubepods', of, `pod${uid}`, id);
-  switch (layout) {
-    case 'v2 systemd':
-      return systemd('kubepods', `cri-containerd-${id}.scope`);
-    case 'v2 crun':
-      return `${systemd('kubepods', `crio-${id}.scope`)}/container`;
-    case 'v2 nested':
-      return `kubelet.slice/${systemd('kubelet-kubepods', `cri-containerd-${id}.scope`)}`;
-    case 'v1 systemd':
-      return join('cpuset', systemd('kubepods', `cri-containerd-${id}.scope`));
-    case 'v1 cgroupfs':
-      return join('cpuset', cgroupfs);
-    case 'v2 cgroupfs':
-      return cgroupfs;
-  }
+/** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
+function containerPath(uid: string, id: string): string {
+  const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
+  return `kubepods.slice/kubepods-burstable.slice/${slice}/cri-containerd-${id}.scope`;
 }
 
 export interface PretendVm {
@@ -59,27 +30,24 @@ export interface PretendVm {
   /** Puts a thread on CPUs, as virt-launcher or another writer does. */
   put(name: string, cpus: string): void;
   cpuset(cpus: string): void;
-  readonly housekeeping: { set(cpus: string): void; get(): string };
 }
 
 export interface VmOptions {
   readonly name?: string;
   readonly vcpus: number;
   readonly mask?: string;
-  readonly fix?: boolean;
   readonly cpuset: string;
   /** The pins of vCPUs by index: a VM with dedicated CPUs. */
   readonly pins?: readonly number[];
-  readonly ioPins?: readonly number[];
   /** The CPUs in virt-handler's cgroup; undefined: no such cgroup. */
   readonly housekeeping?: string;
-  readonly qos?: (typeof CLASSES)[number];
 }
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
-export function createScene(root: string, layout: Layout = 'v2 systemd', online = '0-63') {
+export function createScene(root: string) {
   const affinity = createFakeAffinity();
-  const host = hostOf(online);
+  const cores = Array.from({ length: 32 }, (_, i) => (i < 16 ? `${i},${i + 16}` : `${i + 16},${i + 32}`));
+  const host = createHost({ cells: [{ id: 0, cpus: '0-63' }], cores });
   const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
   const launchers = new Map<string, Launcher>();
   const events: (EventText & { on: string })[] = [];
@@ -87,9 +55,8 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     record: ({ kind, name }, event) => void events.push({ ...event, on: `${kind}/${name}` }),
     flush: async () => {},
   };
-  const version = layout.slice(0, 2);
   mkdirSync(root, { recursive: true });
-  if (version === 'v2') writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
+  writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
   let next = 1000;
   let clock = 0;
   let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
@@ -101,14 +68,14 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     mkdirSync(path, { recursive: true });
     writeFileSync(join(path, name), `${text}\n`);
   };
-  const effective = version === 'v2' ? 'cpuset.cpus.effective' : 'cpuset.effective_cpus';
+  const effective = 'cpuset.cpus.effective';
 
   const addVm = (options: VmOptions): PretendVm => {
-    const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping, qos = '' } = options;
+    const { name = `vm-${next}`, vcpus, mask, cpuset, pins, housekeeping } = options;
     const pid = next++;
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
-    const path = join(root, containerPath(layout, uid, id, qos));
+    const path = join(root, containerPath(uid, id));
     write(path, effective, cpuset);
     write(path, 'cpuset.cpus', cpuset);
     write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
@@ -124,9 +91,6 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     const emulator = housekeeping ?? cpuset;
     for (const thread of ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker']) add(thread, emulator);
     for (let i = 0; i < vcpus; i++) add(`CPU ${i}/KVM`, pins === undefined ? cpuset : String(pins[i]));
-    ioPins.forEach((cpu, i) => {
-      add(`IO iothread${i + 1}`, String(cpu));
-    });
     const hk = join(path, 'housekeeping');
     if (housekeeping !== undefined) write(hk, 'cpuset.cpus', housekeeping);
     const inHousekeeping = (tid: number) => existsSync(hk) && !threads.get(tid)?.startsWith('CPU ');
@@ -134,10 +98,7 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     const read = (file: string) => CpuSet.parse(readFileSync(file, 'utf8'));
     affinity.cpusetOf = (tid) =>
       threads.has(tid) ? read(join(inHousekeeping(tid) ? hk : path, 'cpuset.cpus')) : before(tid);
-    const annotations = {
-      ...(mask !== undefined && { [CPU_MASK_ANNOTATION]: mask }),
-      ...(fix && { [FIX_CPU_MISMATCH_ANNOTATION]: 'true' }),
-    };
+    const annotations = mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask };
     const vm: PretendVm = {
       uid,
       path,
@@ -149,10 +110,6 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
       cpuset(cpus) {
         write(path, effective, cpus);
         write(path, 'cpuset.cpus', cpus);
-      },
-      housekeeping: {
-        set: (cpus) => write(hk, 'cpuset.cpus', cpus),
-        get: () => readFileSync(join(hk, 'cpuset.cpus'), 'utf8').trim(),
       },
     };
     launchers.set(uid, vm.launcher);
@@ -233,14 +190,6 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     },
     eventsOf: (reason: string) => events.filter((event) => event.reason === reason),
   };
-}
-
-/** CPU n and CPU n + 16 form a core if both exist. */
-function hostOf(online: string): Host {
-  const cpus = CpuSet.parse(online);
-  const isSecond = (cpu: number) => Math.floor(cpu / 16) % 2 === 1 && cpus.has(cpu - 16);
-  const cores = [...cpus].filter((cpu) => !isSecond(cpu)).map((cpu) => [cpu, cpu + 16].filter((one) => cpus.has(one)));
-  return createHost({ cells: [{ id: 0, cpus: online }], cores: cores.map((core) => String(CpuSet.of(core))) });
 }
 
 /** As virt-controller creates it. */

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +12,7 @@ import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { startAnsweringOvs } from '../dpu-lease/answering.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 
 const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));
 const NODE = 'worker-1';
@@ -75,14 +75,9 @@ function setUp(suite: Mocha.Suite): void {
     const server = await api.listen();
     kubelet = createFakeKubelet(join(root, 'kubelet'));
     standIns = [];
-    const cluster = {
-      clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'u', user: {} }],
-    };
-    const contexts = { contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }], 'current-context': 'x' };
+    const kubeconfig = writeKubeconfig(root, server);
     for (const name of ['etc', 'run']) mkdirSync(join(root, name));
     writeTree(root, {
-      kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
       'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
       'kubelet/config.yaml':
         'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
@@ -99,7 +94,7 @@ function setUp(suite: Mocha.Suite): void {
         thread_siblings_list: siblings,
       });
     }
-    flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
+    flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
     flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
     flags.push(
@@ -167,27 +162,6 @@ describe('the node agent as a process', function () {
     assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
   });
 
-  it('keeps Open vSwitch off the CPUs of a claim, and reports the claim', async function () {
-    skipWithout('twoCpus', this);
-    const first = String(machine().first);
-    for (const name of ['ovs-vswitchd', 'ovsdb-server'])
-      standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));
-    writeFileSync(join(root, 'etc/enable'), '1');
-    kubelet.writeCheckpoint('', {}, 'none');
-    await kubelet.start();
-    agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report', 15);
-    const uid = '0f6f1d9c-52c1-4c0e-9d5b-3d9a2c7f0001';
-    const taken = machine().minus(CpuSet.parse(first)).toString();
-    kubelet.pods = { 'ns/vm': { compute: '' } };
-    kubelet.claims = { 'ns/vm': { 'ns/vm-cpus': uid } };
-    kubelet.writeClaim(uid, taken);
-    await eventually(() => masks().join() === first, `all threads on ${first}; ${masks()}`);
-    await eventually(() => status()?.claims?.[0]?.name === 'vm-cpus', 'the report names the claim');
-    assert.deepEqual(status()?.claims, [{ uid, namespace: 'ns', name: 'vm-cpus', cpus: taken }]);
-    assert.equal(await agent.stop(), 0);
-  });
-
   it('runs without kubelet, Open vSwitch or a usable network map, logs what is missing, and publishes nothing', async () => {
     writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
     agent = startAgent(flags);
@@ -221,58 +195,6 @@ describe('the node agent as a process', function () {
     const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
     await eventually(() => named() !== undefined, 'the Event');
     assert.match(String(named()?.message ?? named()?.note), typo);
-    assert.equal(await agent.stop(), 0);
-
-    const reports = api.writes.length;
-    agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map rejected'), 'started with the typo');
-    await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
-    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
-    assert.equal(await agent.stop(), 0);
-  });
-
-  it('keeps the last report after a restart until it has read the networks', async () => {
-    kubelet.allocatable = '2-7';
-    kubelet.writeCheckpoint('0-7');
-    await kubelet.start();
-    agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report');
-    assert.equal(await agent.stop(), 0);
-
-    const queries = { times: 0 };
-    const silent = createServer((socket) => {
-      queries.times++;
-      socket.on('error', () => {});
-    });
-    await new Promise<void>((resolve) => silent.listen(join(root, 'run/db.sock'), resolve));
-    try {
-      const [before, written] = [status(), api.writes.length];
-      // Something that would be reported if the networks were known.
-      kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-      kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
-      agent = startAgent(flags);
-      await eventually(
-        () => agent.lines.some(({ msg }) => msg === 'kubelet configuration read'),
-        'the report duty',
-        15,
-      );
-      await eventually(() => queries.times > 0, 'the database asked');
-      await eventually(() => api.writes.slice(written).some((one) => one.includes('leases')), 'the agent works');
-      assert.deepEqual(status(), before);
-      await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline');
-      assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
-      assert.equal(await agent.stop(), 0);
-    } finally {
-      silent.close();
-    }
-  });
-
-  it('with an invalid sysfs, duties that need it fail and retry, and the heartbeat continues', async () => {
-    agent = startAgent([...flags, '--sysfs-root', join(root, 'nothing')]);
-    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is logged');
-    const beats = () => [...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`));
-    await eventually(beats, 'the heartbeat');
-    assert.match((await agent.probe('/readyz')).body, /waiting to restart failed duties: .*\bassignments\b/);
     assert.equal(await agent.stop(), 0);
   });
 });

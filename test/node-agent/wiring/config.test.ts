@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { type Duty, Guard, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { ConfigError } from '../../../runtime/config.ts';
-import { eventually, recordingLogger } from '../support.ts';
 
 const NAME = ['--node-name', 'worker-1'];
 const timing = (interval: string, duration: string) => [
@@ -49,16 +47,10 @@ describe('settings of the node agent', () => {
     assert.ok(Object.isFrozen(config));
   });
 
-  for (const [interval, duration] of [
-    ['5', '20'],
-    ['0', '1'],
-    ['10', '11'],
-  ] as const) {
-    it(`accept renew interval ${interval} with duration ${duration}`, () => {
-      const config = parseNodeAgentConfig(timing(interval, duration));
-      assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [Number(interval), Number(duration)]);
-    });
-  }
+  it('take namespaces with commas, also by prefix', () => {
+    const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--gate-exempt', text]).gateExempt;
+    assert.deepEqual([exempt('kube-system, openshift-*'), exempt('')], [['kube-system', 'openshift-*'], []]);
+  });
 
   // The lowest and the highest value, and values beyond them.
   const limits: [flag: string, accepted: string[], refused: string[]][] = [
@@ -79,16 +71,17 @@ describe('settings of the node agent', () => {
   }
 
   const wrong: [string, string[], RegExp][] = [
-    ['interval -1', timing('-1', '40'), /--dpu-node-lease-renew-interval -1/],
     ['duration 0', timing('10', '0'), /--dpu-node-lease-duration 0/],
     ['10 and 10', timing('10', '10'), /duration 10 must be greater than .*interval 10/],
-    ['duration below the interval', timing('10', '5'), /duration 5 must be greater/],
     ['an interval that is not a number', timing('ten', '40'), /renew-interval ten/],
     ['a missing node name', [], /--node-name/],
     ['an invalid node name', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
     ['an unknown mode', [...NAME, '--mode', 'half'], /--mode half/],
     ['a relative path', [...NAME, '--kubelet-dir', 'kubelet'], /--kubelet-dir kubelet.*absolute/],
     ['an unknown flag', [...NAME, '--frobnicate'], /--frobnicate/],
+    ['exemption of all namespaces', [...NAME, '--gate-exempt', '*'], /--gate-exempt \*/],
+    ['a star in the middle', [...NAME, '--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
+    ['an empty namespace of the Lease', [...NAME, '--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];
   for (const [name, argv, message] of wrong) {
     it(`refuse ${name}`, () =>
@@ -97,44 +90,4 @@ describe('settings of the node agent', () => {
         (error) => error instanceof ConfigError && message.test(error.message),
       ));
   }
-});
-
-describe('duties', () => {
-  it('are restarted with a new signal and a log line after a failure; others continue', async () => {
-    const { log, said: messages } = recordingLogger();
-    const stop = new AbortController();
-    const signals: AbortSignal[] = [];
-    const events: string[] = [];
-    const flaky: Duty = {
-      name: 'flaky',
-      async run(signal) {
-        signals.push(signal);
-        if (signals.length < 2) throw new Error('on purpose');
-        await untilAborted(signal);
-      },
-    };
-    const steady: Duty = { name: 'steady', run: untilAborted };
-    const observer = {
-      onState: (duty: string, running: boolean) => void events.push(`${duty} ${running ? 'runs' : 'waits'}`),
-      onFailure: (duty: string) => void events.push(`${duty} failed`),
-    };
-    const running = Promise.all([flaky, steady].map((duty) => keepRunning(duty, log, observer, stop.signal)));
-    await eventually(() => signals.length === 2, 'run again');
-    assert.equal(signals[0]?.aborted, true, 'the signal ends what the failed run left behind');
-    assert.equal(signals[1]?.aborted, false);
-    assert.ok(messages('duty failed; restarting it'));
-    assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
-    stop.abort();
-    await running;
-  });
-});
-
-describe('a guard', () => {
-  it('turns an exception in a callback into a failure of the duty', async () => {
-    const guard = new Guard();
-    guard.wrap((what: string) => {
-      throw new Error(what);
-    })('in a timer');
-    await assert.rejects(guard.until(new AbortController().signal), /in a timer/);
-  });
 });

@@ -2,31 +2,25 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost, type HostDescription } from '../../../model/host.ts';
 import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { config } from '../report/inputs-fixture.ts';
+import {
+  TWO_CELLS as description,
+  eventually,
+  twoCells as host,
+  recordingLogger,
+  tempDirectories,
+  testMetrics,
+} from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 const set = (text: string) => CpuSet.parse(text);
-const description: HostDescription = {
-  cells: [
-    { id: 0, cpus: '0-3' },
-    { id: 1, cpus: '4-7' },
-  ],
-  cores: ['0-1', '2-3', '4-5', '6-7'],
-};
-const host = createHost(description);
 const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig => ({
-  source: 'config.yaml',
+  ...config,
   cpuManager: { policy: 'static', options: {} },
-  topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
-  memoryManager: { policy: 'None' },
-  reservedMemory: new Map(),
-  reserved: undefined,
   maxPods: 7,
-  featureGates: {},
   ...changes,
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +9,7 @@ import { endsWithUs } from '../../support/children.ts';
 import { needs } from '../../support/parts.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { eventually, tempDirectories } from '../support.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 /** The limit of the manifest. */
@@ -103,21 +104,9 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
     transact([{ op: 'update', table: 'Bridge', where: [['name', '==', 'br-int']], row: { ports: ['set', []] } }]);
 
   const startAgent = async () => {
-    const config = { server: 'http://127.0.0.1:1' };
-    writeFileSync(
-      join(directory, 'kubeconfig'),
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [{ name: 'c', cluster: config }],
-        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-        users: [{ name: 'u', user: { token: 'none' } }],
-        'current-context': 'x',
-      }),
-    );
     const places = { kubelet: 'kubelet-dir', state: 'state-dir', run: 'ovs-rundir', 'etc/enable': 'ovs-enabler' };
     const flags = Object.entries(places).flatMap(([path, flag]) => [`--${flag}`, join(directory, path)]);
-    const common = ['--node-name', 'n1', '--probe-port', '0', '--kubeconfig', join(directory, 'kubeconfig')];
+    const common = ['--node-name', 'n1', '--probe-port', '0', '--kubeconfig', writeKubeconfig(directory)];
     const env = { ...process.env, ...shippedNodeOptions('node-agent') };
     const agent = start(process.execPath, [join(dist, 'node-agent.cjs'), ...common, ...flags], env);
     const lines: Record<string, unknown>[] = [];

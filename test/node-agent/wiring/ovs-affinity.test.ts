@@ -7,8 +7,6 @@ import { needs, skipWithout } from '../../support/parts.ts';
 import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics, writeTree } from '../support.ts';
 
-const FAILED = 'Failed to get reservedSystemCPUs from kubelet config file';
-
 /** The parts that the duty uses, with every path below the directory. */
 function partsIn(directory: string, assignments: ReturnType<typeof settableView>) {
   const config = {
@@ -52,34 +50,4 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
       await done;
     }
   });
-
-  for (const isReadable of [true, false]) {
-    it(`logs ${isReadable ? 'nothing about a readable' : 'why it cannot read the'} configuration of the kubelet`, async () => {
-      const directory = temp();
-      const logged = recordingLogger();
-      let read = 0;
-      const { parts, host } = partsIn(directory, settableView());
-      const kubeletConfig = async () => {
-        read++;
-        return { config: isReadable ? {} : undefined, problems: isReadable ? [] : ['config.yaml does not exist'] };
-      };
-      Object.assign(parts, { log: logged.log });
-      Object.assign(host, { kubeletConfig });
-      const { ovs, run } = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
-      const stop = new AbortController();
-      const done = run(stop.signal);
-      try {
-        await eventually(() => read === 1 && ovs.status() !== undefined, 'it runs');
-        await new Promise((resolve) => setImmediate(resolve));
-        const lines = logged.lines.filter(({ msg }) => msg === FAILED);
-        assert.deepEqual(
-          lines.map(({ level, reasons }) => [level, reasons]),
-          isReadable ? [] : [[30, ['config.yaml does not exist']]],
-        );
-      } finally {
-        stop.abort();
-        await done;
-      }
-    });
-  }
 });

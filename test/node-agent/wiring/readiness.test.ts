@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAgent } from '../../../node-agent/wiring/agent.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 
 describe('an agent in this process without an API server', () => {
   const temp = tempDirectories();
@@ -15,20 +16,7 @@ describe('an agent in this process without an API server', () => {
 
   const start = async (...flags: string[]) => {
     const directory = temp();
-    const kubeconfig = join(directory, 'kubeconfig');
-    const cluster = { name: 'c', cluster: { server: 'http://127.0.0.1:1' } };
-    const context = { name: 'x', context: { cluster: 'c', user: 'u' } };
-    writeFileSync(
-      kubeconfig,
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [cluster],
-        contexts: [context],
-        users: [{ name: 'u', user: { token: 'none' } }],
-        'current-context': 'x',
-      }),
-    );
+    const kubeconfig = writeKubeconfig(directory);
     const places = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'].flatMap((name) => {
       mkdirSync(join(directory, name));
       return [`--${name}`, join(directory, name)];

@@ -8,61 +8,53 @@ import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
 describe('the agent’s report duty', () => {
-  for (const has of [true, false]) {
-    it(`follows every source${has ? '' : ' that exists'} and stops at its end`, async () => {
-      const following = new Map<string, number>();
-      const source = (name: string) => ({
-        subscribe: () => {
-          following.set(name, (following.get(name) ?? 0) + 1);
-          return () => void following.set(name, (following.get(name) ?? 0) - 1);
-        },
-      });
-      const { log } = recordingLogger();
-      const client = { get: () => Promise.reject(new Error('away')) };
-      const parts = { client, nodeName: 'n', failures: source('failures'), log, metrics: testMetrics() };
-      const host = {
-        assignments: source('assignments'),
-        networks: source('networks'),
-        refusals: source('refusals'),
-        ovs: has ? source('ovs') : undefined,
-        vms: has ? source('vms') : undefined,
-      };
-      const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
-      const stopping = new AbortController();
-      const running = report.run(stopping.signal);
-      await eventually(() => following.size > 0, 'it runs');
-      const expected = [
-        'assignments',
-        'failures',
-        'networks',
-        ...(has ? ['ovs'] : []),
-        'refusals',
-        ...(has ? ['vms'] : []),
-      ];
-      assert.deepEqual(
-        [...following].sort(),
-        expected.map((name) => [name, 1]),
-      );
-      stopping.abort();
-      await running;
-      assert.deepEqual(
-        [...following].sort(),
-        expected.map((name) => [name, 0]),
-      );
+  it('follows every source and stops at its end', async () => {
+    const following = new Map<string, number>();
+    const source = (name: string) => ({
+      subscribe: () => {
+        following.set(name, (following.get(name) ?? 0) + 1);
+        return () => void following.set(name, (following.get(name) ?? 0) - 1);
+      },
     });
-  }
+    const { log } = recordingLogger();
+    const client = { get: () => Promise.reject(new Error('away')) };
+    const parts = { client, nodeName: 'n', failures: source('failures'), log, metrics: testMetrics() };
+    const names = ['assignments', 'networks', 'refusals', 'ovs', 'vms'];
+    const host = Object.fromEntries(names.map((name) => [name, source(name)]));
+    const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+    const stopping = new AbortController();
+    const running = report.run(stopping.signal);
+    await eventually(() => following.size > 0, 'it runs');
+    const all = [...names, 'failures'].sort();
+    assert.deepEqual(
+      [...following].sort(),
+      all.map((name) => [name, 1]),
+    );
+    stopping.abort();
+    await running;
+    assert.deepEqual(
+      [...following].sort(),
+      all.map((name) => [name, 0]),
+    );
+  });
 
-  it('reports the state of every source', async () => {
+  it('reports the state of every source once the networks are read, or cannot be', async () => {
     const api = createFakeApi('n');
     const { log } = recordingLogger();
-    const still = { subscribe: () => () => {} };
-    const failures = { ...still, current: new Set(['networks', 'assignments']) };
+    let changed = () => {};
+    const still = {
+      subscribe: (listener: () => void) => {
+        changed = listener;
+        return () => {};
+      },
+    };
+    const failures = { ...still, current: new Set(['assignments']) };
     const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
     const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
       facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
       assignments: { ...still, view: () => knownView },
-      networks: { ...still, isComplete: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
+      networks: { ...still, isComplete: false, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
       ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
       vms: { ...still, pinning: () => [] },
@@ -71,9 +63,13 @@ describe('the agent’s report duty', () => {
     const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
     const stopping = new AbortController();
     const running = report.run(stopping.signal);
-    const published = () =>
-      (api.objects.get('/apis/plumbline.dev/v1alpha1/nodetopologies/n') as unknown as NodeTopology | undefined)?.status;
+    const PATH = '/apis/plumbline.dev/v1alpha1/nodetopologies/n';
+    const published = () => (api.objects.get(PATH) as unknown as NodeTopology | undefined)?.status;
     try {
+      await eventually(() => api.objects.has(PATH), 'the object');
+      assert.equal(published(), undefined, 'networks that are not read yet are not none');
+      failures.current.add('networks');
+      changed();
       await eventually(() => published() !== undefined, 'it is published');
       const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
       assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { endsWithUs } from '../../support/children.ts';
 import { eventually, tempDirectories } from '../support.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 
 const MAIN = join(import.meta.dirname, '../../../node-agent/main.ts');
 /** Seconds from the end of one agent to the work of the next. */
@@ -22,11 +23,7 @@ describe('two agents on one node', function () {
 
   beforeEach(() => {
     directory = temp();
-    const server = { name: 'c', cluster: { server: 'http://127.0.0.1:1' } };
-    const contexts = [{ name: 'x', context: { cluster: 'c', user: 'u' } }];
-    const users = [{ name: 'u', user: { token: 'none' } }];
-    const config = { apiVersion: 'v1', kind: 'Config', clusters: [server], contexts, users, 'current-context': 'x' };
-    writeFileSync(join(directory, 'kubeconfig'), JSON.stringify(config));
+    writeKubeconfig(directory);
   });
   afterEach(() => {
     for (const child of started.splice(0)) child.kill('SIGKILL');

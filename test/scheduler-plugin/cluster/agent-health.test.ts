@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AgentHealth } from '../../../model/lease/agent-health.ts';
 import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
@@ -83,18 +82,5 @@ describe('reports of silent agents', () => {
     api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
     await until('every agent to be silent', () => cluster.silentAgents === 1500);
     await end();
-  });
-
-  it('stay stale when a Lease is created again without a renewal', () => {
-    const health = new AgentHealth();
-    const view = { node: 'n1', renewTime: 'a', duration: 40 };
-    health.changed(view, 0);
-    assert.deepEqual([...health.stale(50, 50)], ['n1']);
-    health.changed(view, 60);
-    assert.deepEqual([...health.stale(61, 61)], ['n1']);
-    health.changed({ ...view, renewTime: 'b' }, 62);
-    assert.deepEqual([...health.stale(63, 63)], []);
-    health.forget('n1');
-    assert.deepEqual([...health.stale(500, 500)], []);
   });
 });

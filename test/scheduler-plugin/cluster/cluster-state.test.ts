@@ -176,17 +176,6 @@ describe('pod notifications to the controllers', () => {
     see(pods[3]!);
     assert.deepEqual(starting(), ['d']);
   });
-
-  it('only pods with exclusive CPUs get a reservation', () => {
-    const { state, see } = extenderOf({
-      dpus: { n1: { ready: true, state: 'alive', age: 1 } },
-      nodes: { n1: statusOf() },
-    });
-    see(on(withUid(podOf('500m'), 'web'), 'n1'));
-    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [1, 0]);
-    see(on(withUid(podOf('4'), 'vm'), 'n1'));
-    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [2, 1]);
-  });
 });
 
 describe('node notifications to the controllers', () => {
@@ -269,28 +258,5 @@ describe('node notifications to the controllers', () => {
     see(on(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
-  });
-
-  it('the CPUs of all reservations on a node are not free', () => {
-    const { filter, see } = extenderOf();
-    for (const uid of ['a', 'b', 'c']) see(on(withUid(podOf('4'), uid), 'n1'));
-    assert.deepEqual(filter(withUid(podOf('2'), 'fits')).NodeNames, ['n1']);
-    assert.deepEqual(filter(withUid(podOf('4'), 'does-not')).NodeNames, []);
-  });
-
-  it('the flags follow the Node', () => {
-    const { state } = extenderOf({ nodes: { n1: statusOf() } });
-    const ZONE = 'topology.kubernetes.io/zone';
-    const flags = () => {
-      const { exists, dpuHost, labels } = state.fleet.get('n1')!;
-      return [exists, dpuHost, labels.get(ZONE)];
-    };
-    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
-    assert.deepEqual(flags(), [true, true, 'a']);
-    state.nodeChanged('n1', { dpuHost: false });
-    assert.deepEqual(flags(), [true, false, undefined]);
-    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
-    state.nodeChanged('n1', undefined);
-    assert.deepEqual(flags(), [false, false, undefined]);
   });
 });

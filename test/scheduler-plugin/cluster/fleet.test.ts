@@ -126,23 +126,6 @@ describe('the fleet', () => {
     }
   });
 
-  it('lists the known nodes', () => {
-    const { fleet } = fleetOf({ n1: undefined, n2: undefined, n3: undefined });
-    fleet.set('n2', 'exists', false);
-    assert.deepEqual([[...fleet.nodes()].map(({ name }) => name), fleet.size], [['n1', 'n3'], 2]);
-  });
-
-  it('forgets a shape that no node has any more', () => {
-    const { fleet, node } = fleetOf({ n1: statusOf() });
-    const other = statusOf({ reserved: '0-1,8-9' });
-    const shapes = [statusOf(), other, statusOf(), undefined, statusOf()].map((status) => {
-      if (status) fleet.setReport('n1', status);
-      else fleet.removeReport('n1');
-      return node('n1').shape?.id;
-    });
-    assert.deepEqual(shapes, [1, 2, 3, undefined, 4]);
-  });
-
   it('trusts a report that is fresh and not quarantined', () => {
     const { fleet, node } = fleetOf({ n1: statusOf(), n2: undefined });
     const trusts = (name: string) => trustedShape(node(name)) !== undefined;

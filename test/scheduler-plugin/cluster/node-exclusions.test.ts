@@ -62,12 +62,6 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     });
   }
 
-  it('still gets pods with other needs', () => {
-    const refuser = new Refuser();
-    refuser.reject();
-    assert.deepEqual([refuser.fits('4'), refuser.fits('2')], [false, true]);
-  });
-
   const ENDS: readonly [label: string, act: (refuser: Refuser) => void, fits: boolean][] = [
     ['after 29 s', ({ under }) => (under.clock.now += 29), false],
     ['after 30 s', ({ under }) => (under.clock.now += 30), true],

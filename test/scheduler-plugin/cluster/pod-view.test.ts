@@ -61,39 +61,6 @@ describe('a pod with exclusive CPUs', () => {
     return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status }), reader);
   };
 
-  it('is kept with the fields that the extender uses', () => {
-    const found = view(
-      { conditions: [SCHEDULED], nominatedNodeName: 'n2' },
-      {
-        resourceVersion: '7',
-        creationTimestamp: '2026-11-01T10:00:00Z',
-        labels: { 'kubevirt.io': 'virt-launcher' },
-      },
-    );
-    assert.ok(found);
-    const { needs, ...rest } = found;
-    assert.equal(needs.exclusive, true);
-    assert.deepEqual(rest, {
-      uid: 'a',
-      kubeletUid: 'a',
-      namespace: 'default',
-      name: 'a',
-      vmi: undefined,
-      version: '7',
-      node: undefined,
-      nominated: 'n2',
-      pending: true,
-      terminal: false,
-      deleting: false,
-      launcher: true,
-      dropped: false,
-      mayBeRefused: false,
-      rejected: undefined,
-      since: '2026-11-01T10:00:00Z',
-      padding: 0,
-    });
-  });
-
   it('has no start of waiting and no scheduler condition when it is on a node', () => {
     const on = { nodeName: 'n1' };
     const found = view(

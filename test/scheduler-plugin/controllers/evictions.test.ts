@@ -7,6 +7,7 @@ import {
   type EvictionPolicy,
   type EvictionReason,
   Evictions,
+  Retries,
 } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
@@ -110,13 +111,6 @@ describe('evictions', () => {
     assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['evicted']]);
   });
 
-  it('run one per second', async () => {
-    const { evictions, times, pass } = evictionsOf();
-    for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
-    await pass(10);
-    assert.deepEqual(times(), [0.1, 1.1, 2.1]);
-  });
-
   it('of 80 pods of one namespace delay the only pod of another by one turn', async () => {
     const { evictions, calls, pass } = evictionsOf();
     for (let i = 0; i < 80; i++) evictions.consider(viewOf(`crowd-${i}`, {}, '1', 'crowd'), why);
@@ -158,16 +152,6 @@ describe('evictions', () => {
     evictions.consider(viewOf('p5000'), why);
     evictions.consider(viewOf('p0'), why);
     assert.deepEqual(events?.slice(5000), ['CannotStartHere p5000', 'CannotStartHere p0']);
-  });
-
-  it('record no Event under the policy hold while another replica is active', () => {
-    const { evictions, events, state } = evictionsOf({ policy: 'hold' });
-    state.active = false;
-    evictions.consider(viewOf('a'), why);
-    assert.deepEqual(events, []);
-    state.active = true;
-    evictions.consider(viewOf('a'), why);
-    assert.deepEqual(events, ['CannotStartHere a']);
   });
 
   it('run once for a pod that changes during its eviction', async () => {
@@ -233,14 +217,6 @@ describe('evictions that fail', () => {
     });
   }
 
-  it('succeed on a retry, with one Event', async () => {
-    const { evictions, times, events, outcomes, pass } = evictionsOf({ evictions: ['failure', 'ok'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(90);
-    assert.equal(times().length, 2);
-    assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['failed', 'evicted']]);
-  });
-
   it('are not retried sooner when the pod changes', async () => {
     const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
     for (let tenths = 0; tenths < 100; tenths++) {
@@ -278,18 +254,6 @@ describe('evictions that fail', () => {
     assert.deepEqual([times().length, events], [4, []]);
     await pass(3);
     assert.deepEqual([times().length, events], [5, ['CannotEvict a']]);
-  });
-
-  it('are counted from the beginning after the pod could start for a moment', async () => {
-    const { evictions, times, events, state, pass } = evictionsOf({ evictions: ['failure'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    state.stuck = false;
-    await pass(10);
-    state.stuck = true;
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    assert.deepEqual([times().length, events], [4, []]);
   });
 
   it('are not retried if the pod no longer exists', async () => {
@@ -358,10 +322,33 @@ describe('launchers whose eviction KubeVirt denies', () => {
     assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
   });
 
-  it('are the only pods that are deleted', async () => {
-    const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(10);
-    assert.deepEqual([...new Set(calls.map(({ path }) => path))], ['/api/v1/namespaces/default/pods/a/eviction']);
+  for (const [label, pod] of [
+    ['another pod', viewOf('a')],
+    ['a launcher that runs', { ...viewOf('a', LAUNCHER), pending: false }],
+  ] as const) {
+    it(`are not deleted if it is ${label}`, async () => {
+      const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
+      evictions.consider(pod, why);
+      await pass(10);
+      assert.deepEqual([...new Set(calls.map(({ path }) => path))], ['/api/v1/namespaces/default/pods/a/eviction']);
+    });
+  }
+});
+
+describe('retries', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('keep at most 5,000 keys, and none after a stop', () => {
+    const retries = new Retries();
+    const tried: string[] = [];
+    const fail = (key: string) => retries.failed(key, () => void tried.push(key));
+    for (let i = 0; i < 5000; i++) fail(`k${i}`);
+    assert.equal(retries.isWaiting('k0'), true);
+    fail('new');
+    assert.deepEqual([retries.isWaiting('k0'), retries.isWaiting('k1'), retries.isWaiting('new')], [false, true, true]);
+    retries.stop();
+    mock.timers.tick(100_000);
+    assert.deepEqual([tried, retries.isWaiting('k1')], [[], false]);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { LauncherEvents, launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import { LauncherEvents, launcherEventsOf, Quarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 
 const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
 const NOW = Date.parse('2026-11-26T12:00:00Z');
@@ -99,6 +99,41 @@ describe('the Events about a launcher', () => {
         'Normal HeldToItsNetworks: The launcher asks for CPUs on the NUMA nodes of its networks: physnet.plumbline.dev/east',
         'Normal HeldToItsCores: The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
         'Warning LauncherNotAsAsked: no node reports the physnet west',
+      ],
+    );
+  });
+});
+
+describe('quarantined reports', () => {
+  it('are counted by every replica; the active one records an Event on the Node, also when it becomes active', () => {
+    const faults = new Map([['n1', { code: 'contradiction', message: 'the report lies' } as const]]);
+    const [events, counts]: [unknown[], number[]] = [[], []];
+    let active = false;
+    const quarantine = new Quarantine({
+      faults,
+      events: { record: (...event) => void events.push(event) },
+      active: () => active,
+      metrics: { quarantinedReports: { set: (count: number) => void counts.push(count) } as never },
+    });
+    quarantine.changed('n1', faults.get('n1'));
+    quarantine.announceAll();
+    assert.deepEqual([events, counts], [[], [1]]);
+    active = true;
+    quarantine.announceAll();
+    const message = "the report lies; Plumbline ignores this node's report";
+    const expected = [
+      { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'n1' },
+      { type: 'Warning', reason: 'ReportQuarantined', message },
+    ];
+    assert.deepEqual(events, [expected]);
+    quarantine.changed('n1', faults.get('n1'));
+    faults.clear();
+    quarantine.changed('n1', undefined);
+    assert.deepEqual(
+      [events, counts],
+      [
+        [expected, expected],
+        [1, 1, 0],
       ],
     );
   });

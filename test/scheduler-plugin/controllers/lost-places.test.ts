@@ -46,32 +46,12 @@ describe('lost places', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are empty when the report shows the pod', () => {
-    const { see, state, takeCell0, considered } = inFlight();
-    see(on('x', '6').bound);
-    takeCell0();
-    state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('b', '4-7,12-15')] }));
-    assert.deepEqual(considered(), []);
-  });
-
-  it('are empty if the report shows pods that have ended', () => {
-    const { takeCell0, considered } = inFlight();
-    takeCell0();
-    assert.deepEqual(considered(), []);
-  });
-
   it('cost no prediction on a node whose kubelet never refuses a pod that it cannot align', () => {
     const { state, takeCell0, considered } = inFlight({ topologyManager: { policy: 'best-effort' } });
     const prepared = mock.method(state.fleet, 'host');
     takeCell0();
     assert.deepEqual(considered(), []);
     assert.equal(prepared.mock.callCount(), 0);
-  });
-
-  it('are empty without reservations, as after a takeover', () => {
-    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
-    for (const uid of ['a', 'b', 'x']) under.see(on(uid, uid === 'a' ? '2' : '8').bound);
-    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
   });
 
   it('are avoided: a node with alignment refuses a pod whose place depends on the CPUs of an ended pod', () => {
@@ -134,15 +114,5 @@ describe('lost places', () => {
     under.see(on('x', '6').bound);
     under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
     assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
-  });
-
-  it('are found for a single pod in flight', () => {
-    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
-    assert.deepEqual(under.filter(on('b', '8').pod).NodeNames, ['n1']);
-    under.see(on('b', '8').bound);
-    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
-    under.see(on('x', '6').bound);
-    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
-    assert.deepEqual([...under.state.lostPlaces.on('n1')], ['b']);
   });
 });

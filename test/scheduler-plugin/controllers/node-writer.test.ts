@@ -99,17 +99,6 @@ describe('the node writer of the extender', () => {
     assert.equal((await written({ facts: { threadsPerCore: '1' } })).length, 1);
   });
 
-  it('does not label a node without a report', async () => {
-    const { patches } = stage({ facts: { threadsPerCore: undefined } });
-    writer.requeue('n2');
-    writer.requeue('n1');
-    await turns();
-    assert.deepEqual(
-      patches.map(({ path }) => path),
-      ['/api/v1/nodes/n1'],
-    );
-  });
-
   const CASES: readonly [DpuVerdict, string, string, RegExp][] = [
     [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal 3 s ago/],
     [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal 100 s ago/],
@@ -188,27 +177,6 @@ describe('the node writer of the extender', () => {
     });
   }
 
-  it('announces silence and return each time, after they are written', async () => {
-    let failures = 1;
-    const { fleet, nodes, announced } = stage({
-      facts: { agentReady: 'True' },
-      refuse: () => (failures-- > 0 ? REFUSED : undefined),
-    });
-    const facts = nodes.get('n1') as WrittenFacts;
-    fleet.set('n1', 'agentRenewed', true);
-    for (const isSilent of [true, false, true]) {
-      fleet.set('n1', 'stale', isSilent);
-      writer.requeue('n1');
-      await turns();
-      if (announced.length === 0) {
-        mock.timers.tick(5000);
-        await turns();
-      }
-      nodes.set('n1', { ...facts, agentReady: isSilent ? 'False' : 'True' });
-    }
-    assert.deepEqual(announced, ['n1 false', 'n1 true', 'n1 false']);
-  });
-
   it('writes both conditions of a node in one patch', async () => {
     const { patches, fleet } = stage({ facts: { dpuHost: true } });
     fleet.set('n1', 'stale', true);
@@ -244,25 +212,6 @@ describe('the node writer of the extender', () => {
     answer();
   });
 
-  it('writes 20 ms after a change, and 20 ms after the last write', async () => {
-    const { patches } = stage({ facts: { dpuHost: true } });
-    writer.requeueAll();
-    mock.timers.tick(19);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 0);
-    mock.timers.tick(1);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 1);
-    mock.timers.tick(19);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 1);
-    mock.timers.tick(1);
-    await new Promise(setImmediate);
-    assert.equal(patches.length, 2);
-    await turns();
-    assert.equal(patches.length, 2);
-  });
-
   it('writes nothing after a stop, or about a node that is not known', async () => {
     const { patches } = stage({ facts: { dpuHost: true } });
     writer.requeue('n1');
@@ -279,13 +228,6 @@ describe('the node writer of the extender', () => {
     writer.requeue('n1');
     await turns();
     assert.deepEqual(patches, []);
-  });
-
-  it('checks all nodes when the replica becomes active', async () => {
-    const { patches } = stage({ facts: { dpuHost: true } });
-    writer.requeueAll();
-    await turns();
-    assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
   });
 
   it('reports a failed write, but not for a deleted node', async () => {

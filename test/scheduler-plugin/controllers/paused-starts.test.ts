@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
-import { KubeError } from '../../../kube/client.ts';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { PausedStarts, type StartWriter } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import {
+  createStartWriter,
+  PausedStarts,
+  type StartWriter,
+} from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { silent } from '../../support/logger.ts';
 
 const KEY = 'default/vm';
@@ -171,14 +175,6 @@ describe('paused starts that wait for pinning', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('do not include a VM without a record', async () => {
-    world.vmi = { ...world.vmi, record: undefined };
-    world.start();
-    world.report('pinned');
-    await settle();
-    assert.deepEqual([world.vmi.record, world.unpauses], [undefined, 0]);
-  });
-
   it('use only the report of the node on which the VM runs', async () => {
     world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
     world.start();
@@ -228,36 +224,6 @@ describe('paused starts that wait for pinning', () => {
       await settle();
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
-
-    it('a pause that the user set in the meantime stays', async () => {
-      const first = world.start();
-      await settle();
-      world.lags = true;
-      world.recordFailures.push(away());
-      world.report('pinned');
-      await settle();
-      world.kill(first);
-      world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-      world.start();
-      world.report('pinned');
-      await settle();
-      assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
-      assert.deepEqual(world.vmi.paused, { reason: 'PausedByUser', since: T2 });
-    });
-  });
-
-  it('are unpaused once, even if KubeVirt reports it late and writing the record fails', async function () {
-    this.timeout(300_000);
-    world.lags = true;
-    world.start();
-    await settle();
-    world.recordFailures.push(away());
-    world.report('pinned');
-    await settle();
-    world.report('pinned');
-    await settle();
-    assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
-    assert.doesNotMatch(world.events.join(), /ResumeFailed/);
   });
 
   it('are retried and reported while KubeVirt is unreachable', async function () {
@@ -307,5 +273,31 @@ describe('paused starts that wait for pinning', () => {
     world.report('pinned', { podUID: 'pod-2' });
     await settle();
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
+  });
+});
+
+describe('the record of a start', () => {
+  it('is written to the VMI with that uid, and with its version only if the VMI must be unchanged', async () => {
+    const calls: unknown[] = [];
+    const writer = createStartWriter({
+      patch: async (...call: unknown[]) => void calls.push(call),
+      replace: async (...call: unknown[]) => void calls.push(call),
+    } as unknown as KubeClient);
+    const { vmi } = new World();
+    await writer.record(vmi, { state: 'paused', since: 'T' }, 'as seen');
+    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
+    await writer.unpause(vmi);
+    const path = '/v1/namespaces/default/virtualmachineinstances/vm';
+    const annotations = (text: string) => ({ 'plumbline.dev/paused-start': text });
+    const merge = 'application/merge-patch+json';
+    assert.deepEqual(calls, [
+      [
+        `/apis/kubevirt.io${path}`,
+        merge,
+        { metadata: { uid: 'vmi-1', annotations: annotations('paused T'), resourceVersion: '1' } },
+      ],
+      [`/apis/kubevirt.io${path}`, merge, { metadata: { uid: 'vmi-1', annotations: annotations('resumed') } }],
+      [`/apis/subresources.kubevirt.io${path}/unpause`, {}],
+    ]);
   });
 });

@@ -127,35 +127,6 @@ describe('whether the kubelet did as predicted', () => {
       results: { not_compared: 2 },
     },
     {
-      title: 'two pods in flight, the other one reported first',
-      act: (stage) => {
-        stage.place('a');
-        stage.place('b');
-        stage.report({ b: PREDICTED });
-        stage.report({ b: PREDICTED, a: '4-5,12-13' });
-      },
-      results: { not_compared: 2 },
-    },
-    {
-      title: 'a rejection while another pod is in flight',
-      act: (stage) => {
-        stage.place('a');
-        stage.bind('b');
-        stage.reject('a');
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'one pod after the other',
-      act: (stage) => {
-        stage.place('a');
-        stage.report({ a: PREDICTED });
-        stage.place('b');
-        stage.report({ a: PREDICTED, b: '4-5,12-13' });
-      },
-      results: { as_predicted: 2 },
-    },
-    {
       title: 'another pod ends before the pod is reported',
       status: { assignments: [OTHER] },
       fixture: { bound: [{ node: 'n1', pod: withUid(podOf('2'), 'other') }] },
@@ -217,16 +188,6 @@ describe('whether the kubelet did as predicted', () => {
         stage.report({ a: PREDICTED }, { devices: devices(3) });
       },
       results: { other_cpus: 1 },
-    },
-    {
-      title: 'with a device: other CPUs, and another pod has returned devices',
-      status: { devices: devices(2) },
-      act: (stage) => {
-        stage.place('a', [VF]);
-        stage.report({ a: PREDICTED });
-        stage.report({ a: PREDICTED }, { devices: devices(3) });
-      },
-      results: { not_compared: 1 },
     },
     {
       title: 'with a device: a rejection',

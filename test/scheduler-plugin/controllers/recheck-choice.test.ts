@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { WaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf, withUid } from '../extender-fixture.ts';
 
 const reader = new NeedsReader('all');
@@ -138,21 +137,6 @@ describe('the choice of the node to touch next', () => {
     assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
   });
 
-  it('predicts first for the delayed node that is due first', () => {
-    const { choice, clock, next, touchNext } = choiceOf();
-    choice.waits(podId('a'), four);
-    choice.improved('n1');
-    touchNext();
-    clock.now += 1;
-    for (const node of ['n1', 'n2']) choice.improved(node);
-    assert.deepEqual([touchNext(), touchNext()], ['n1', 'n2']);
-    for (const node of ['n1', 'n2']) choice.improved(node);
-    assert.deepEqual(next(), [undefined, 1, false]);
-    clock.now += 1;
-    assert.deepEqual(next(), ['n2 for a', NEVER, false]);
-    assert.deepEqual(next(), [undefined, 1, false]);
-  });
-
   it('delays a node until the first touch for one of its pods is due', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.waits(podId('a'), four);
@@ -193,19 +177,6 @@ describe('the choice of the node to touch next', () => {
     const { choice, next } = choiceOf(() => false);
     choice.neverOffered(podId('a'), four, 'far', 3);
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
-  });
-
-  it('takes the earlier touch if a node was never offered and has improved', () => {
-    const { choice, clock, next, touchNext } = choiceOf();
-    choice.neverOffered(podId('a'), four, 'far', 0);
-    touchNext();
-    choice.neverOffered(podId('a'), four, 'far', 0);
-    assert.deepEqual(next(), [undefined, 1, false]);
-    choice.improved('far');
-    clock.now += 0.5;
-    assert.deepEqual(next(), [undefined, 0.5, false]);
-    choice.improved('n1');
-    assert.deepEqual(next(), ['n1 for a', NEVER, false]);
   });
 
   it('is empty when the nodes are forgotten or no pod waits any more', () => {
@@ -250,65 +221,5 @@ describe('the choice of the node to touch next', () => {
     choice.settled('d');
     choice.touched(late!);
     assert.equal(choice.waiting, 2);
-  });
-});
-
-describe('waiting pods', () => {
-  const setUp = () => {
-    const clock = { now: 0 };
-    const removed: string[] = [];
-    const pods = new WaitingPods(
-      () => clock.now,
-      ({ uid }) => void removed.push(uid),
-    );
-    return { clock, removed, pods };
-  };
-
-  it('are forgotten 420 s after the scheduler asked about them last', () => {
-    const { clock, removed, pods } = setUp();
-    pods.add(podId('a'), four, true);
-    pods.add(podId('b'), four, true);
-    clock.now = 1;
-    pods.add(podId('c'), four, true);
-    pods.add(podId('a'), four, true);
-    clock.now = 419.9;
-    pods.forgetOld();
-    assert.deepEqual(removed, []);
-    clock.now = 420;
-    pods.forgetOld();
-    assert.deepEqual([removed, [...pods.all()].map(({ uid }) => uid)], [['b'], ['c', 'a']]);
-    clock.now = 421;
-    pods.add(podId('d'), four, false);
-    assert.deepEqual(
-      [removed, pods.size, pods.get('d')?.wasRefusedHere, pods.get('d')?.lastSeen],
-      [['b', 'c', 'a'], 1, false, 421],
-    );
-  });
-
-  it('keep their touches when they are added again', () => {
-    const { pods } = setUp();
-    pods.add(podId('a'), four, false);
-    pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
-    pods.add(podId('a'), needsOf('6'), true);
-    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.wasRefusedHere], [1, 2, true]);
-    assert.equal(pods.get('a')?.needs.key, needsOf('6').key);
-  });
-
-  it('are limited to 5,000: the least recently added pod is removed', () => {
-    const { pods, removed } = setUp();
-    for (let i = 0; i < 5000; i++) pods.add(podId(`p${i}`), four, true);
-    pods.add(podId('p0'), four, true);
-    assert.deepEqual([pods.size, removed], [5000, []]);
-    pods.add(podId('new'), four, true);
-    assert.deepEqual([pods.size, removed], [5000, ['p1']]);
-    pods.remove('new');
-    assert.deepEqual([pods.size, removed, pods.get('new')], [4999, ['p1', 'new'], undefined]);
-  });
-
-  it('of a namespace with few are not removed for those of a namespace with many', () => {
-    const { pods, removed } = setUp();
-    pods.add(podId('victim', 'victims'), four, true);
-    for (let i = 0; i < 5010; i++) pods.add(podId(`p${i}`, 'crowd'), four, true);
-    assert.deepEqual([pods.size, removed.length, removed.includes('victim')], [5000, 11, false]);
   });
 });

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { FORGOTTEN_AFTER_SECONDS } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
@@ -169,61 +168,6 @@ describe('recheck', () => {
       ],
     );
   });
-
-  it('touches one node for the same pod less and less often, and delays touches that come too soon', async () => {
-    const { recheck, times, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    for (let seconds = 0; seconds < 1200; seconds += 0.5) {
-      // The scheduler retries within 300 s in any case.
-      if (seconds % 300 === 0) recheck.waits(podId('a'), needs);
-      recheck.improved('n1');
-      await pass(0.5);
-    }
-    const waits = times.slice(1).map((time, i) => time - times[i]!);
-    assert.deepEqual(
-      waits.map((wait) => Math.round(wait)),
-      [1, 2, 4, 8, 16, 32, 64, 128, 256],
-    );
-  });
-
-  it('touches once, later, for changes that came too soon after the last touch', async () => {
-    const { recheck, times, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    for (let change = 0; change < 4; change++) {
-      recheck.improved('n1');
-      await pass(SOON);
-    }
-    await pass(600);
-    assert.deepEqual(times, [0.1, 1.1]);
-  });
-
-  it('does not delay a pod because of another pod that is delayed', async () => {
-    const { recheck, times, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    for (let change = 0; change < 3; change++) {
-      recheck.improved('n1');
-      await pass(2);
-    }
-    recheck.waits(podId('b'), needs);
-    recheck.improved('n1');
-    await pass(SOON);
-    assert.equal(times.at(-1), 6.1);
-  });
-
-  it('continues at once if the scheduler has not finished its round, and then with backoff', async () => {
-    const { recheck, times, pass } = recheckOf();
-    // Like the scheduler, which retries at each touch and skips the node each time.
-    let seen = -1;
-    for (let steps = 0; steps < 1400 / STEP; steps++) {
-      if (times.length > seen) {
-        seen = times.length;
-        recheck.neverOffered(podId('a'), needs, 'far', 4);
-      }
-      await pass(STEP);
-    }
-    const waits = times.slice(1).map((time, i) => Math.round(time - times[i]!));
-    assert.deepEqual(waits, [1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256]);
-  });
 });
 
 describe('recheck and pods that may no longer wait', () => {
@@ -243,64 +187,5 @@ describe('recheck and pods that may no longer wait', () => {
     recheck.improved('n1');
     await pass(10);
     assert.deepEqual(touched, []);
-  });
-
-  it('touches at most one node for a pod that the previous replica may have refused, until the scheduler asks about it', async () => {
-    const { recheck, touched, pass } = recheckOf();
-    recheck.mayWait(podId('a'), needs);
-    for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
-    await pass(100);
-    assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
-  });
-
-  it('continues for a pod of the previous replica after the scheduler has asked about it', async () => {
-    const { recheck, touched, pass } = recheckOf();
-    recheck.mayWait(podId('a'), needs);
-    recheck.improved('n1');
-    await pass(SOON);
-    recheck.waits(podId('a'), needs);
-    recheck.improved('n2');
-    await pass(10);
-    assert.deepEqual([touched, recheck.waiting], [['n1', 'n2'], 1]);
-  });
-});
-
-describe('recheck after a takeover', () => {
-  const reader = new NeedsReader('all');
-  /** Waiting VMs of up to 40 sizes. */
-  const many = (pods: number) =>
-    Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
-
-  it('predicts for a few nodes at a time, however many pods wait, and reaches all nodes', () => {
-    let asked = 0;
-    let seconds = 0;
-    const seen = new Set<string>();
-    const choice = new RecheckChoice({
-      wouldFit: (_, node) => {
-        asked++;
-        seconds += 0.0004;
-        seen.add(node);
-        return false;
-      },
-      now: () => seconds,
-    });
-    for (const { uid, needs: kind } of many(1000)) choice.waits(podId(uid), kind);
-    for (let i = 0; i < 5000; i++) choice.improved(`n${i}`);
-    let turns = 0;
-    let most = 0;
-    for (let unfinished = true; unfinished; turns++) {
-      const before = asked;
-      unfinished = choice.next().unfinished === true;
-      most = Math.max(most, asked - before);
-      assert.ok(turns < 10_000);
-    }
-    assert.ok(most <= 26, `${most} predictions in one go`);
-    assert.equal(seen.size, 5000);
-  });
-
-  it('remembers a limited number of waiting pods', () => {
-    const choice = new RecheckChoice({ wouldFit: () => false, now: () => 0 });
-    for (let i = 0; i < 50_000; i++) choice.waits(podId(`vm-${i}`), needs);
-    assert.equal(choice.waiting, 5000);
   });
 });

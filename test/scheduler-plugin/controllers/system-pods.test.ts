@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { type StartFacts, whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const DEAD = { ready: false, state: 'dead', age: 60 } as const;
@@ -29,37 +28,10 @@ describe('system pods on a node with a dead DPU', () => {
       assert.deepEqual(NodeNames, passes ? ['n1'] : []);
     });
   }
-
-  it('other namespaces are exempt by name or prefix with --dpu-exempt, as at the gate', () => {
-    const { dpuExempt } = parseSchedulerPluginConfig(['--dpu-exempt', 'critical,openshift-*']);
-    const { filter } = extenderOf({ dpus: { n1: DEAD }, dpuExempt });
-    const isPlaced = (namespace: string) => filter(withUid(podOf('500m'), 'pod', { namespace })).NodeNames.length === 1;
-    const namespaces = ['critical', 'openshift-sdn', 'openshift-', 'openshift', 'critical-2', 'kube-system'];
-    assert.deepEqual(namespaces.filter(isPlaced), ['critical', 'openshift-sdn', 'openshift-']);
-    for (const wrong of ['*', 'A', 'a,,b', 'a b', '-a', ',']) {
-      assert.throws(
-        () => parseSchedulerPluginConfig(['--dpu-exempt', wrong]),
-        /dpu-exempt.*expected namespaces/,
-        wrong,
-      );
-    }
-    assert.deepEqual(parseSchedulerPluginConfig(['--dpu-exempt', '']).dpuExempt, []);
-  });
 });
 
 describe('static pods', () => {
   const shown = statusOf({ assignments: [{ podUID: STATIC_UID, container: 'compute', cpus: '1-2,9-10' }] });
-
-  it('count once: the report shows the uid of the static pod, not of its mirror', () => {
-    const { state, see, filter, gone } = extenderOf({ nodes: { n1: shown } });
-    const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
-    see(bound, { phase: 'Running' });
-    assert.equal(state.reservations.assumedOn('n1').length, 0);
-    // 14 CPUs less the static pod's four.
-    assert.deepEqual(filter(withUid(podOf('10'), 'vm')).NodeNames, ['n1']);
-    gone(bound);
-    assert.equal(state.reservations.size, 1, 'the reservation of the VM');
-  });
 
   it('have a reservation until the report shows them', () => {
     const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
@@ -22,24 +22,19 @@ describe('waiting pods in the API server', () => {
     assert.equal(viewOf(web('failed', [KVM]), unscheduled('SchedulerError')), undefined);
   });
 
-  const cases: { what: string; pod: Pod; status: object; waits: boolean }[] = [
-    { what: 'a launcher', pod: web('vm', [KVM]), status: unscheduled('Unschedulable'), waits: true },
-    {
-      what: 'a launcher with dedicated CPUs',
-      pod: podOf('4', [KVM]),
-      status: unscheduled('Unschedulable'),
-      waits: true,
-    },
-    {
-      what: 'an ordinary pod that was refused for a DPU',
-      pod: web('web'),
-      status: unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
-      waits: true,
-    },
-    { what: 'a gated launcher', pod: podOf('4', [KVM]), status: unscheduled('SchedulingGated'), waits: false },
-    { what: 'a pod that no scheduler asks about', pod: podOf('4'), status: unscheduled('Unschedulable'), waits: false },
+  const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
+    ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
+    ['a launcher with dedicated CPUs', podOf('4', [KVM]), unscheduled('Unschedulable'), true],
+    [
+      'an ordinary pod that was refused for a DPU',
+      web('web'),
+      unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
+      true,
+    ],
+    ['a gated launcher', podOf('4', [KVM]), unscheduled('SchedulingGated'), false],
+    ['a pod that no scheduler asks about', podOf('4'), unscheduled('Unschedulable'), false],
   ];
-  for (const { what, pod, status, waits } of cases) {
+  for (const [what, pod, status, waits] of cases) {
     it(`${what} ${waits ? 'may have been refused by an extender' : 'does not count as refused by an extender'}`, () => {
       assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
     });
@@ -47,35 +42,36 @@ describe('waiting pods in the API server', () => {
 });
 
 describe('a takeover', () => {
-  const launcher = (uid: string) => viewOf(web(uid, [KVM]), unscheduled('Unschedulable'));
-  const setUp = () => {
+  const viewOfLauncher = (uid: string, more: Partial<PodView> = {}): PodView => ({
+    ...viewOf(web(uid, [KVM]), unscheduled('Unschedulable'))!,
+    ...more,
+  });
+
+  it('rechecks pods that the previous replica may have refused, also if their conditions arrive within ten seconds', () => {
     const waiting: string[] = [];
-    const clock = { now: 100 };
-    const pods = [launcher('before'), undefined, viewOf(podOf('4'), {})];
+    const state = { now: 100, active: true };
     const recheck = new Recheck({
       wouldFit: () => false,
       touch: async () => true,
-      active: () => true,
-      now: () => clock.now,
+      active: () => state.active,
+      now: () => state.now,
     });
     recheck.mayWait = ({ uid }) => void waiting.push(uid);
-    return { recheck, pods, waiting, clock };
-  };
-
-  it('rechecks pods that the previous replica may have refused, also if their conditions arrive late', () => {
-    const { recheck, pods, waiting, clock } = setUp();
-    recheck.takeOver(pods);
-    clock.now += 5;
-    recheck.unschedulable(launcher('late')!);
+    recheck.unschedulable(viewOfLauncher('not-active-yet'));
+    recheck.takeOver([
+      viewOfLauncher('before'),
+      undefined,
+      viewOf(podOf('4'), {}),
+      viewOfLauncher('deleting', { deleting: true }),
+      viewOfLauncher('ended', { terminal: true }),
+    ]);
+    state.now += 9.9;
+    recheck.unschedulable(viewOfLauncher('late'));
+    state.active = false;
+    recheck.unschedulable(viewOfLauncher('standby'));
+    state.active = true;
+    state.now += 0.1;
+    recheck.unschedulable(viewOfLauncher('too-late'));
     assert.deepEqual(waiting, ['before', 'late']);
-  });
-
-  it('later ignores conditions: the scheduler’s calls show which pods this replica refused', () => {
-    const { recheck, pods, waiting, clock } = setUp();
-    recheck.unschedulable(launcher('not-active-yet')!);
-    recheck.takeOver(pods);
-    clock.now += 60;
-    recheck.unschedulable(launcher('refused-by-taints')!);
-    assert.deepEqual(waiting, ['before']);
   });
 });

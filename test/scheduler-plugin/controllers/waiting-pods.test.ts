@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { FORGOTTEN_AFTER_SECONDS, WaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { WaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
-const needs = new NeedsReader('all').read(podOf('4'));
+const reader = new NeedsReader('all');
+const four = reader.read(podOf('4'));
 
-describe('the pods that wait for a node', () => {
+describe('waiting pods', () => {
   const setUp = () => {
     const clock = { now: 0 };
     const removed: string[] = [];
@@ -15,49 +16,53 @@ describe('the pods that wait for a node', () => {
     );
     return { clock, removed, pods };
   };
-  const uids = (pods: ReturnType<typeof setUp>['pods']) => [...pods.all()].map(({ uid }) => uid);
 
-  it('are forgotten 420 s after the scheduler last asked about them, when another pod is added', () => {
+  it('are forgotten 420 s after the scheduler asked about them last', () => {
     const { clock, removed, pods } = setUp();
-    pods.add(podId('a'), needs, true);
-    clock.now = FORGOTTEN_AFTER_SECONDS - 1;
-    pods.add(podId('b'), needs, true);
-    assert.deepEqual([uids(pods), removed], [['a', 'b'], []]);
-    clock.now = FORGOTTEN_AFTER_SECONDS;
-    pods.add(podId('c'), needs, true);
-    assert.deepEqual([uids(pods), removed], [['b', 'c'], ['a']]);
-  });
-
-  it('are forgotten in the order of the last question', () => {
-    const { clock, removed, pods } = setUp();
-    for (const uid of ['a', 'b', 'c']) pods.add(podId(uid), needs, true);
-    clock.now = 100;
-    pods.add(podId('a'), needs, true);
-    clock.now = FORGOTTEN_AFTER_SECONDS;
+    pods.add(podId('a'), four, true);
+    pods.add(podId('b'), four, true);
+    clock.now = 1;
+    pods.add(podId('c'), four, true);
+    pods.add(podId('a'), four, true);
+    clock.now = 419.9;
     pods.forgetOld();
-    assert.deepEqual([uids(pods), removed], [['a'], ['b', 'c']]);
-  });
-
-  it('keep the record of their touches when the scheduler asks again', () => {
-    const { pods } = setUp();
-    pods.add(podId('a'), needs, false);
-    pods.get('a')?.touched.set('n1', { times: 2, last: 5 });
-    pods.add(podId('a'), needs, true);
+    assert.deepEqual(removed, []);
+    clock.now = 420;
+    pods.forgetOld();
+    assert.deepEqual([removed, [...pods.all()].map(({ uid }) => uid)], [['b'], ['c', 'a']]);
+    clock.now = 421;
+    pods.add(podId('d'), four, false);
     assert.deepEqual(
-      [pods.size, pods.get('a')?.wasRefusedHere, pods.get('a')?.touched.get('n1')],
-      [1, true, { times: 2, last: 5 }],
+      [removed, pods.size, pods.get('d')?.wasRefusedHere, pods.get('d')?.lastSeen],
+      [['b', 'c', 'a'], 1, false, 421],
     );
-    pods.remove('a');
-    pods.add(podId('a'), needs, true);
-    assert.equal(pods.get('a')?.touched.size, 0);
   });
 
-  it('are at most 5,000; the least recent pod is removed for a new one', () => {
-    const { removed, pods } = setUp();
-    for (let i = 0; i < 5000; i++) pods.add(podId(`p${i}`), needs, true);
-    pods.add(podId('p0'), needs, true);
+  it('keep their touches when they are added again', () => {
+    const { pods } = setUp();
+    pods.add(podId('a'), four, false);
+    pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
+    const six = reader.read(podOf('6'));
+    pods.add(podId('a'), six, true);
+    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.wasRefusedHere], [1, 2, true]);
+    assert.equal(pods.get('a')?.needs.key, six.key);
+  });
+
+  it('are limited to 5,000: the least recently added pod is removed', () => {
+    const { pods, removed } = setUp();
+    for (let i = 0; i < 5000; i++) pods.add(podId(`p${i}`), four, true);
+    pods.add(podId('p0'), four, true);
     assert.deepEqual([pods.size, removed], [5000, []]);
-    pods.add(podId('new'), needs, true);
+    pods.add(podId('new'), four, true);
     assert.deepEqual([pods.size, removed], [5000, ['p1']]);
+    pods.remove('new');
+    assert.deepEqual([pods.size, removed, pods.get('new')], [4999, ['p1', 'new'], undefined]);
+  });
+
+  it('of a namespace with few are not removed for those of a namespace with many', () => {
+    const { pods, removed } = setUp();
+    pods.add(podId('victim', 'victims'), four, true);
+    for (let i = 0; i < 5010; i++) pods.add(podId(`p${i}`, 'crowd'), four, true);
+    assert.deepEqual([pods.size, removed.length, removed.includes('victim')], [5000, 11, false]);
   });
 });

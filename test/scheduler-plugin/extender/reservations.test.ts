@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { preparedHost } from '../../../model/placement/needs.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -53,19 +52,11 @@ describe('reservations', () => {
   });
 
   const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
-    { name: 'deletion', end: ({ gone }) => gone(four('a')) },
     {
       name: 'the scheduler gave up the node',
       end: ({ see }) => {
         const message = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
         see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', message));
-      },
-    },
-    {
-      name: 'binding to another node',
-      end: ({ see }) => {
-        const pod = withUid(podOf('4'), 'a', { resourceVersion: '11' });
-        see({ ...pod, spec: { ...pod.spec, nodeName: 'elsewhere' } });
       },
     },
     {
@@ -108,18 +99,11 @@ describe('reservations', () => {
 
   const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
     { name: 'no volume', spec: {}, seconds: 60 },
-    { name: 'only volumes of the node', spec: { volumes: [{ name: 'v', emptyDir: {} }] }, seconds: 60 },
     {
       name: 'a persistent volume claim',
       spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
       seconds: 660,
     },
-    {
-      name: 'an ephemeral volume',
-      spec: { volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: {} } }] },
-      seconds: 660,
-    },
-    { name: 'a resource claim', spec: { resourceClaims: [{ name: 'gpu' }] }, seconds: 660 },
   ];
   for (const { name, spec, seconds } of waits) {
     it(`last ${seconds} s without news for a pod with ${name}, as long as it can still be bound`, () => {
@@ -220,38 +204,6 @@ describe('reservations', () => {
         nominated(under);
         assert.equal(under.filter(waiting('slow', { topologySpreadConstraints: [] })).NodeNames.length, nodes);
       });
-    }
-  });
-
-  it('fit in every order of admission when 20 pods compete for two nodes', () => {
-    const reader = new NeedsReader('all');
-    for (let round = 0; round < 50; round++) {
-      const random = randomOf(round);
-      const under = extenderOf({ nodes: { n0: statusOf(), n1: statusOf() } });
-      const promised = new Map<string, string[]>([
-        ['n0', []],
-        ['n1', []],
-      ]);
-      for (let i = 0; i < 20; i++) {
-        const answer = passed(under, `p${i}`, 19 - i);
-        assert.ok(answer.length <= 1);
-        for (const node of answer) promised.get(node)!.push(`p${i}`);
-      }
-      // 14 CPUs per node in whole cores: three pods with four CPUs each.
-      assert.deepEqual(
-        [...promised.values()].map((pods) => pods.length),
-        [3, 3],
-      );
-      for (const pods of promised.values()) {
-        const { kubelet, state } = preparedHost(statusOf());
-        assert.ok(!('unpredictable' in kubelet) && state);
-        let after = state;
-        for (const uid of pods.sort(() => random(3) - 1)) {
-          const admission = kubelet.admit(after, reader.read(four(uid)).request);
-          assert.ok(admission.admitted, `${uid} in round ${round}`);
-          after = admission.state;
-        }
-      }
     }
   });
 

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
 import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
-import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const NODES = 2000;
-const MEGABYTE = 1000 * 1000;
 
 describe('the recorded decisions', () => {
   const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
@@ -53,41 +51,5 @@ describe('the recorded decisions', () => {
         refused: { few: 2, far: 1 },
       },
     ]);
-  });
-
-  it('can be listed for one pod, oldest first', () => {
-    const { filter, decisions } = extenderOf({ nodes: { n1: statusOf() } });
-    for (const [uid, cpu] of [
-      ['a', '4'],
-      ['b', '2'],
-      ['a', '40'],
-    ] as const)
-      filter(withUid(podOf(cpu), uid));
-    const passed = (pod?: string) => decisions.list(pod).map(({ uid, passed }) => [uid, passed]);
-    assert.deepEqual(passed('default/a'), [
-      ['a', 1],
-      ['a', 0],
-    ]);
-    assert.deepEqual(passed('default/c'), []);
-    assert.deepEqual(passed(), [
-      ['a', 1],
-      ['b', 1],
-      ['a', 0],
-    ]);
-    assert.deepEqual(Object.values(decisions.list('default/a')[1]?.refused ?? {}), [1]);
-  });
-
-  it('take little memory for a pod that may use any node', () => {
-    const { filter, decisions } = cluster();
-    const ask = (from: number, to: number) => {
-      for (let i = from; i < to; i++) filter(withUid(podOf('500m'), `p${i}`), names);
-      collectGarbage();
-      return process.memoryUsage().heapUsed;
-    };
-    const before = ask(0, 20);
-    const after = ask(20, 500);
-    assert.equal(decisions.list().length, 500);
-    // A name, a score and a place for each of those nodes would be 50 MB or more.
-    assert.ok(after - before < 5 * MEGABYTE, `${((after - before) / MEGABYTE).toFixed(1)} MB more`);
   });
 });

@@ -38,11 +38,6 @@ describe('a filter call for a pod with VFs', () => {
       nodeWith(8, owned('4-7,12-15')),
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
     ],
-    [
-      'the same under restricted',
-      nodeWith(8, { ...owned('4-7,12-15'), ...policy('restricted') }),
-      /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
-    ],
     ['the same under best-effort', nodeWith(8, { ...owned('4-7,12-15'), ...policy('best-effort') }), undefined],
     [
       'too few free CPUs on NUMA node 1',
@@ -64,57 +59,6 @@ describe('a filter call for a pod with VFs', () => {
 });
 
 describe('filter calls for three pods with VFs in flight', () => {
-  const ORDERS = [
-    [0, 1, 2],
-    [0, 2, 1],
-    [1, 0, 2],
-    [1, 2, 0],
-    [2, 0, 1],
-    [2, 1, 0],
-  ];
-  for (const vfs of [
-    [1, 1, 1],
-    [1, 2, 1],
-    [3, 1, 2],
-  ]) {
-    for (const name of ['single-numa-node', 'restricted']) {
-      it(`pass no more than the free VFs, in every order: ${vfs.join(', ')} VFs under ${name}`, () => {
-        for (const order of ORDERS) {
-          for (let free = 0; free <= 7; free++) {
-            const under = extenderOf({ nodes: { n1: nodeWith(free, policy(name)) } });
-            let left = free;
-            for (const index of order) {
-              const count = vfs[index]!;
-              const pod = vfPod('2', count, `p${index}`);
-              const { NodeNames } = under.filter(pod);
-              const label = `${free} free, order ${order.join()}, pod ${index}`;
-              assert.equal(NodeNames.length, count <= left ? 1 : 0, label);
-              if (count <= left) left -= count;
-              else
-                assert.match(
-                  detailOf(under, pod),
-                  new RegExp(`${VF}: ${count === 1 ? '1 device' : `${count} devices`} needed, ${left} free`),
-                  label,
-                );
-            }
-          }
-        }
-      });
-    }
-  }
-
-  it('pass another one when a pod in flight is deleted', () => {
-    const under = extenderOf({ nodes: { n1: nodeWith(2) } });
-    const pods = ['a', 'b', 'c'].map((uid) => vfPod('2', 1, uid));
-    assert.deepEqual(
-      pods.map((pod) => under.filter(pod).NodeNames.length),
-      [1, 1, 0],
-    );
-    under.see(pods[0]!);
-    under.gone(pods[0]!);
-    assert.deepEqual(under.filter(pods[2]!).NodeNames, ['n1']);
-  });
-
   it('pass as many as have CPUs near the VFs, although the node has more free VFs and CPUs', () => {
     const under = extenderOf({ nodes: { n1: nodeWith(8) } });
     const replies = ['a', 'b', 'c'].map((uid) => under.filter(vfPod('4', 1, uid)));

@@ -124,14 +124,6 @@ describe('shared predictions', () => {
     assert.equal(stays.since().length, 1);
   });
 
-  it('refuse according to the report, which includes pods that are about to leave', () => {
-    const assignments = [owned('ended', '1-2,9-10')];
-    const verdict = (gone: string[]) =>
-      predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) }, { gone }).ask(needsOf('14'), 'n1');
-    assert.ok(!verdict(['ended']).fits);
-    assert.deepEqual(verdict(['ended']), verdict([]));
-  });
-
   it('are kept for sixteen kinds of pods; with more, the oldest is predicted again', () => {
     const { ask, since } = predictionsOf({ n1: statusOf() });
     const kinds = Array.from({ length: 17 }, (_, i) => needsOf('2', [`physnet.plumbline.dev/net${i}`]));
@@ -142,19 +134,6 @@ describe('shared predictions', () => {
     ask(kinds[1]!, 'n1');
     assert.equal(since().length, 1, 'the second is still there');
     ask(kinds[0]!, 'n1');
-    assert.equal(since().length, 1);
-  });
-
-  it('are kept for 1,024 loads of a kind; with more, the oldest is predicted again', () => {
-    const { ask, since } = predictionsOf({ n1: statusOf() });
-    const askBy = (load: string) => ask(needsOf('4'), 'n1', { load });
-    for (let i = 0; i < 1024; i++) askBy(`${i}`);
-    askBy('0');
-    assert.equal(since().length, 1024);
-    askBy('1024');
-    askBy('1');
-    assert.equal(since().length, 1);
-    askBy('0');
     assert.equal(since().length, 1);
   });
 });

@@ -91,9 +91,4 @@ describe('nodes whose CPU manager policy is none', () => {
     state.reportChanged('n1', SHARED);
     assert.equal(state.reservations.size, 0);
   });
-
-  it('do not include a node with exclusive CPUs, where the same pod is predicted', () => {
-    const { filter } = extenderOf({ nodes: { n1: statusOf() } });
-    assert.match(filter(podOf('3')).FailedAndUnresolvableNodes['n1'] ?? '', /SMT Alignment Error/);
-  });
 });

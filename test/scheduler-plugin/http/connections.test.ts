@@ -10,8 +10,6 @@ import { extenderOf, podOf } from '../extender-fixture.ts';
 
 const BODY = JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'] });
 
-/** Seconds: longer than the request timeout of the server and the default idle timeout of Node.js. */
-const PAUSE = 12;
 /** Seconds for which kube-scheduler keeps an idle connection (IdleConnTimeout of Go's transport in client-go). */
 const CLIENT_KEEPS = 90;
 
@@ -48,18 +46,6 @@ describe('the connections of the extender', () => {
       });
       call.on('error', reject).end(BODY);
     });
-
-  it(`stay open for ${PAUSE} seconds between two calls`, async function () {
-    this.timeout((PAUSE + 30) * 1000);
-    await serve();
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const first = await filter(agent);
-    await delay(PAUSE * 1000);
-    const second = await filter(agent);
-    assert.equal(second.socket, first.socket, 'one socket');
-    assert.deepEqual(second.names, ['n1']);
-    agent.destroy();
-  });
 
   for (const [what, url, answer] of [
     ['a URL that cannot be parsed gets no answer', 'http://[x', /^$/],

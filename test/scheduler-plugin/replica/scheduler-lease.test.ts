@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { SchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
 import { silent } from '../../support/logger.ts';
+import { createApi } from '../cluster/watch-fixture.ts';
 
 const LEASE = 'plumbline-system/plumbline-scheduler';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 
 interface Scene {
   readonly replica: SchedulerLeaseReplica;
@@ -22,18 +24,14 @@ const settled = async () => {
 
 /** A replica in the pod `pod-1`, whose Lease is watched and whose catch-ups end when the test says so. */
 async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> {
-  const events: { push(line: string): void; end(): void } = eventStream();
+  const api = createApi();
   let version = 1;
-  const client = {
-    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
-    watch: async () => events,
-  };
   let clock = 0;
   let begun = 0;
   let finish: ((error?: Error) => void) | undefined;
   const said: string[] = [];
   const replica = new SchedulerLeaseReplica({
-    client: client as never,
+    client: api.client,
     lease: LEASE,
     hostName: 'pod-1',
     catchUp: () => {
@@ -59,7 +57,7 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
     async lease(holderIdentity) {
       const metadata = { name: 'plumbline-scheduler', namespace: 'plumbline-system', resourceVersion: `${++version}` };
       const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8 } };
-      events.push(JSON.stringify({ type: version === 2 ? 'ADDED' : 'MODIFIED', object }));
+      api.push(LEASES, version === 2 ? 'ADDED' : 'MODIFIED', object);
       await settled();
     },
     async finish(error) {
@@ -68,34 +66,7 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
     },
   });
   stop.abort();
-  events.end();
   await done;
-}
-
-function eventStream() {
-  const lines: Buffer[] = [];
-  let ended = false;
-  let wake: () => void = () => undefined;
-  return {
-    push(line: string) {
-      lines.push(Buffer.from(`${line}\n`));
-      wake();
-    },
-    end() {
-      ended = true;
-      wake();
-    },
-    async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-      while (!ended) {
-        const line = lines.shift();
-        if (line === undefined) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        } else yield line;
-      }
-    },
-  };
 }
 
 describe('an extender in the pod of a kube-scheduler', () => {

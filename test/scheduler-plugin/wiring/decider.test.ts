@@ -190,48 +190,6 @@ describe('the parts of the extender together', () => {
     );
   });
 
-  it('a pod that arrives on a node with a dead DPU is evicted, too; a pod on another node is not', async () => {
-    await addNode('n1', { [DPU_HOST_LABEL]: '' });
-    await addNode('n2');
-    for (const name of ['n1', 'n2']) await api.client.create(LEASES, lease(name, '2026-11-01T10:00:00.000000Z'));
-    await start();
-    clock.now += 41;
-    for (const name of ['n1', 'n2'])
-      await api.client.patch(`${LEASES}/ovn-dpu-${name}`, MERGE, { spec: { holderIdentity: 'other' } });
-    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
-    await addPod('elsewhere', { nodeName: 'n2' });
-    await addPod('late', { nodeName: 'n1' });
-    await eventually(async () => !(await stays('late')), 'the eviction');
-    assert.ok(await stays('elsewhere'));
-    assert.deepEqual(events, ['Pod late EvictedBeforeStart']);
-  });
-
-  it('a node whose Lease and label are deleted has no condition and accepts pods again', async () => {
-    await addNode('n1', { [DPU_HOST_LABEL]: '' });
-    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
-    await start('--eviction', 'hold');
-    clock.now += 41;
-    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
-    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
-    await api.client.delete(`${LEASES}/ovn-dpu-n1`);
-    await api.client.patch(`${NODES}/n1`, MERGE, { metadata: { labels: { [DPU_HOST_LABEL]: null } } });
-    await eventually(async () => (await ready('n1')) === undefined, 'the condition to go');
-    await eventually(() => fits('n1'), 'the node to take pods');
-  });
-
-  it('the condition is removed when the host turns its health check off', async () => {
-    await addNode('n1', { [DPU_HOST_LABEL]: '' });
-    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
-    await start('--eviction', 'hold');
-    clock.now += 41;
-    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
-    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
-    assert.equal(fits('n1'), false);
-    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: '' } });
-    await eventually(async () => (await ready('n1')) === undefined, 'the condition to go');
-    assert.equal(fits('n1'), true);
-  });
-
   for (const [policy, renewals] of [
     ['own', 1],
     ['observe', 5],

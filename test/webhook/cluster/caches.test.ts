@@ -187,14 +187,6 @@ describe('the Lease of the scheduler', () => {
     return { lists, ...lease };
   };
 
-  it('is the only Lease that is watched', async () => {
-    const { lists } = await stage([lease('x')]);
-    assert.deepEqual(
-      lists.asked.map(({ query }) => query?.['fieldSelector']),
-      ['metadata.name=s'],
-    );
-  });
-
   it('gives no verdict until it is read', async () => {
     const { lists, away } = await stage([], 's', [LEASES]);
     assert.equal(away(), undefined);

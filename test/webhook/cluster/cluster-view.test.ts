@@ -61,20 +61,6 @@ describe('the cluster view of the webhook', () => {
     await api.stop();
   });
 
-  it('lists candidates by selector, only nodes with the static policy', () => {
-    assert.deepEqual(threadsFor({}), [2, 4]);
-    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'a' } }), [2]);
-    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'c' } }), []);
-  });
-
-  it('lists the CPUs that masks can select, also on nodes without exclusive CPUs', () => {
-    const hostsOf = (spec: SelectingSpec) =>
-      view.maskHosts(spec).map(({ online, usable }) => `${online} less the reserved ${usable}`);
-    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'shared' } }), ['0-7 less the reserved 1-7']);
-    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'a' } }), ['0-7 less the reserved 0-7']);
-    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'c' } }), []);
-  });
-
   it('excludes nodes like kube-scheduler, by cordons and untolerated taints, but only if other nodes are left', async () => {
     const patchB = (spec: object) => api.client.patch('/api/v1/nodes/b', MERGE, { spec });
     const taint = { key: 'rack', value: 'x', effect: 'NoSchedule' };
@@ -87,18 +73,7 @@ describe('the cluster view of the webhook', () => {
 
     await patchB({ unschedulable: null, taints: [taint] });
     await eventually(() => tolerating({ key: 'rack', operator: 'Exists' }).length === 2, 'the taint');
-    const cases: [object, number[]][] = [
-      [{ key: 'rack', value: 'x' }, [2, 4]],
-      [{ key: 'rack', value: 'x', effect: 'NoSchedule' }, [2, 4]],
-      [{ key: 'rack', operator: 'Exists' }, [2, 4]],
-      [{ key: 'rack', value: 'y' }, [2]],
-      [{ key: 'rack', value: 'x', effect: 'NoExecute' }, [2]],
-      [{ key: 'row', operator: 'Exists' }, [2]],
-      [{ key: 'rack', operator: 'Gt', value: 'x' }, [2]],
-    ];
-    for (const [toleration, expected] of cases) {
-      assert.deepEqual(tolerating(toleration), expected, JSON.stringify(toleration));
-    }
+    assert.deepEqual(tolerating({ key: 'rack', value: 'y' }), [2]);
 
     await patchB({ taints: [{ ...taint, effect: 'NoExecute' }] });
     await eventually(() => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2, 'NoExecute');
@@ -111,19 +86,6 @@ describe('the cluster view of the webhook', () => {
     const { physnets, tunnel } = view.reportedNetworks();
     assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);
     assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
-  });
-
-  it('follows labels, and forgets results for old labels', async () => {
-    await api.client.patch('/api/v1/nodes/b', MERGE, { metadata: { labels: { zone: 'a' } } });
-    await eventually(() => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2, 'the label');
-    await api.client.delete(`${TOPOLOGIES}/b`);
-    await eventually(() => threadsFor({}).join() === '2', 'the report to go');
-  });
-
-  it('ignores a report that contradicts itself', async () => {
-    await addNode('odd', {}, report(['0-x'], { cells: [{ id: 0, cpus: 'nonsense' }] }));
-    await addNode('late', { zone: 'late' }, report(smt2));
-    await eventually(() => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2', 'the report after it');
   });
 
   it('keeps the fields that classify definitions, and finds the primary network of a namespace', async () => {
@@ -204,20 +166,12 @@ describe('reports that could affect other nodes', () => {
   });
 
   const lies: [string, string, object, string][] = [
-    ['1,024 CPUs in one core', 'n1', { cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] }, 'contradiction'],
     [
       'more CPUs than its Node',
       'n1',
       { cells: [{ id: 0, cpus: '0-15' }], cores: smt2.map((_, i) => `${i * 4}-${i * 4 + 3}`) },
       'more-cpus',
     ],
-    [
-      'devices that its Node lacks',
-      'n1',
-      { devices: [{ resource: 'example.com/vf', groups: [{ total: 1, free: 1 }] }] },
-      'more-devices',
-    ],
-    ['eight threads per core on amd64', 'n1', { cores: ['0-7'] }, 'threads-per-core'],
     ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
   ];
   for (const [name, node, lie, code] of lies) {
@@ -236,39 +190,6 @@ describe('reports that could affect other nodes', () => {
       }, 'the report to count again');
     });
   }
-
-  it('show whether all KubeVirt nodes that a spec may use have reported', async () => {
-    const made = nodeOf('unheard', { cpu: '8' });
-    Object.assign(made.metadata.labels, { 'kubevirt.io/schedulable': 'true', pool: 'new' });
-    assert.ok(view.allReport({}));
-    await api.client.create('/api/v1/nodes', made);
-    await eventually(() => !view.allReport({}), 'a node that has not reported');
-    assert.ok(view.allReport({ nodeSelector: { pool: 'old' } }), 'it cannot go there');
-    await put('unheard', reportOf({ cpuManager: { policy: 'none' } }));
-    await eventually(() => view.allReport({}), 'it reports, although it gives no exclusive CPUs');
-    assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms come from the other reports');
-  });
-
-  it('nodes that advertise the same networks share a kind, whatever the order', async () => {
-    const [x, y] = ['physnet.plumbline.dev/x', 'physnet.plumbline.dev/y'];
-    const physnets = ['x', 'y', 'not-advertised'].map((name) => ({ name, cells: '0' }));
-    const [first, second] = [
-      { [x]: '1', [y]: '1' },
-      { [y]: '1', [x]: '1' },
-    ];
-    await api.client.create('/api/v1/nodes', nodeOf('o1', { cpu: '8', ...first }));
-    await api.client.create('/api/v1/nodes', nodeOf('o2', { cpu: '8', ...second }));
-    for (const name of ['o1', 'o2', 'o3']) await put(name, reportOf({ physnets }));
-    await api.client.create('/api/v1/nodes', nodeOf('o3', { cpu: '8', [x]: '1' }));
-    const kinds = () =>
-      view
-        .nodeKinds()
-        .map(({ networks }) => [...networks.physnets.keys()].join())
-        .filter((names) => names.startsWith('x'))
-        .sort();
-    await eventually(() => kinds().includes('x'), 'the last node');
-    assert.deepEqual(kinds(), ['x', 'x,y']);
-  });
 
   it('a network counts where the node’s kubelet advertises its device', async () => {
     await put(

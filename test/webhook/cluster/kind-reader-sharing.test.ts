@@ -67,7 +67,7 @@ describe('kinds that equal nodes share', () => {
 
   it('are not read from an impossible report', () => {
     const reader = createKindReader();
-    for (const status of [undefined, statusOf({ reserved: 'x' }), statusOf({ cells: [] })]) {
+    for (const status of [undefined, statusOf({ reserved: 'x' }), statusOf({ cells: [] }), statusOf({ format: 2 })]) {
       assert.ok('code' in reader.readRaw(status), JSON.stringify(status));
     }
     const named = (name: string) => reader.readRaw(statusOf({ physnets: [{ name, cells: '0' }] }));

@@ -90,19 +90,6 @@ describe('the checks of whether the API server calls the webhook', () => {
     await pass(100);
     assert.equal(seen.length, 13, 'none after the end');
   });
-
-  it('continue after an object that they cannot read', async () => {
-    const { run, state, seen } = stage('nonsense');
-    const stopped = new AbortController();
-    const ended = run(stopped.signal);
-    await settle();
-    assert.deepEqual(seen, [false]);
-    state.subjects = [ACCOUNT];
-    await pass(2);
-    assert.deepEqual(seen, [false, true]);
-    stopped.abort();
-    await ended;
-  });
 });
 
 describe('one check of whether the API server calls the webhook', () => {
@@ -125,14 +112,6 @@ describe('one check of whether the API server calls the webhook', () => {
     state.notReady = 'not yet';
     assert.equal(await attempt(), undefined);
     assert.deepEqual(state.subjects, [others[0], ACCOUNT]);
-  });
-
-  it('returns the error of the API server, and throws other errors', async () => {
-    const { attempt, state } = stage([]);
-    state.error = new KubeError(500, 'InternalError', 'broken');
-    assert.equal(await attempt(), 'broken');
-    state.error = new TypeError('a mistake');
-    await assert.rejects(attempt(), TypeError);
   });
 
   it('returns the error of the API server about a configuration, and throws other errors', async () => {

@@ -47,13 +47,6 @@ describe('the requirement that the API server calls the webhook', () => {
     assert.deepEqual(written, [{ subjects: [ACCOUNT] }]);
   });
 
-  it('keeps other subjects of the binding', async () => {
-    const other = { kind: 'User', name: 'other' };
-    const { written, attempt } = requirement({ ...installed(), [BINDING]: { subjects: [other] } });
-    assert.equal(await attempt(), undefined);
-    assert.deepEqual(written, [{ subjects: [other, ACCOUNT] }]);
-  });
-
   const [, optIn = ''] = CONFIGURATIONS;
   const waits: [string, Record<string, unknown>, string | undefined, RegExp][] = [
     ['the webhook is not ready', {}, 'not synced yet: nodes', /not synced/],
@@ -94,22 +87,6 @@ describe('the requirement that the API server calls the webhook', () => {
     const failed = 'failed calling webhook "required.plumbline.dev": x509: certificate signed by unknown authority';
     const { attempt } = requirement(installed(), undefined, new KubeError(500, 'InternalError', failed));
     assert.equal(await attempt(), failed);
-  });
-
-  it('reports after each check whether it is in place, until it is stopped', async () => {
-    const stopped = new AbortController();
-    const seen: boolean[] = [];
-    const objects = installed();
-    const client = {
-      get: async (path: string) => objects[path],
-      patch: async () => undefined,
-    } as unknown as KubeClient;
-    const onChange = (required: boolean) => {
-      seen.push(required);
-      stopped.abort();
-    };
-    await createRequirement({ client, notReady: () => undefined, onChange, log: silent }).run(stopped.signal);
-    assert.deepEqual(seen, [true]);
   });
 
   it('admits the write only when the webhook is ready', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
-import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
@@ -33,19 +32,6 @@ describe('review of a launcher pod: CPUs', () => {
     assert.deepEqual(after, pod);
   });
 
-  it('returns an empty patch for its own result', async () => {
-    const review = mutationOf();
-    const pod = podVector();
-    const once = patched(pod, await review(requestFor(pod)));
-    assert.deepEqual(patchOf(await review(requestFor(once))), []);
-  });
-
-  it('pads the migration target', async () => {
-    const pod = podVector('virt-launcher-pod.migration-target');
-    const after = patched(pod, await mutationOf()(requestFor(pod)));
-    assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
-  });
-
   it('leaves a hot-plug pod alone', async () => {
     const answer = await mutationOf({ lookUpVmi: () => assert.fail('looked the VMI up') })(
       requestFor(podVector('hp-volume-pod')),
@@ -54,11 +40,8 @@ describe('review of a launcher pod: CPUs', () => {
   });
 
   const amounts: { name: string; cpu: string; threads: number[]; expected: string }[] = [
-    { name: '4 on SMT2, without a change', cpu: '4', threads: [2], expected: '4' },
     { name: '9 on SMT4', cpu: '9', threads: [4], expected: '12' },
-    { name: '9 on SMT8', cpu: '9', threads: [8], expected: '16' },
     { name: '9 on nodes without SMT: the even number the annotation promises', cpu: '9', threads: [1], expected: '10' },
-    { name: '9 before any node has reported', cpu: '9', threads: [], expected: '10' },
     { name: '9 on SMT2 and SMT4: the larger', cpu: '9', threads: [2, 4], expected: '12' },
     { name: '9000m', cpu: '9000m', threads: [2], expected: '10' },
     { name: '9e0', cpu: '9e0', threads: [2], expected: '10' },
@@ -74,24 +57,6 @@ describe('review of a launcher pod: CPUs', () => {
     });
   }
 
-  it('treats KubeVirt’s own even-parity annotation as opting in, and continues from KubeVirt’s padding', async () => {
-    for (const [threads, expected] of [
-      [2, '10'],
-      [4, '12'],
-    ] as const) {
-      const pod = podVector();
-      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
-      pod.metadata.annotations[EVEN_PARITY_ANNOTATION] = '';
-      setCpu(pod, '10');
-      const vmi = vmiVector((one) => {
-        one.metadata.annotations = { ...one.metadata.annotations, [EVEN_PARITY_ANNOTATION]: '' };
-      });
-      const options = { view: viewOf([kindOf(threads)]), lookUpVmi: async () => ({ kind: 'found', vmi }) as const };
-      const after = patched(pod, await mutationOf(options)(requestFor(pod)));
-      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
-    }
-  });
-
   const untouched: {
     name: string;
     pod?: (pod: TestPod) => void;
@@ -101,10 +66,6 @@ describe('review of a launcher pod: CPUs', () => {
     unpadded?: string;
   }[] = [
     { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
-    {
-      name: 'another value',
-      pod: (pod) => Object.assign(pod.metadata.annotations, { [FULL_PCPUS_ANNOTATION]: 'yes' }),
-    },
     {
       name: 'no dedicated CPUs',
       vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement,
@@ -222,15 +183,5 @@ describe('the decision about a launcher', () => {
     const { after, text, reasons } = await recorded(onPhysnet, podVector());
     assert.deepEqual(reasons, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
     assert.equal((await recorded(onPhysnet, after)).text, text);
-  });
-
-  it('records that a network is unknown and that candidates differ', async () => {
-    const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
-    const { reasons } = await recorded(view, podVector());
-    assert.deepEqual([...reasons].sort(), [
-      'Normal MixedCandidates',
-      'Normal PaddedToWholeCores',
-      'Warning LauncherNotAsAsked',
-    ]);
   });
 });

@@ -4,14 +4,12 @@ import type { NetworkRef } from '../../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
 import { parsePreferences } from '../../../model/placement/preferences.ts';
 import {
-  denialOf,
   kindOf,
   localnet,
   mutationOf,
   patched,
   podVector,
   requestFor,
-  setCpu,
   viewOf,
   vmiVector,
 } from '../launcher-fixture.ts';
@@ -30,15 +28,6 @@ describe('review of a launcher pod: networks', () => {
     assert.equal(requests['physnet.plumbline.dev/physnet1'], '1');
     assert.equal(limits['physnet.plumbline.dev/physnet1'], '1');
     assert.match(after.metadata.annotations[DECISION_ANNOTATION] ?? '', /"on":"physnet physnet1"/);
-  });
-
-  it('adds no device if the launcher has a fractional number of CPUs, and thus no exclusive CPUs', async () => {
-    const pod = podVector();
-    const { resources } = pod.spec.containers[0]!;
-    setCpu(pod, '2500m');
-    const view = viewOf(here, { findNad: () => localnet('physnet1') });
-    const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
-    assert.deepEqual(after.spec.containers[0]!.resources, resources);
   });
 
   const fetches: {
@@ -70,14 +59,6 @@ describe('review of a launcher pod: networks', () => {
       expected: undefined,
       asked: ['telco-east/dpdk-net-east'],
       warning: /no node reports the physnet typo/,
-    },
-    {
-      name: 'a definition that does not exist is admitted with a warning that names it',
-      cached: undefined,
-      fresh: undefined,
-      expected: undefined,
-      asked: ['telco-east/dpdk-net-east'],
-      warning: /there is no NetworkAttachmentDefinition telco-east\/dpdk-net-east/,
     },
     {
       name: 'a known definition is not requested',
@@ -128,17 +109,6 @@ describe('review of a launcher pod: networks', () => {
     );
   });
 
-  it('a launcher larger than the NUMA node of its network on every node is refused with the reason', async () => {
-    const small = [kindOf(2, { physnets: { physnet1: '1' }, rooms: { 0: 64, 1: 4 } })];
-    const view = viewOf(small, { findNad: () => localnet('physnet1') });
-    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
-    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
-    const answer = await mutationOf({ view, lookUpVmi })(requestFor(podVector()));
-    const says =
-      /larger than the NUMA nodes of its networks .*interface dpdk-east \(physnet physnet1\) is on NUMA node 1, where pods can have 4 CPUs at most/;
-    assert.match(denialOf(answer).message, says);
-  });
-
   it('W13: reads both forms of the annotation, counts duplicates once, and encodes names that are not resource names', async () => {
     const byName = new Map([
       ['telco-east/a', localnet('rack 7')],
@@ -174,23 +144,6 @@ describe('review of a launcher pod: networks', () => {
     const view = viewOf(here, { findNad: () => overlay, primaryNetwork: () => ({ kind: 'missing' }) });
     const { warnings } = await mutationOf({ view })(requestFor(podVector()));
     assert.ok(warnings?.some((text) => /telco-east is labelled for a primary user-defined network/.test(text)));
-  });
-
-  it('W13: reports which required networks have no NUMA node in common, as a warning and in the decision', async () => {
-    const findNad = ({ name }: NetworkRef) => localnet(name === 'west' ? 'physnet1' : 'physnet0');
-    const view = viewOf([kindOf(2, { physnets: { physnet0: '0', physnet1: '1' } })], { findNad });
-    const pod = podVector();
-    pod.metadata.annotations[NETWORKS] = 'dpdk-net-east,west';
-    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
-    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
-    const answer = await mutationOf({ view, lookUpVmi })(requestFor(pod));
-    const says =
-      /the required networks have no common NUMA node .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
-    assert.ok(
-      answer.warnings?.some((text) => says.test(text)),
-      `${answer.warnings}`,
-    );
-    assert.match(patched(pod, answer).metadata.annotations[DECISION_ANNOTATION] ?? '', says);
   });
 
   it('records for the extender the preferred networks, not the required ones, and whether the guest spans NUMA nodes', async () => {

@@ -3,7 +3,6 @@ import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
 import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import {
-  computeCpus,
   denialOf,
   kindOf,
   localnet,
@@ -24,61 +23,49 @@ const sidecar = (resources: object, name = 'mesh') => ({ name, image: 'none', re
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
 describe('refusal of pods', () => {
-  const cases: { name: string; change: (pod: TestPod) => void; code: number; says: RegExp }[] = [
-    {
-      name: 'a sidecar whose request is below its limit',
-      change: (pod) =>
+  const cases: readonly (readonly [name: string, change: (pod: TestPod) => void, code: number, says: RegExp])[] = [
+    [
+      'a sidecar whose request is below its limit',
+      (pod) =>
         pod.spec.containers.push(
           sidecar({ requests: { cpu: '1m', memory: '1M' }, limits: { cpu: '2m', memory: '1M' } }) as never,
         ),
-      code: 422,
-      says: /container mesh .*its cpu request 1m differs from its limit 2m/,
-    },
-    {
-      name: 'an owner with a name of a megabyte',
-      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
-      code: 400,
-      says: /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
-    },
-    {
-      name: 'half a surrogate pair in the name of an owner',
-      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: '\ud800' }),
-      code: 400,
-      says: /metadata\.ownerReferences\.0\.name: contains half a surrogate pair$/,
-    },
-    {
-      name: 'labels with control characters as keys',
-      change: (pod) => Object.assign(pod.metadata.labels, { '\u001b]0;\u0007': 7 }),
-      code: 400,
-      says: /metadata\.labels\.\*: expected string, received number$/,
-    },
-    {
-      name: 'a sidecar without resources',
-      change: (pod) => pod.spec.containers.unshift(sidecar({}) as never),
-      code: 422,
-      says: /container mesh .*it has no cpu limit/,
-    },
-    {
-      name: 'pod-level resources',
-      change: (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
-      code: 422,
-      says: /pod-level resources.* Remove spec\.resources/,
-    },
-    {
-      name: 'W14: a physnet without a decision',
-      change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
-      code: 403,
-      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
-    },
-    {
-      name: 'W14: a slot in another container',
-      change: (pod) =>
+      422,
+      /container mesh .*its cpu request 1m differs from its limit 2m/,
+    ],
+    [
+      'an owner with a name of a megabyte',
+      (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
+      400,
+      /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
+    ],
+    [
+      'a sidecar without resources',
+      (pod) => pod.spec.containers.unshift(sidecar({}) as never),
+      422,
+      /container mesh .*it has no cpu limit/,
+    ],
+    [
+      'pod-level resources',
+      (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
+      422,
+      /pod-level resources.* Remove spec\.resources/,
+    ],
+    [
+      'W14: a physnet without a decision',
+      (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
+      403,
+      /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
+    ],
+    [
+      'W14: a slot in another container',
+      (pod) =>
         pod.spec.containers.push(sidecar(both({ cpu: '1m', memory: '1M', 'plumbline.dev/placed': '1' })) as never),
-      code: 403,
-      says: /container mesh asks for plumbline\.dev\/placed/,
-    },
+      403,
+      /container mesh asks for plumbline\.dev\/placed/,
+    ],
   ];
-  for (const { name, change, code, says } of cases) {
+  for (const [name, change, code, says] of cases) {
     it(`for ${name}, in mutation and in validation`, async () => {
       const pod = podVector();
       change(pod);
@@ -215,22 +202,6 @@ describe('ordinary pods that ask for whole cores', () => {
     assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
   });
 
-  const policies: { policy: AlignmentPolicy; threads: number[]; expected: string }[] = [
-    { policy: 'annotated', threads: [1], expected: '4' },
-    { policy: 'annotated', threads: [4], expected: '4' },
-    { policy: 'annotated', threads: [8, 2], expected: '8' },
-    { policy: 'auto', threads: [1], expected: '3' },
-    { policy: 'auto', threads: [], expected: '4' },
-  ];
-  for (const { policy, threads, expected } of policies) {
-    it(`become ${expected} from 3 under ${policy} on ${threads.join(' and ') || 'no reported'} threads per core`, async () => {
-      const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'));
-      const view = viewOf(threads.map((count) => kindOf(count)));
-      const after = patched(pod, await mutationOf({ view, policy })(requestFor(pod)));
-      assert.equal(after.spec.containers[0]!.resources.limits['cpu'], expected);
-    });
-  }
-
   it('are refused for a container that costs them the Guaranteed class', async () => {
     const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
     assert.match(
@@ -257,39 +228,4 @@ describe('ordinary pods that ask for whole cores', () => {
     const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
     assert.equal(after.spec.containers[0]!.resources.limits[PHYSNET], '1');
   });
-});
-
-describe('the cluster’s alignment policy', () => {
-  const cases: {
-    name: string;
-    policy: AlignmentPolicy;
-    annotated: boolean;
-    threads: number[];
-    expected: string;
-    says?: RegExp;
-  }[] = [
-    { name: 'annotated leaves other VMs', policy: 'annotated', annotated: false, threads: [2], expected: '9' },
-    { name: 'always needs no annotation', policy: 'always', annotated: false, threads: [1], expected: '10' },
-    { name: 'auto follows SMT2', policy: 'auto', annotated: false, threads: [2], expected: '10' },
-    { name: 'auto wastes nothing without SMT', policy: 'auto', annotated: true, threads: [1], expected: '9' },
-    { name: 'auto follows SMT4', policy: 'auto', annotated: false, threads: [4], expected: '12' },
-    {
-      name: 'auto uses the largest of mixed candidates and warns',
-      policy: 'auto',
-      annotated: false,
-      threads: [1, 2, 4],
-      expected: '12',
-      says: /1 and 2 and 4 threads per core; it is aligned to 4/,
-    },
-  ];
-  for (const { name, policy, annotated, threads, expected, says } of cases) {
-    it(`W12: ${name}`, async () => {
-      const pod = podVector();
-      if (!annotated) delete pod.metadata.annotations['kubevirt.io/CPUManagerPolicyBetaOptions'];
-      const view = viewOf(threads.map((count) => kindOf(count)));
-      const answer = await mutationOf({ view, policy })(requestFor(pod));
-      assert.equal(computeCpus(patched(pod, answer)).limit, expected);
-      if (says !== undefined) assert.match(answer.warnings?.join() ?? '', says);
-    });
-  }
 });

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
-import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import type { SchedulerRoute } from '../../../webhook/pods/gather.ts';
 import { createPodRouting } from '../../../webhook/pods/mutate-pod.ts';
-import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
-import { silent } from '../../support/logger.ts';
-import { mutationOf, optionsOf, patched, patchOf, podVector, requestFor, type TestPod } from '../launcher-fixture.ts';
+import { mutationOf, patched, patchOf, podVector, requestFor, type TestPod } from '../launcher-fixture.ts';
 
 const OURS = 'plumbline-scheduler';
 const WORKING: SchedulerRoute = { schedulerName: OURS, schedulerAway: () => undefined };
@@ -104,74 +101,3 @@ describe('the scheduler of a launcher', () => {
 });
 
 const AMOUNTS = { cpu: '3', memory: '1Gi' };
-
-describe('the scheduler that a VM names', () => {
-  const vm = (schedulerName: string | undefined, annotations: Record<string, string>) => ({
-    metadata: { name: 'vm', annotations: {} },
-    spec: {
-      template: {
-        metadata: { annotations },
-        spec: { domain: { cpu: { dedicatedCpuPlacement: true } }, schedulerName },
-      },
-    },
-  });
-  const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
-  const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
-  const warnings = async (object: object, oldObject?: object) => {
-    const review = createVmValidation(optionsOf({ route: WORKING }) as Parameters<typeof createVmValidation>[0]);
-    const operation = oldObject === undefined ? 'CREATE' : 'UPDATE';
-    const { warnings: said = [] } = await review(requestFor(object, { kind, operation, oldObject }));
-    return said.filter((text) => text.startsWith('spec.schedulerName'));
-  };
-
-  it('causes a warning when it is written, if the VM asks Plumbline for something', async () => {
-    assert.match((await warnings(vm('volcano', FULL)))[0] ?? '', /"volcano" does not check kubelets/);
-    assert.deepEqual(await warnings(vm('volcano', {})), []);
-    assert.deepEqual(await warnings(vm('default-scheduler', FULL)), []);
-    assert.deepEqual(await warnings(vm(OURS, FULL)), []);
-    assert.deepEqual(await warnings(vm(undefined, FULL)), []);
-    const changed = vm('volcano', { ...FULL, other: 'x' });
-    assert.deepEqual(await warnings(changed, vm('volcano', FULL)), []);
-  });
-});
-
-describe('whether the scheduler works', () => {
-  /** A list of Leases, then a watch without events. */
-  async function watching(items: object[], use: (at: (seconds: number) => string | undefined) => void) {
-    let clock = 0;
-    const stop = new AbortController();
-    const list = { metadata: { resourceVersion: '1' }, items };
-    const client = {
-      get: async () => list,
-      watch: (_path: string, { signal }: { signal?: AbortSignal }) =>
-        Promise.resolve({
-          async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-            await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()));
-          },
-        }),
-    };
-    const lease = createSchedulerLease(OURS, { client: client as never, log: silent, now: () => clock });
-    const done = lease.run(stop.signal);
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-    use((seconds) => {
-      clock = seconds;
-      return lease.away();
-    });
-    stop.abort();
-    await done;
-  }
-  const leaseOf = (holderIdentity: string) => ({
-    metadata: { name: OURS, namespace: 'plumbline-system', resourceVersion: '1' },
-    spec: { holderIdentity, leaseDurationSeconds: 8 },
-  });
-
-  it('follows from its Lease: missing, released, renewed, or not renewed', async () => {
-    await watching([], (at) => assert.match(at(0) ?? '', /ever led/));
-    await watching([leaseOf('')], (at) => assert.match(at(0) ?? '', /no replica of it leads/));
-    await watching([leaseOf('pod-1_uuid')], (at) => {
-      assert.equal(at(0), undefined);
-      assert.equal(at(30), undefined);
-      assert.match(at(45) ?? '', /not renewed its Lease for 45 s/);
-    });
-  });
-});

