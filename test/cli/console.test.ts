@@ -113,14 +113,6 @@ describe('plumbline console', function () {
     });
   }
 
-  it('--help lists requirements and exit statuses', async () => {
-    const { status, stdout } = await plumbline(['console', '--help']);
-    assert.equal(status, 0);
-    for (const text of ['--port <number>', 'The page has no login', 'list and watch', 'Exit status: 0']) {
-      assert.ok(stdout.includes(text), text);
-    }
-  });
-
   describe('permissions', () => {
     const client = (answers: Readonly<Record<string, number>>) => ({
       async get(path: string) {

@@ -208,6 +208,24 @@ describe('credentials from a kubeconfig', () => {
     ],
     ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
     ['a cluster without a server', { cluster: { server: '' } }, /cluster one, which is missing or has no server/],
+    [
+      'no current context',
+      { more: { 'current-context': '' } },
+      /no current context; choose one with --context \(here\)/,
+    ],
+    ['an unknown context', { more: { 'current-context': 'there' } }, /no context there; choose one of here/],
+    ['a context without its cluster', { more: { clusters: [] } }, /names cluster one, which is missing/],
+    [
+      'a missing plugin',
+      { user: { exec: { apiVersion: API_VERSION, command: 'no-such-plugin', installHint: 'Install it\nfirst' } } },
+      /no-such-plugin of the kubeconfig cannot run: .*; Install it first/,
+    ],
+    ['a failing plugin', { user: exec('false') }, /plugin sh of the kubeconfig failed \(status 1\)/],
+    [
+      'a missing CA',
+      { cluster: { 'certificate-authority': 'gone.crt' } },
+      /certificate-authority .*gone.crt of .*: ENOENT/,
+    ],
     ['a server that is no URL', { cluster: { server: 'https://a b' } }, /the server "https:\/\/a b" is not a URL/],
     ['a context without its user', { more: { users: [] } }, /context here names user me, which is missing/],
     [

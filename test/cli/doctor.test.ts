@@ -4,7 +4,7 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
-import { AREAS, type AreaReport } from '../../cli/doctor/checks/finding.ts';
+import { AREAS } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
@@ -204,21 +204,21 @@ const ALL = [
   checkPods,
 ];
 
-interface Case {
-  readonly title: string;
-  readonly check: (facts: DoctorFacts) => AreaReport;
-  readonly facts: Partial<DoctorFacts>;
-  /** The base for the facts. Default: GOOD */
-  readonly among?: DoctorFacts;
-  readonly what: RegExp;
-  readonly why?: RegExp;
-  readonly severity?: 'error' | 'warning';
-}
+type Finds = readonly [
+  title: string,
+  facts: Partial<DoctorFacts>,
+  what: RegExp,
+  severity?: 'error' | 'warning' | undefined,
+  impact?: RegExp,
+];
 
 const DISTRIBUTED = {
   policy: 'static',
   options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
 };
+const condition = (type: string, reason: string, message: string) => ({
+  conditions: [{ type, status: 'False' as const, reason, message, lastTransitionTime: '' }],
+});
 const report = (more: Partial<NodeTopologyStatus>) => ({ topologies: { value: [topology('worker-1', more)] } });
 const mutating = (webhook: object, ...others: ReturnType<typeof configuration>[]) => ({
   mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }, ROUTE), ...others] },
@@ -253,551 +253,397 @@ const difference = (component: string, name: string) =>
     message: 'CPUs 1-2 of n1 were predicted, but the kubelet assigned CPUs 3-4',
     metadata: {},
   });
-const SIDECAR_CASES: readonly Case[] = [
-  {
-    title: 'kubelets that did not do as predicted; an Event that any user can write does not count',
-    check: checkExtender,
-    facts: { differences: { value: [difference('plumbline-scheduler-plugin', 'a'), difference('x', 'b')] } },
-    what: /kubelets did not do as predicted for 1 pod: vms\/a$/,
-  },
-  {
-    title: 'no replica of the scheduler is ready',
-    check: checkExtender,
-    facts: { deployments: { value: [scheduler(undefined, 0)] } },
-    what: /no replica of plumbline-scheduler is ready/,
-    severity: 'error',
-  },
-  {
-    title: 'its Lease has not been renewed',
-    check: checkExtender,
-    facts: { schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 600 } } },
-    what: /Lease plumbline-scheduler was last renewed 600 s ago by pod plumbline-scheduler-1/,
-    severity: 'error',
-  },
-  {
-    title: 'no kube-scheduler was ever the leader',
-    check: checkExtender,
-    facts: { schedulerElection: { missing: 'absent' }, extender: { missing: 'absent' } },
-    what: /no replica of plumbline-scheduler is the leader/,
-    severity: 'error',
-  },
-  {
-    title: 'the extender in the leader’s pod does not answer',
-    check: checkExtender,
-    facts: { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
-    what: /the extender in pod plumbline-scheduler-1 does not answer: connection refused$/,
-    severity: 'error',
-  },
-  {
-    title: 'the extender in the leader’s pod is not active',
-    check: checkExtender,
-    facts: { extender: { value: { active: false, decisions: [] } } },
-    what: /the extender in pod plumbline-scheduler-1 is not active/,
-    severity: 'warning',
-  },
-  ...(
-    [
-      ['registry.k8s.io/kube-scheduler:v1.37.0', 'error', /v1.37.0 is newer than the API server v1.36.2/],
-      ['localhost:5000/kube-scheduler:v1.34.9', 'warning', /v1.34.9 is 2 minor versions older than/],
-    ] as const
-  ).map(([image, severity, what]) => ({
-    title: `the image ${image}`,
-    check: checkExtender,
-    facts: { deployments: { value: [scheduler(image)] } },
-    what,
-    severity,
-  })),
-  {
-    title: 'the webhook does not route launchers',
-    check: checkExtender,
-    facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] } },
-    what: /has no webhook scheduler.plumbline.dev/,
-    severity: 'error',
-  },
-  {
-    title: 'a pending launcher that was not routed',
-    check: checkExtender,
-    facts: { launchers: { value: [pending('missed', 'default-scheduler')] } },
-    what: /1 pending launcher for default-scheduler: default\/missed/,
-    severity: 'warning',
-  },
-  {
-    title: 'neither way is installed',
-    check: checkExtender,
-    facts: { deployments: { value: [] }, schedulerElection: { missing: 'absent' } },
-    what: /Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler/,
-    severity: 'error',
-  },
-];
 
-const LOOPBACK_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
-  {
-    title: 'a kube-scheduler without an extender on its host',
-    facts: { extenderPods: { value: [extenderPod('cp-2')] } },
-    what: /no extender is ready next to kube-scheduler on cp-1/,
-    severity: 'error',
-  },
-  {
-    title: 'the extender next to kube-scheduler is not ready',
-    facts: { extenderPods: { value: [extenderPod('cp-1', false)] } },
-    what: /no extender is ready next to kube-scheduler on cp-1/,
-    severity: 'error',
-  },
-  {
-    title: 'the extender next to kube-scheduler does not answer',
-    facts: { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
-    what: /does not answer: connection refused/,
-    severity: 'error',
-  },
-  {
-    title: 'kube-scheduler without --config',
-    facts: { schedulers: { value: [kubeScheduler()] } },
-    what: /s runs without --config/,
-    severity: 'error',
-  },
-  {
-    title: 'the extender was never called',
-    facts: { extender: { value: { active: true, decisions: [] } } },
-    what: /has not called the extender/,
-    severity: 'warning',
-  },
-  {
-    title: 'the webhook routes to a missing scheduler',
-    facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] } },
-    what: /scheduler.plumbline.dev assigns launchers to plumbline-scheduler, which is not installed/,
-    severity: 'error',
-  },
-  {
-    title: 'a launcher waits for a missing scheduler',
-    facts: { launchers: { value: [pending('stranded', 'plumbline-scheduler')] } },
-    what: /1 pending launcher for plumbline-scheduler, which is not installed: default\/stranded/,
-    severity: 'error',
-  },
-  {
-    title: 'a Lease of the first way remains',
-    facts: {
+/** What each area finds in the healthy cluster with a change. */
+const CASES: Readonly<Record<string, readonly Finds[]>> = {
+  installed: [
+    ['a missing definition', { topologies: { missing: 'absent' } }, /has no NodeTopology/, 'error'],
+    ['missing reports', { topologies: { value: [] } }, /no node reports/, 'error'],
+    ['a missing webhook', { mutating: { value: [] } }, /no MutatingWebhookConfiguration plumbline-webhook/, 'error'],
+  ],
+  webhook: [
+    ['a missing CA bundle', mutating({ clientConfig: {} }), /launcher.plumbline.dev has no CA bundle/, 'error'],
+    ['failurePolicy Ignore', mutating({ failurePolicy: 'Ignore' }), /failurePolicy Ignore/, 'warning'],
+    [
+      'the webhooks are switched off by hand',
+      { webhookRequired: { missing: 'absent' } },
+      /switched off: there is no RoleBinding plumbline-webhook-required/,
+      'warning',
+    ],
+    [
+      'the API server has not reached the webhook',
+      { webhookRequired: { value: requiredBy() } },
+      /not switched on: the API server has not reached plumbline-webhook yet/,
+      'error',
+    ],
+    [
+      'AlignCPUs without its gate',
+      { kubevirts: { value: [kubevirtOf([], true)] } },
+      /kubevirt\/kubevirt has the annotation .* without the feature gate AlignCPUs/,
+      'warning',
+    ],
+    [
+      'AlignCPUs without its annotation',
+      { kubevirts: { value: [kubevirtOf(['AlignCPUs'], false)] } },
+      /kubevirt\/kubevirt has the feature gate AlignCPUs without the annotation/,
+      'warning',
+    ],
+    [
+      'AlignCPUs with a webhook configuration that does not support it',
+      {
+        ...mutating({ matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] }),
+        kubevirts: { value: [kubevirtOf(['AlignCPUs'], true)] },
+      },
+      /launcher.plumbline.dev ignores launchers with alpha.kubevirt.io\/EmulatorThreadCompleteToEvenParity/,
+      'error',
+    ],
+    [
+      'a later injector, after which the webhook is not called again',
+      mutating({ reinvocationPolicy: 'Never' }, injector),
+      /sidecar-injector change pods after plumbline-webhook, which is not called again/,
+    ],
+    [
+      'a later injector, without a check of the result',
+      {
+        ...mutating({}, injector),
+        validating: {
+          value: [configuration('plumbline-webhook', { name: 'vms.plumbline.dev', clientConfig: FINAL.clientConfig })],
+        },
+      },
+      /final.plumbline.dev is missing/,
+    ],
+    [
+      'no replica ready',
+      { endpoints: { value: [slice('plumbline-webhook', false)] } },
+      /no replica of plumbline-webhook is ready/,
+      'error',
+    ],
+  ],
+  certificates: [
+    ['a missing Secret', { webhookSecret: { missing: 'absent' } }, /no secret plumbline-webhook-tls/, 'error'],
+    [
+      'a certificate for another name',
+      { webhookSecret: { value: secretOf('x') } },
+      /not for plumbline-webhook.plumbline-system.svc/,
+      'error',
+    ],
+    [
+      'another CA',
+      {
+        webhookSecret: {
+          value: secretOf('plumbline-webhook', other.issue(['plumbline-webhook.plumbline-system.svc']).cert),
+        },
+      },
+      /CA bundle of launcher.plumbline.dev does not match/,
+      'error',
+    ],
+    [
+      'a CA that was not renewed',
+      {
+        webhookSecret: {
+          value: secretOf('plumbline-webhook', undefined, createCertificateAuthority('plumbline-ca', { days: 60 })),
+        },
+      },
+      /the CA in secret plumbline-webhook-tls expires in \d+ days/,
+      'warning',
+    ],
+    ['expired', { now: NOW + 20 * 365 * 86_400_000 }, /has expired/, 'error'],
+  ],
+  extender: [
+    [
+      'kubelets that did not do as predicted; an Event that any user can write does not count',
+      { differences: { value: [difference('plumbline-scheduler-plugin', 'a'), difference('x', 'b')] } },
+      /kubelets did not do as predicted for 1 pod: vms\/a$/,
+    ],
+    [
+      'no replica of the scheduler is ready',
+      { deployments: { value: [scheduler(undefined, 0)] } },
+      /no replica of plumbline-scheduler is ready/,
+      'error',
+    ],
+    [
+      'its Lease has not been renewed',
+      { schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 600 } } },
+      /Lease plumbline-scheduler was last renewed 600 s ago by pod plumbline-scheduler-1/,
+      'error',
+    ],
+    [
+      'no kube-scheduler was ever the leader',
+      { schedulerElection: { missing: 'absent' }, extender: { missing: 'absent' } },
+      /no replica of plumbline-scheduler is the leader/,
+      'error',
+    ],
+    [
+      'the extender in the leader’s pod does not answer',
+      { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
+      /the extender in pod plumbline-scheduler-1 does not answer: connection refused$/,
+      'error',
+    ],
+    [
+      'the extender in the leader’s pod is not active',
+      { extender: { value: { active: false, decisions: [] } } },
+      /the extender in pod plumbline-scheduler-1 is not active/,
+      'warning',
+    ],
+    [
+      'a kube-scheduler newer than the API server',
+      { deployments: { value: [scheduler('registry.k8s.io/kube-scheduler:v1.37.0')] } },
+      /v1.37.0 is newer than the API server v1.36.2/,
+      'error',
+    ],
+    [
+      'a kube-scheduler two minor versions older',
+      { deployments: { value: [scheduler('localhost:5000/kube-scheduler:v1.34.9')] } },
+      /v1.34.9 is 2 minor versions older than/,
+      'warning',
+    ],
+    [
+      'the webhook does not route launchers',
+      { mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] } },
+      /has no webhook scheduler.plumbline.dev/,
+      'error',
+    ],
+    [
+      'a pending launcher that was not routed',
+      { launchers: { value: [pending('missed', 'default-scheduler')] } },
+      /1 pending launcher for default-scheduler: default\/missed/,
+      'warning',
+    ],
+    [
+      'neither way is installed',
+      { deployments: { value: [] }, schedulerElection: { missing: 'absent' } },
+      /Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler/,
+      'error',
+    ],
+  ],
+  agents: [
+    [
+      'a node without a report',
+      { nodes: [node('worker-1'), node('worker-2')] },
+      /1 node of KubeVirt without a report: worker-2/,
+      'error',
+    ],
+    [
+      'a silent agent',
+      { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
+      /silent: worker-1/,
+      'error',
+      /^its report is old: new VMs go there last and by CPU count only, or not at all/,
+    ],
+    [
+      'a report with more CPUs than its Node',
+      {
+        nodes: [node('worker-1', { status: { capacity: { cpu: '2' } } })],
+        topologies: { value: [topology('worker-1')] },
+      },
+      /report of node worker-1 is quarantined: the report has \d+ CPUs, and the Node's capacity is 2/,
+      'error',
+    ],
+    [
+      'a report with devices that its Node lacks',
+      {
+        nodes: [node('worker-1', { status: { capacity: { cpu: '64', 'example.com/vf': '8' } } })],
+        topologies: {
+          value: [topology('worker-1', { devices: [{ resource: 'example.com/vf', groups: [{ total: 9, free: 9 }] }] })],
+        },
+      },
+      /report of node worker-1 is quarantined: the report has 9 devices of example.com.vf, .* capacity is 8/,
+      'error',
+    ],
+    [
+      'a contradictory report',
+      { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },
+      /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 64/,
+      'error',
+    ],
+    [
+      'a report of a deleted node',
+      { topologies: { value: [topology('worker-1'), topology('gone')] } },
+      /nodes that no longer exist: gone/,
+    ],
+    [
+      'a condition',
+      report(condition('UplinksUp', 'NoCarrier', 'physnet0')),
+      /worker-1: UplinksUp is False \(NoCarrier\): physnet0/,
+    ],
+    [
+      'a typo in the network map',
+      report(
+        condition(
+          'NetworkMapValid',
+          'InvalidMap',
+          'network map: NUMA node 7 of physnet a is not on this host; the last good map stays in use',
+        ),
+      ),
+      /worker-1: NetworkMapValid is False \(InvalidMap\): network map: NUMA node 7 of physnet a is not on this host/,
+      undefined,
+      /the agent does not apply the current network map on that node/,
+    ],
+  ],
+  kubelet: [
+    [
+      'a kubelet of an unknown version',
+      report({ kubeletVersion: 'v1.99.0' }),
+      /v1.99.0 is not predicted.* on 1 node: worker-1/,
+    ],
+    ['CPU manager policy none', report({ cpuManager: { policy: 'none' } }), /CPU manager policy none/],
+    ['full-pcpus-only off', report({ cpuManager: { policy: 'static' } }), /full-pcpus-only is off/],
+    ['topology manager policy none', report({ topologyManager: { policy: 'none' } }), /topology manager policy none/],
+    ['a split core', report({ reserved: '0' }), /split a core/, 'warning'],
+    [
+      'options and a split core with which a kubelet can hang',
+      report({ reserved: '0', cpuManager: DISTRIBUTED }),
+      /^full-pcpus-only and distribute-cpus-across-numa with reserved CPUs that split a core on 1 node: worker-1/,
+      'error',
+    ],
+    [
+      'the same options with a kubelet that does not hang',
+      report({ reserved: '0', cpuManager: DISTRIBUTED, kubeletVersion: 'v1.38.0' }),
+      /^reserved CPUs split a core/,
+      'warning',
+    ],
+    [
+      'cores that only the kubelet counts',
+      report(condition('KubeletTopologyAgrees', 'CoresDiffer', 'the kubelet takes CPUs 0,4,6 for one core each')),
+      /^the kubelet takes CPUs 0,4,6 for one core each on 1 node: worker-1/,
+      'warning',
+    ],
+    [
+      'an offline thread of a core',
+      report({ cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2'], reserved: '0-1', offline: '3' }),
+      /CPU 3 is offline, and cores differ on 1 node: worker-1/,
+      'error',
+    ],
+    [
+      'cores of different sizes',
+      report({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'], reserved: '0-1' }),
+      /cores have different numbers of threads/,
+      'error',
+    ],
+    ['polled CPUs that are not reserved', report({ pmdCPUs: '1,17' }), /poll mode CPUs are not reserved/, 'error'],
+    ['a contradictory report', report({ reserved: '99' }), /contradicts itself/, 'error'],
+  ],
+  networks: [
+    [
+      'a physnet that no node has',
+      { nads: { value: [nad(localnet('physnet9'))] } },
+      /no node has physnet physnet9, which default\/data leads to/,
+    ],
+    ['a definition that is not JSON', { nads: { value: [nad('{')] } }, /default\/data is not valid JSON/, 'error'],
+    [
+      'a definition that OVN-Kubernetes refuses',
+      { nads: { value: [nad(localnet('physnet0').replace('default/data', 'default/x'))] } },
+      /^OVN-Kubernetes refuses default\/data: netAttachDefName is "default\/x" and must be "default\/data"$/,
+      'error',
+    ],
+    [
+      'a definition that multus refuses',
+      { nads: { value: [nad('{"name":"data"}')] } },
+      /^multus refuses default\/data: it has neither a type/,
+      'error',
+    ],
+  ],
+  pods: [
+    [
+      'a launcher that the webhook missed',
+      { launchers: { value: [launcher('odd', { cpu: '9', metadata: { annotations: ANNOTATIONS } })] } },
+      /1 launcher not seen by the webhook: default\/odd/,
+      'error',
+    ],
+    [
+      'a launcher that a kubelet rejected',
+      { launchers: { value: [launcher('no', { status: { phase: 'Failed', reason: 'SMTAlignmentError' } })] } },
+      /rejected 1 launcher \(SMTAlignmentError\): default\/no/,
+    ],
+    [
+      'a rejected launcher that KubeVirt has deleted',
+      {
+        launchers: { value: [] },
+        machines: { value: [explainedVm.parse({ metadata: { namespace: 'vms', name: 'vm' }, spec: {} })] },
+        rejections: {
+          value: [
+            rejection('SMTAlignmentError', 'virt-launcher-vm-abcde'),
+            rejection('SMTAlignmentError', 'batch-job'),
+          ],
+        },
+      },
+      /rejected 1 launcher \(SMTAlignmentError\): vms\/virt-launcher-vm-abcde/,
+    ],
+    [
+      'a launcher that cannot be evicted',
+      {
+        launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
+        cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
+      },
+      /1 launcher unable to start, and the eviction fails: default\/stuck/,
+      'error',
+    ],
+    [
+      'a launcher on half a core',
+      {
+        ...report({ assignments: [{ podUID: 'half', container: 'compute', cpus: '1-2' }] }),
+        launchers: { value: [launcher('half', { cpu: '2', status: { phase: 'Running' } })] },
+      },
+      /1 launcher sharing cores with others: default\/half/,
+    ],
+    ['a cordoned node', { nodes: [node('worker-1', { spec: { unschedulable: true } })] }, /1 node cordoned: worker-1/],
+  ],
+};
+
+/** The same of the area extender in the second way. */
+const LOOPBACK_CASES: readonly Finds[] = [
+  [
+    'a kube-scheduler without an extender on its host',
+    { extenderPods: { value: [extenderPod('cp-2')] } },
+    /no extender is ready next to kube-scheduler on cp-1/,
+    'error',
+  ],
+  [
+    'the extender next to kube-scheduler is not ready',
+    { extenderPods: { value: [extenderPod('cp-1', false)] } },
+    /no extender is ready next to kube-scheduler on cp-1/,
+    'error',
+  ],
+  [
+    'the extender next to kube-scheduler does not answer',
+    { extender: { missing: 'silent', why: SILENT, failure: 'connection refused' } },
+    /does not answer: connection refused/,
+    'error',
+  ],
+  ['kube-scheduler without --config', { schedulers: { value: [kubeScheduler()] } }, /s runs without --config/, 'error'],
+  [
+    'the extender was never called',
+    { extender: { value: { active: true, decisions: [] } } },
+    /has not called the extender/,
+    'warning',
+  ],
+  [
+    'the webhook routes to a missing scheduler',
+    { mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] } },
+    /scheduler.plumbline.dev assigns launchers to plumbline-scheduler, which is not installed/,
+    'error',
+  ],
+  [
+    'a launcher waits for a missing scheduler',
+    { launchers: { value: [pending('stranded', 'plumbline-scheduler')] } },
+    /1 pending launcher for plumbline-scheduler, which is not installed: default\/stranded/,
+    'error',
+  ],
+  [
+    'a Lease of the first way remains',
+    {
       schedulerElection: GOOD.schedulerElection,
       extender: { missing: 'silent', why: SILENT, failure: 'connection refused' },
     },
-    what: /the leader’s extender does not answer: connection refused/,
-    severity: 'error',
-  },
-];
-const LOOPBACK_CASES: readonly Case[] = LOOPBACK_ALONE.map((one) => ({
-  ...one,
-  check: checkExtender,
-  among: LOOPBACK,
-}));
-
-const CASES: readonly Case[] = [
-  {
-    title: 'a missing definition',
-    check: checkInstalled,
-    facts: { topologies: { missing: 'absent' } },
-    what: /has no NodeTopology/,
-    severity: 'error',
-  },
-  {
-    title: 'missing reports',
-    check: checkInstalled,
-    facts: { topologies: { value: [] } },
-    what: /no node reports/,
-    severity: 'error',
-  },
-  {
-    title: 'a missing webhook',
-    check: checkInstalled,
-    facts: { mutating: { value: [] } },
-    what: /no MutatingWebhookConfiguration plumbline-webhook/,
-    severity: 'error',
-  },
-  {
-    title: 'a missing CA bundle',
-    check: checkWebhook,
-    facts: mutating({ clientConfig: {} }),
-    what: /launcher.plumbline.dev has no CA bundle/,
-    severity: 'error',
-  },
-  {
-    title: 'failurePolicy Ignore',
-    check: checkWebhook,
-    facts: mutating({ failurePolicy: 'Ignore' }),
-    what: /failurePolicy Ignore/,
-    severity: 'warning',
-  },
-  {
-    title: 'the webhooks are switched off by hand',
-    check: checkWebhook,
-    facts: { webhookRequired: { missing: 'absent' } },
-    what: /switched off: there is no RoleBinding plumbline-webhook-required/,
-    severity: 'warning',
-  },
-  {
-    title: 'the API server has not reached the webhook',
-    check: checkWebhook,
-    facts: { webhookRequired: { value: requiredBy() } },
-    what: /not switched on: the API server has not reached plumbline-webhook yet/,
-    severity: 'error',
-  },
-  {
-    title: 'AlignCPUs without its gate',
-    check: checkWebhook,
-    facts: { kubevirts: { value: [kubevirtOf([], true)] } },
-    what: /kubevirt\/kubevirt has the annotation .* without the feature gate AlignCPUs/,
-    severity: 'warning',
-  },
-  {
-    title: 'AlignCPUs without its annotation',
-    check: checkWebhook,
-    facts: { kubevirts: { value: [kubevirtOf(['AlignCPUs'], false)] } },
-    what: /kubevirt\/kubevirt has the feature gate AlignCPUs without the annotation/,
-    severity: 'warning',
-  },
-  {
-    title: 'AlignCPUs with a webhook configuration that does not support it',
-    check: checkWebhook,
-    facts: {
-      ...mutating({ matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] }),
-      kubevirts: { value: [kubevirtOf(['AlignCPUs'], true)] },
-    },
-    what: /launcher.plumbline.dev ignores launchers with alpha.kubevirt.io\/EmulatorThreadCompleteToEvenParity/,
-    severity: 'error',
-  },
-  {
-    title: 'a later injector, after which the webhook is not called again',
-    check: checkWebhook,
-    facts: mutating({ reinvocationPolicy: 'Never' }, injector),
-    what: /sidecar-injector change pods after plumbline-webhook, which is not called again/,
-  },
-  {
-    title: 'a later injector, without a check of the result',
-    check: checkWebhook,
-    facts: {
-      ...mutating({}, injector),
-      validating: {
-        value: [configuration('plumbline-webhook', { name: 'vms.plumbline.dev', clientConfig: FINAL.clientConfig })],
-      },
-    },
-    what: /final.plumbline.dev is missing/,
-  },
-  {
-    title: 'no replica ready',
-    check: checkWebhook,
-    facts: { endpoints: { value: [slice('plumbline-webhook', false)] } },
-    what: /no replica of plumbline-webhook is ready/,
-    severity: 'error',
-  },
-  {
-    title: 'a missing Secret',
-    check: checkCertificates,
-    facts: { webhookSecret: { missing: 'absent' } },
-    what: /no secret plumbline-webhook-tls/,
-    severity: 'error',
-  },
-  {
-    title: 'a certificate for another name',
-    check: checkCertificates,
-    facts: { webhookSecret: { value: secretOf('x') } },
-    what: /not for plumbline-webhook.plumbline-system.svc/,
-    severity: 'error',
-  },
-  {
-    title: 'another CA',
-    check: checkCertificates,
-    facts: {
-      webhookSecret: {
-        value: secretOf('plumbline-webhook', other.issue(['plumbline-webhook.plumbline-system.svc']).cert),
-      },
-    },
-    what: /CA bundle of launcher.plumbline.dev does not match/,
-    severity: 'error',
-  },
-  {
-    title: 'a CA that was not renewed',
-    check: checkCertificates,
-    facts: {
-      webhookSecret: {
-        value: secretOf('plumbline-webhook', undefined, createCertificateAuthority('plumbline-ca', { days: 60 })),
-      },
-    },
-    what: /the CA in secret plumbline-webhook-tls expires in \d+ days/,
-    severity: 'warning',
-  },
-  {
-    title: 'expired',
-    check: checkCertificates,
-    facts: { now: NOW + 20 * 365 * 86_400_000 },
-    what: /has expired/,
-    severity: 'error',
-  },
-  ...SIDECAR_CASES,
-  ...LOOPBACK_CASES,
-  {
-    title: 'a node without a report',
-    check: checkAgents,
-    facts: { nodes: [node('worker-1'), node('worker-2')] },
-    what: /1 node of KubeVirt without a report: worker-2/,
-    severity: 'error',
-  },
-  {
-    title: 'a silent agent',
-    check: checkAgents,
-    facts: { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
-    what: /silent: worker-1/,
-    why: /^its report is old: new VMs go there last and by CPU count only, or not at all/,
-    severity: 'error',
-  },
-  {
-    title: 'a report with more CPUs than its Node',
-    check: checkAgents,
-    facts: {
-      nodes: [node('worker-1', { status: { capacity: { cpu: '2' } } })],
-      topologies: { value: [topology('worker-1')] },
-    },
-    what: /report of node worker-1 is quarantined: the report has \d+ CPUs, and the Node's capacity is 2/,
-    severity: 'error',
-  },
-  {
-    title: 'a report with devices that its Node lacks',
-    check: checkAgents,
-    facts: {
-      nodes: [node('worker-1', { status: { capacity: { cpu: '64', 'example.com/vf': '8' } } })],
-      topologies: {
-        value: [topology('worker-1', { devices: [{ resource: 'example.com/vf', groups: [{ total: 9, free: 9 }] }] })],
-      },
-    },
-    what: /report of node worker-1 is quarantined: the report has 9 devices of example.com.vf, .* capacity is 8/,
-    severity: 'error',
-  },
-  {
-    title: 'a contradictory report',
-    check: checkAgents,
-    facts: { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },
-    what: /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 64/,
-    severity: 'error',
-  },
-  {
-    title: 'a report of a deleted node',
-    check: checkAgents,
-    facts: { topologies: { value: [topology('worker-1'), topology('gone')] } },
-    what: /nodes that no longer exist: gone/,
-  },
-  {
-    title: 'a condition',
-    check: checkAgents,
-    facts: report({
-      conditions: [
-        { type: 'UplinksUp', status: 'False', reason: 'NoCarrier', message: 'physnet0', lastTransitionTime: '' },
-      ],
-    }),
-    what: /worker-1: UplinksUp is False \(NoCarrier\): physnet0/,
-  },
-  {
-    title: 'a second writer of Open vSwitch’s masks',
-    check: checkAgents,
-    facts: report({
-      conditions: [
-        {
-          type: 'OpenVswitchInPlace',
-          status: 'False',
-          reason: 'Incomplete',
-          message: 'another process also sets the CPUs of Open vSwitch’s threads',
-          lastTransitionTime: '',
-        },
-      ],
-    }),
-    what: /worker-1: OpenVswitchInPlace is False \(Incomplete\): another process also sets the CPUs/,
-  },
-  {
-    title: 'a typo in the network map',
-    check: checkAgents,
-    facts: report({
-      conditions: [
-        {
-          type: 'NetworkMapValid',
-          status: 'False',
-          reason: 'InvalidMap',
-          message: 'network map: NUMA node 7 of physnet a is not on this host; the last good map stays in use',
-          lastTransitionTime: '',
-        },
-      ],
-    }),
-    what: /worker-1: NetworkMapValid is False \(InvalidMap\): network map: NUMA node 7 of physnet a is not on this host/,
-    why: /the agent does not apply the current network map on that node/,
-  },
-  {
-    title: 'a kubelet of an unknown version',
-    check: checkKubelets,
-    facts: report({ kubeletVersion: 'v1.99.0' }),
-    what: /v1.99.0 is not predicted.* on 1 node: worker-1/,
-  },
-  {
-    title: 'CPU manager policy none',
-    check: checkKubelets,
-    facts: report({ cpuManager: { policy: 'none' } }),
-    what: /CPU manager policy none/,
-  },
-  {
-    title: 'full-pcpus-only off',
-    check: checkKubelets,
-    facts: report({ cpuManager: { policy: 'static' } }),
-    what: /full-pcpus-only is off/,
-  },
-  {
-    title: 'topology manager policy none',
-    check: checkKubelets,
-    facts: report({ topologyManager: { policy: 'none' } }),
-    what: /topology manager policy none/,
-  },
-  {
-    title: 'a split core',
-    check: checkKubelets,
-    facts: report({ reserved: '0' }),
-    what: /split a core/,
-    severity: 'warning',
-  },
-  {
-    title: 'options and a split core with which a kubelet can hang',
-    check: checkKubelets,
-    facts: report({ reserved: '0', cpuManager: DISTRIBUTED }),
-    what: /^full-pcpus-only and distribute-cpus-across-numa with reserved CPUs that split a core on 1 node: worker-1/,
-    severity: 'error',
-  },
-  {
-    title: 'the same options with a kubelet that does not hang',
-    check: checkKubelets,
-    facts: report({ reserved: '0', cpuManager: DISTRIBUTED, kubeletVersion: 'v1.38.0' }),
-    what: /^reserved CPUs split a core/,
-    severity: 'warning',
-  },
-  {
-    title: 'cores that only the kubelet counts',
-    check: checkKubelets,
-    facts: report({
-      conditions: [
-        {
-          type: 'KubeletTopologyAgrees',
-          status: 'False',
-          reason: 'CoresDiffer',
-          message: 'the kubelet takes CPUs 0,4,6 for one core each',
-          lastTransitionTime: '2026-01-01T00:00:00Z',
-        },
-      ],
-    }),
-    what: /^the kubelet takes CPUs 0,4,6 for one core each on 1 node: worker-1/,
-    severity: 'warning',
-  },
-  {
-    title: 'an offline thread of a core',
-    check: checkKubelets,
-    facts: report({ cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2'], reserved: '0-1', offline: '3' }),
-    what: /CPU 3 is offline, and cores differ on 1 node: worker-1/,
-    severity: 'error',
-  },
-  {
-    title: 'cores of different sizes',
-    check: checkKubelets,
-    facts: report({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'], reserved: '0-1' }),
-    what: /cores have different numbers of threads/,
-    severity: 'error',
-  },
-  {
-    title: 'polled CPUs that are not reserved',
-    check: checkKubelets,
-    facts: report({ pmdCPUs: '1,17' }),
-    what: /poll mode CPUs are not reserved/,
-    severity: 'error',
-  },
-  {
-    title: 'a contradictory report',
-    check: checkKubelets,
-    facts: report({ reserved: '99' }),
-    what: /contradicts itself/,
-    severity: 'error',
-  },
-  {
-    title: 'a physnet that no node has',
-    check: checkNetworks,
-    facts: { nads: { value: [nad(localnet('physnet9'))] } },
-    what: /no node has physnet physnet9, which default\/data leads to/,
-  },
-  {
-    title: 'a definition that is not JSON',
-    check: checkNetworks,
-    facts: { nads: { value: [nad('{')] } },
-    what: /default\/data is not valid JSON/,
-    severity: 'error',
-  },
-  {
-    title: 'a definition that OVN-Kubernetes refuses',
-    check: checkNetworks,
-    facts: { nads: { value: [nad(localnet('physnet0').replace('default/data', 'default/x'))] } },
-    what: /^OVN-Kubernetes refuses default\/data: netAttachDefName is "default\/x" and must be "default\/data"$/,
-    severity: 'error',
-  },
-  {
-    title: 'a definition that multus refuses',
-    check: checkNetworks,
-    facts: { nads: { value: [nad('{"name":"data"}')] } },
-    what: /^multus refuses default\/data: it has neither a type/,
-    severity: 'error',
-  },
-  {
-    title: 'a launcher that the webhook missed',
-    check: checkPods,
-    facts: { launchers: { value: [launcher('odd', { cpu: '9', metadata: { annotations: ANNOTATIONS } })] } },
-    what: /1 launcher not seen by the webhook: default\/odd/,
-    severity: 'error',
-  },
-  {
-    title: 'a launcher that a kubelet rejected',
-    check: checkPods,
-    facts: { launchers: { value: [launcher('no', { status: { phase: 'Failed', reason: 'SMTAlignmentError' } })] } },
-    what: /rejected 1 launcher \(SMTAlignmentError\): default\/no/,
-  },
-  {
-    title: 'a rejected launcher that KubeVirt has deleted',
-    check: checkPods,
-    facts: {
-      launchers: { value: [] },
-      machines: { value: [explainedVm.parse({ metadata: { namespace: 'vms', name: 'vm' }, spec: {} })] },
-      rejections: {
-        value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde'), rejection('SMTAlignmentError', 'batch-job')],
-      },
-    },
-    what: /rejected 1 launcher \(SMTAlignmentError\): vms\/virt-launcher-vm-abcde/,
-  },
-  {
-    title: 'a launcher that cannot be evicted',
-    check: checkPods,
-    facts: {
-      launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
-      cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
-    },
-    what: /1 launcher unable to start, and the eviction fails: default\/stuck/,
-    severity: 'error',
-  },
-  {
-    title: 'a launcher on half a core',
-    check: checkPods,
-    facts: {
-      ...report({ assignments: [{ podUID: 'half', container: 'compute', cpus: '1-2' }] }),
-      launchers: { value: [launcher('half', { cpu: '2', status: { phase: 'Running' } })] },
-    },
-    what: /1 launcher sharing cores with others: default\/half/,
-  },
-  {
-    title: 'a cordoned node',
-    check: checkPods,
-    facts: { nodes: [node('worker-1', { spec: { unschedulable: true } })] },
-    what: /1 node cordoned: worker-1/,
-  },
+    /the leader’s extender does not answer: connection refused/,
+    'error',
+  ],
 ];
 
 /** kubectl's read-only verbs and repairing verbs; areas of this command. */
 const VERBS = ['get', 'describe', 'logs', 'rollout', 'apply', 'uncordon', 'delete'];
 
-function isKnown(program: string, args: readonly string[]): boolean {
+function isCommand(program: string, args: readonly string[]): boolean {
   const [first = '', second = '', third = '', ...rest] = args;
   if (program === 'kubectl') return VERBS.includes(first === '-n' ? third : first);
   if (program === 'virtctl') return ['restart', 'migrate', 'start', 'unpause'].includes(first);
@@ -825,24 +671,24 @@ describe('plumbline doctor', () => {
     });
   }
 
-  for (const { title, check, facts, among = GOOD, what, why, severity } of CASES) {
-    it(`finds: ${title}`, () => {
-      const { findings } = check({ ...among, ...facts });
-      const found = findings.find((one) => what.test(one.what));
-      assert.ok(found, JSON.stringify(findings));
-      if (severity) assert.equal(found.severity, severity);
-      if (why) assert.match(found.impact, why);
-      assert.ok(found.impact.length > 0 && found.fix.text.length > 0);
-      // A command is in the list, where tests and scripts find it.
-      assert.doesNotMatch(found.fix.text, /\bkubectl \w|\bplumbline (?:doctor|explain) \w/);
-      for (const { program, args } of found.fix.commands) assert.ok(isKnown(program, args), args.join(' '));
-      assert.equal(
-        ALL.flatMap((one) => one({ ...among, ...facts }).findings).filter(
-          (one) => one.severity === 'error' && severity !== 'error',
-        ).length,
-        0,
-      );
-    });
+  for (const [area, base, cases] of [
+    ...Object.entries(CASES).map(([name, rows]) => [name, GOOD, rows] as const),
+    ['extender', LOOPBACK, LOOPBACK_CASES],
+  ] as const) {
+    for (const [title, more, what, severity, impact] of cases) {
+      it(`finds, ${area}${base === LOOPBACK ? ' in loopback' : ''}: ${title}`, () => {
+        const findings = ALL.flatMap((check) => check({ ...base, ...more }).findings);
+        const finding = findings.find((each) => each.area === area && what.test(each.what));
+        assert.ok(finding, JSON.stringify(findings));
+        if (severity) assert.equal(finding.severity, severity);
+        assert.match(finding.impact, impact ?? /./);
+        assert.ok(finding.fix.text.length > 0);
+        // A command is in the list, where tests and scripts find it.
+        assert.doesNotMatch(finding.fix.text, /\bkubectl \w|\bplumbline (?:doctor|explain) \w/);
+        for (const { program, args } of finding.fix.commands) assert.ok(isCommand(program, args), args.join(' '));
+        if (severity !== 'error') assert.ok(findings.every((each) => each.severity !== 'error'));
+      });
+    }
   }
 
   describe('versions of the components', () => {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { nearestLines } from '../../cli/explain/nearest.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
-import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { REPORT } from './cluster-fixture.ts';
 
 /** Owned: all of NUMA node 0 except cores 6 and 7 and one thread of core 5. NUMA node 1 is free. */
 const ASSIGNMENTS = [
@@ -40,31 +39,5 @@ describe('the node closest to fitting a VM', () => {
   it('counts every free CPU as usable without whole cores or networks', () => {
     const lines = nearestLines({ node: 'n', host, asks: { ...asks, wholeCores: false, networks: [] } }, 80);
     assert.match(lines.map((line) => lineText(line)).join('\n'), /19 CPUs free; it needs 6/);
-  });
-
-  describe('with a cluster', function () {
-    this.timeout(300_000);
-    let cluster: FixtureCluster;
-    before(async () => {
-      buildCli();
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1', { report: { assignments: ASSIGNMENTS } });
-      const message = '0/1 nodes are available: 1 no room on the NUMA nodes of a required network.';
-      await cluster.pod('waits', {
-        cpus: 6,
-        resources: { 'physnet.plumbline.dev/physnet0': '1' },
-        annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
-        status: { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] },
-      });
-    });
-    after(() => cluster.stop());
-
-    it('is drawn by explain below the reasons, and -o json has only data', async () => {
-      const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: cluster.kubeconfig });
-      assert.match(stdout, /The closest node: worker-1\n/);
-      assert.match(stdout, /2 whole cores free near physnet0, 4 CPUs; it needs 6/);
-      const json = await plumbline(['explain', 'pod', 'waits', '-o', 'json'], { kubeconfig: cluster.kubeconfig });
-      assert.doesNotMatch(json.stdout, /almost/);
-    });
   });
 });

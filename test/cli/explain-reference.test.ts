@@ -8,15 +8,8 @@ import { parseReference } from '../../cli/explain/reference.ts';
 import { CliError, EXIT } from '../../cli/support/exit-status.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
-
-const kubeconfigOf = (server: string) =>
-  JSON.stringify({
-    'current-context': 'here',
-    contexts: [{ name: 'here', context: { cluster: 'one', user: 'me' } }],
-    clusters: [{ name: 'one', cluster: { server } }],
-    users: [{ name: 'me', user: { token: 'abc' } }],
-  });
 
 describe('arguments of plumbline explain', function () {
   this.timeout(120_000);
@@ -98,7 +91,11 @@ describe('arguments of plumbline explain', function () {
       const directory = await mkdtemp(join(tmpdir(), 'plumbline-as-'));
       try {
         const kubeconfig = join(directory, 'config');
-        await writeFile(kubeconfig, kubeconfigOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+        const { port } = server.address() as AddressInfo;
+        await writeFile(
+          kubeconfig,
+          JSON.stringify(kubeconfigOf({ server: `http://127.0.0.1:${port}` }, { token: 'abc' })),
+        );
         const { status } = await plumbline(['explain', 'pod', 'x', '--as', 'jane@example.com'], { kubeconfig });
         assert.equal(status, 4);
         assert.deepEqual([...new Set(asked)], ['jane@example.com']);

@@ -15,6 +15,7 @@ import { machineLines } from '../../cli/topology/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import { root } from '../support/bundles.ts';
 import { HOSTILE, HOSTILE_IN_LINE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
+import { kubeconfigOf } from './kubeconfig.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
 import { buildCli, plumbline } from './run.ts';
 import { NOW, STATE_TABLE } from './state-table.ts';
@@ -265,14 +266,7 @@ describe('texts of others in the output', function () {
     writeFileSync(path, content);
     return path;
   };
-  const configOf = (user: object) => ({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'here',
-    contexts: [{ name: 'here', context: { cluster: 'one', user: 'me', namespace: 'tenants' } }],
-    clusters: [{ name: 'one', cluster: { server: url } }],
-    users: [{ name: 'me', user }],
-  });
+  const configOf = (user: object) => kubeconfigOf({ server: url }, user);
 
   const check = (what: string, { text }: Output) => {
     const strange = strangeIn(text);

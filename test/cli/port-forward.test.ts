@@ -3,11 +3,11 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
+import { WebSocketServer } from 'ws';
 import { askInCluster, type ExtenderResponse } from '../../cli/extender/ask.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
-import { accept, createFrames, type Frames } from './web-socket.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
 const HOLDER = 'plumbline-scheduler-7d9f8-x2x4z_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
@@ -17,7 +17,9 @@ const PORT = [0x92, 0x1f];
 const LOOPBACK_PORT = [0x9b, 0x1f];
 const [DATA, ERROR] = [0, 1];
 
-interface Channels extends Frames {
+/** The kubelet's side of an open WebSocket. */
+interface Channels {
+  close(): void;
   on(channel: number, ...bytes: (number | string)[]): void;
 }
 
@@ -25,11 +27,7 @@ interface Channels extends Frames {
 type Serve = (channels: Channels, requested: Promise<void>) => void;
 type Refuse = number | 'hang';
 
-interface Case {
-  readonly title: string;
-  readonly serve: Serve | Refuse;
-  readonly found: ExtenderResponse | RegExp;
-}
+type Case = readonly [title: string, serve: Serve | Refuse, expected: ExtenderResponse | RegExp];
 
 const ok = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
 /** After the request has arrived. */
@@ -39,9 +37,9 @@ const answers =
     void requested.then(() => send(channels));
 
 const CASES: readonly Case[] = [
-  {
-    title: 'an answer in pieces after the ports of both channels',
-    serve: answers((channels) => {
+  [
+    'an answer in pieces after the ports of both channels',
+    answers((channels) => {
       channels.on(DATA, ...PORT);
       channels.on(ERROR, ...PORT);
       const text = ok('{"active":true}');
@@ -49,67 +47,51 @@ const CASES: readonly Case[] = [
       channels.on(DATA, text.slice(30));
       channels.close();
     }),
-    found: { answer: { active: true } },
-  },
-  {
-    title: 'an answer of more than one frame size',
-    serve: answers((channels) => channels.on(DATA, ...PORT, ok(JSON.stringify('x'.repeat(200_000))))),
-    found: { answer: 'x'.repeat(200_000) },
-  },
-  {
-    title: 'an error of the kubelet after the request',
-    serve: answers((channels) => {
+    { answer: { active: true } },
+  ],
+  [
+    'an answer of more than one frame size',
+    answers((channels) => channels.on(DATA, ...PORT, ok(JSON.stringify('x'.repeat(200_000))))),
+    { answer: 'x'.repeat(200_000) },
+  ],
+  [
+    'an error of the kubelet after the request',
+    answers((channels) => {
       channels.on(ERROR, ...PORT);
       channels.on(ERROR, 'exit status 1\nmore of it');
     }),
-    found: /did not answer \(exit status 1\)$/,
-  },
-  {
-    title: 'an immediate error of the kubelet',
-    serve: (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
-    found: /did not answer \(dial tcp4 127\.0\.0\.1:8082: connection refused\)$/,
-  },
-  {
-    title: 'closed before the request',
-    serve: (channels) => channels.close(),
-    found: /did not answer \((?:socket hang up|the connection was closed)\)$/,
-  },
-  {
-    title: 'closed before an answer',
-    serve: answers((channels) => channels.close()),
-    found: /did not answer \(socket hang up\)$/,
-  },
-  {
-    title: 'invalid HTTP',
-    serve: answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')),
-    found: /did not answer \(Parse Error/,
-  },
-  {
-    title: 'invalid JSON',
-    serve: answers((channels) => channels.on(DATA, ...PORT, ok('hello'))),
-    found: /did not answer \(Unexpected token/,
-  },
-  {
-    title: 'an extender that is not ready',
-    serve: answers((channels) =>
+    /did not answer \(exit status 1\)$/,
+  ],
+  [
+    'an immediate error of the kubelet',
+    (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
+    /did not answer \(dial tcp4 127\.0\.0\.1:8082: connection refused\)$/,
+  ],
+  [
+    'closed before the request',
+    (channels) => channels.close(),
+    /did not answer \((?:socket hang up|the connection was closed)\)$/,
+  ],
+  ['closed before an answer', answers((channels) => channels.close()), /did not answer \(socket hang up\)$/],
+  ['invalid HTTP', answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')), /did not answer \(Parse Error/],
+  ['invalid JSON', answers((channels) => channels.on(DATA, ...PORT, ok('hello'))), /did not answer \(Unexpected token/],
+  [
+    'an extender that is not ready',
+    answers((channels) =>
       channels.on(DATA, ...PORT, 'HTTP/1.1 503 \r\ncontent-length: 22\r\n\r\nplumbline: not synced\n'),
     ),
-    found: /did not answer \(plumbline: not synced\)$/,
-  },
-  {
-    title: 'a message larger than any message of a kubelet',
-    serve: answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
-    found: /did not answer \(Max payload size exceeded\)$/,
-  },
-  { title: '403', serve: 403, found: /^you may not reach the extender \(pods\/portforward in plumbline-system\)$/ },
-  { title: '404', serve: 404, found: /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/ },
-  {
-    title: '500',
-    serve: 500,
-    found: /did not answer \(500: check that the API server reaches the kubelet of that node\)$/,
-  },
-  { title: 'no answer to the handshake', serve: 'hang', found: /did not answer \(no answer in time\)$/ },
-  { title: 'no answer over the connection', serve: () => undefined, found: /did not answer \(no answer in time\)$/ },
+    /did not answer \(plumbline: not synced\)$/,
+  ],
+  [
+    'a message larger than any message of a kubelet',
+    answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
+    /did not answer \(Max payload size exceeded\)$/,
+  ],
+  ['403', 403, /^you may not reach the extender \(pods\/portforward in plumbline-system\)$/],
+  ['404', 404, /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/],
+  ['500', 500, /did not answer \(500: check that the API server reaches the kubelet of that node\)$/],
+  ['no answer to the handshake', 'hang', /did not answer \(no answer in time\)$/],
+  ['no answer over the connection', () => undefined, /did not answer \(no answer in time\)$/],
 ];
 
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
@@ -135,7 +117,8 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
     open.add(socket);
     socket.on('error', () => undefined).once('close', () => open.delete(socket));
   });
-  server.on('upgrade', (request, socket: Socket) => {
+  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => PROTOCOL });
+  server.on('upgrade', (request, socket: Socket, head) => {
     // Otherwise the server's sockets stay half open.
     socket.on('error', () => undefined).on('end', () => socket.end());
     socket.resume();
@@ -144,20 +127,19 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
     if (typeof serve === 'number') {
       socket.end(`HTTP/1.1 ${serve} ${REASONS[serve]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
     } else if (serve !== 'hang') {
-      accept(request, socket, PROTOCOL);
       let whole: () => void = () => undefined;
       const requested = new Promise<void>((resolve) => {
         whole = resolve;
       });
-      const frames = createFrames(socket, (message) => {
-        if (message[0] === DATA) seen.text += message.subarray(1).toString();
-        if (seen.text.endsWith('\r\n\r\n')) whole();
+      sockets.handleUpgrade(request, socket, head, (connection) => {
+        connection.on('message', (message: Buffer) => {
+          if (message[0] === DATA) seen.text += message.subarray(1).toString();
+          if (seen.text.endsWith('\r\n\r\n')) whole();
+        });
+        const bytesOf = (part: number | string) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part));
+        const on = (...parts: (number | string)[]) => connection.send(Buffer.concat(parts.map(bytesOf)));
+        serve({ on, close: () => connection.close() }, requested);
       });
-      const on = (channel: number, ...bytes: (number | string)[]) =>
-        frames.send(
-          Buffer.concat([channel, ...bytes].map((b) => (typeof b === 'number' ? Buffer.of(b) : Buffer.from(b)))),
-        );
-      serve({ ...frames, on }, requested);
     }
   });
   await new Promise<void>((resolve) => {
@@ -209,7 +191,7 @@ const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code
 describe('a request to the extender in kube-scheduler’s pod', function () {
   this.timeout(300_000);
 
-  for (const { title, serve, found } of CASES) {
+  for (const [title, serve, expected] of CASES) {
     it(title, async () => {
       const server = await standIn(serve);
       try {
@@ -217,8 +199,8 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
           { client: clientOf(LEASE) as KubeClient, config: server.config },
           { pod: 'a/b' },
         );
-        if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
-        else assert.match('missing' in asked ? asked.why : 'it answered', found);
+        if (!(expected instanceof RegExp)) assert.deepEqual(asked, expected);
+        else assert.match('missing' in asked ? asked.why : 'it answered', expected);
         await eventually(() => server.open.size === 0, 'the connection is closed');
       } finally {
         await server.stop();

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
+import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
 
 /** Seconds: twice the timeout, and the start of a process on a busy machine. */
@@ -25,15 +25,7 @@ describe('--request-timeout', function () {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     kubeconfig = join(directory, 'kubeconfig');
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'here',
-      contexts: [{ name: 'here', context: { cluster: 'one', user: 'me' } }],
-      clusters: [{ name: 'one', cluster: { server: address } }],
-      users: [{ name: 'me', user: {} }],
-    };
-    writeFileSync(kubeconfig, stringify(config));
+    writeFileSync(kubeconfig, JSON.stringify(kubeconfigOf({ server: address })));
   });
   after(() => {
     for (const socket of sockets) socket.destroy();

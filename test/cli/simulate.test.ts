@@ -149,20 +149,7 @@ describe('plumbline simulate', () => {
   });
 
   describe('invalid input is refused with the expected form', () => {
-    for (const text of [
-      '',
-      '4',
-      '4c2',
-      'c2t',
-      '0c2t',
-      '4c0t',
-      '4c3t',
-      '4c2t:',
-      '4c2t:0',
-      '4c2t:x',
-      '4c2t:1000000',
-      '-1c2t',
-    ]) {
+    for (const text of ['', ...'4 4c2 c2t 0c2t 4c0t 4c3t 4c2t: 4c2t:0 4c2t:x 4c2t:1000000 -1c2t'.split(' ')]) {
       it(`--vm ${JSON.stringify(text)}`, () =>
         assert.throws(
           () => parseShape(text),

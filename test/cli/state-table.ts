@@ -358,10 +358,6 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { status: REFUSED },
     report: busy('1-15,17-31'),
   }),
-  one('the network’s NUMA node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
-    pod: { status: REFUSED, resources: PHYSNET0 },
-    report: busy('1-7,17-23'),
-  }),
   one(
     'larger than any empty node',
     ['unscheduled', 'broken', 'TooLarge'],
@@ -397,22 +393,6 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the webhook did not see it', ['unscheduled', 'broken', 'WebhookMissed'], ['start-again'], {
     pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
   }),
-  one('the webhook saw it, and it needs no padding', ['running', 'ok', 'Aligned'], [], {
-    pod: {
-      ...RUNNING,
-      metadata: {
-        annotations: {
-          ...ANNOTATED,
-          'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":0,"threadsPerCore":2}',
-        },
-      },
-    },
-    report: owns('1-2,17-18'),
-  }),
-  one('it requests only networks that need no alignment', ['running', 'ok', 'Aligned'], [], {
-    pod: { ...RUNNING, metadata: { annotations: { ...NETWORKS, ...SEEN } } },
-    report: owns('1-2,17-18'),
-  }),
   one(
     'it requests only networks, and the webhook did not see it',
     ['running', 'degraded', 'NotDecided'],
@@ -425,10 +405,6 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('it has a CPU mask, and the webhook did not see it', ['starting', 'degraded', 'NotDecided'], ['start-again'], {
     vm: maskedVm,
     pod: { ...masked(), metadata: { annotations: MASK }, status: { phase: 'Pending' } },
-  }),
-  one('it requests nothing, so the webhook was not called', ['running', 'ok', 'Aligned'], [], {
-    pod: { ...RUNNING, metadata: { annotations: {} } },
-    report: owns('1-2,17-18'),
   }),
   one(
     'it has the default scheduler',
@@ -469,19 +445,6 @@ export const STATE_TABLE: readonly StateCase[] = [
     report: owns('1-2,17-18'),
     events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
   }),
-  one('its place is lost, and it was evicted', ['failed', 'waiting', 'EvictedBeforeStart'], ['look-at-successor'], {
-    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
-    events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: placeLostText(NODE) }],
-  }),
-  one(
-    'its place is lost, and it cannot be evicted',
-    ['starting', 'broken', 'CannotEvict'],
-    ['remove-what-denies-eviction'],
-    {
-      pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason: 'CannotEvict', message: `${placeLostText(NODE)}; evicting the pod failed` }],
-    },
-  ),
   one('it cannot start and cannot be evicted', ['starting', 'broken', 'CannotEvict'], ['remove-what-denies-eviction'], {
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],

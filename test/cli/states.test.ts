@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { byCause } from '../../cli/doctor/causes.ts';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { readFacts } from '../../cli/doctor/facts/facts.ts';
+import { doctorData } from '../../cli/doctor/run.ts';
 import { type Explanation, explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
-import { readTop } from '../../cli/top/read.ts';
+import { readTop, viewData } from '../../cli/top/read.ts';
 import { readVerifyFacts, verifyMasks } from '../../cli/verify/survey.ts';
 import { maskReason } from '../../cli/vm/run.ts';
 import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
@@ -13,6 +15,7 @@ import { REASONS, type Reason } from '../../diagnosis/reasons.ts';
 import { commandText, type Remedy } from '../../diagnosis/remedy.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createObjectsApi } from './objects-api.ts';
+import { parseOutput } from './output-schema.ts';
 import { NOW, STATE_TABLE, type StateCase } from './state-table.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
@@ -64,7 +67,9 @@ describe('the states of a VM in every output', () => {
     const coarse = one.coarse ?? one.reason;
     describe(one.title, () => {
       it('explain', async () => {
-        const { state, verdict, reason, remedies } = await explained(one);
+        const explanation = await explained(one);
+        parseOutput('explain', explanation);
+        const { state, verdict, reason, remedies } = explanation;
         assert.deepEqual(
           { state, verdict, reason, remedies: ids(remedies) },
           { state: one.state, verdict: one.verdict, reason: one.reason, remedies: one.remedies },
@@ -72,7 +77,9 @@ describe('the states of a VM in every output', () => {
       });
 
       it('doctor', async () => {
-        const { findings } = checkPods(await readFacts(accessTo(one), NOW));
+        const report = checkPods(await readFacts(accessTo(one), NOW));
+        const { findings } = report;
+        parseOutput('doctor', doctorData([report], byCause(findings), undefined));
         const found = findings.flatMap(({ state }) => (state === undefined ? [] : [state]));
         const phase = (podOf(one)?.['status'] as { phase?: string } | undefined)?.phase;
         const looks = podOf(one) !== undefined && phase !== 'Failed' && phase !== 'Succeeded';
@@ -92,7 +99,8 @@ describe('the states of a VM in every output', () => {
 
       it('top', async () => {
         if (statusOf(one) === undefined) return;
-        const { nodes } = await readTop(accessTo(one).client, [], NOW);
+        const { nodes, notes } = await readTop(accessTo(one).client, [], NOW);
+        parseOutput('top', { nodes: nodes.map(viewData), notes });
         const owner = nodes[0]?.owners.find(({ name }) => name === 'tenants/fw');
         const owns = statusOf(one)?.assignments.some(({ podUID }) => podUID === 'pod-uid') === true;
         assert.equal(owner !== undefined, owns);
@@ -101,7 +109,9 @@ describe('the states of a VM in every output', () => {
 
       if (isMasked(one)) {
         it('verify', async () => {
-          const { vms } = verifyMasks(await readVerifyFacts(accessTo(one).client, undefined, NOW));
+          const verification = verifyMasks(await readVerifyFacts(accessTo(one).client, undefined, NOW));
+          parseOutput('verify', verification);
+          const { vms } = verification;
           const { reason, text, verdict } = await explained(one);
           assert.equal(vms.length, 1);
           if (!['running', 'paused'].includes(one.state)) return assert.equal(vms[0]?.running, undefined);

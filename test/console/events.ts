@@ -1,16 +1,13 @@
-import { get, type IncomingMessage } from 'node:http';
+import { get } from 'node:http';
 import { createGunzip } from 'node:zlib';
 
 export interface SentEvent {
   readonly event: string;
-  readonly id: string;
   readonly data: string;
 }
 
 /** A client of the console's events, like a browser. */
 export interface Listener {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
   readonly events: readonly SentEvent[];
   /** Bytes received over the network. */
   readonly bytes: number;
@@ -44,8 +41,6 @@ export function listen(url: string, headers: Record<string, string> = {}): Promi
       body.on('error', () => undefined);
       const ended = new Promise<void>((done) => response.once('close', done));
       resolve({
-        status: response.statusCode ?? 0,
-        headers: response.headers,
         events,
         get bytes() {
           return bytes;
@@ -78,5 +73,5 @@ function parsed(block: string): SentEvent {
       return [line.slice(0, colon), line.slice(colon + 2)];
     }),
   );
-  return { event: fields.get('event') ?? 'message', id: fields.get('id') ?? '', data: fields.get('data') ?? '' };
+  return { event: fields.get('event') ?? 'message', data: fields.get('data') ?? '' };
 }

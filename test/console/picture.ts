@@ -1,8 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openBrowser, openPage } from './browser.ts';
 import { consoleOf } from './fixture.ts';
-import { shrinkPng } from './palette.ts';
 import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
 /**
@@ -35,7 +34,7 @@ for (const { name, hash, sizes, schemes } of SHOTS) {
       const { page } = await openPage(browser, `${under.url}/${hash}`, { viewport, colorScheme });
       if (hash.includes('worker')) await page.locator('.history .entries li, .history .about').first().waitFor();
       const file = join(folder, `${name}${name === 'console' ? '' : `-${width}-${colorScheme}`}.png`);
-      await shrinkPng(await page.screenshot(), file);
+      writeFileSync(file, await page.screenshot());
       console.log(file);
       await page.context().close();
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { pauseOf, type VmFacts } from '../../diagnosis/facts.ts';
 import { type REASONS, worst } from '../../diagnosis/reasons.ts';
-import { runningState, vmState } from '../../diagnosis/state.ts';
+import { vmState } from '../../diagnosis/state.ts';
 import { tooLargeFor } from '../../model/placement/verdict.ts';
 import type { PodShape } from '../../model/shapes.ts';
 import { needs, node, physnet } from '../model/placement/fixture.ts';
@@ -17,58 +17,7 @@ const on = (phase: string, more: Partial<NonNullable<PodShape['status']>> = {}) 
 });
 const NODE = { silent: false, assigned: ['2-5'], host: node() };
 
-describe('the state of a VM without a launcher', () => {
-  for (const [facts, stage, verdict, reason] of [
-    [{}, 'no-launcher', 'broken', 'NoInstance'],
-    [{ machine: { shouldRun: false, says: '' } }, 'stopped', 'stopped', 'SwitchedOff'],
-    [{ machine: { shouldRun: true, says: '' } }, 'no-launcher', 'broken', 'NoInstance'],
-    [{ machine: { shouldRun: true, says: '', failure: 'exceeded quota' } }, 'no-launcher', 'broken', 'QuotaExceeded'],
-    [{ instance: { phase: 'Failed' } }, 'failed', 'broken', 'Failed'],
-    [{ instance: { phase: 'Succeeded' } }, 'succeeded', 'stopped', 'Ended'],
-    [{ instance: { phase: 'Pending' } }, 'no-launcher', 'broken', 'NoLauncher'],
-    [{ rejection: { reason: 'TopologyAffinityError', message: '' } }, 'rejected', 'broken', 'TopologyRejected'],
-  ] as const) {
-    it(`${stage}, ${reason}`, () => {
-      const { state: found, verdict: judged, reason: why, causes } = state(facts);
-      assert.deepEqual([found, judged, why, causes], [stage, verdict, reason, []]);
-    });
-  }
-});
-
 describe('the state of a VM with a launcher', () => {
-  it('has ended', () =>
-    assert.deepEqual(state({ pod: launcher(on('Succeeded')) }), {
-      state: 'succeeded',
-      verdict: 'stopped',
-      reason: 'Ended',
-      text: 'it has ended by itself',
-      causes: [],
-      remedies: [],
-    }));
-
-  for (const [reason, stage, expected] of [
-    ['SMTAlignmentError', 'rejected', 'UnpaddedRejected'],
-    ['TopologyAffinityError', 'rejected', 'TopologyRejected'],
-    ['UnexpectedAdmissionError', 'rejected', 'AdmissionRejected'],
-    ['OutOfcpu', 'failed', 'Failed'],
-  ] as const) {
-    it(`has failed: ${reason}`, () => {
-      const found = state({ pod: launcher(on('Failed', { reason })) });
-      assert.deepEqual([found.state, found.reason], [stage, expected]);
-    });
-  }
-
-  it('has failed because its cores were taken or it never requested whole ones', () => {
-    const failed = (message: string, annotations: object) => {
-      const status = { reason: 'SMTAlignmentError', message };
-      return state({ pod: { ...launcher(on('Failed', status)), metadata: { annotations: { ...annotations } } } });
-    };
-    const taken = failed('not enough free physical CPUs', {});
-    assert.deepEqual([taken.state, taken.verdict, taken.reason], ['rejected', 'waiting', 'CoresTaken']);
-    const unaligned = failed('', {});
-    assert.deepEqual([unaligned.state, unaligned.reason], ['rejected', 'UnalignedRejected']);
-  });
-
   it('is being deleted, which hides all problems but not that it has ended', () => {
     const metadata = { annotations: ANNOTATED, deletionTimestamp: '2026-11-01T10:00:00Z' };
     const expected = {
@@ -123,24 +72,6 @@ describe('the state of a VM with a launcher', () => {
     assert.equal(state({ pod: launcher({ metadata: mask, ...on('Pending') }) }).state, 'starting');
   });
 
-  it('is starting', () => {
-    const found = state({ pod: launcher(on('Pending')) });
-    assert.deepEqual([found.state, found.reason, found.verdict], ['starting', 'Starting', 'waiting']);
-    assert.equal(state({ pod: launcher({ spec: { nodeName: 'n1' } }) }).state, 'starting');
-    const unseen = state({ pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Pending') }) });
-    assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['starting', 'WebhookMissed', ['Starting']]);
-  });
-
-  it('runs', () => {
-    const found = state({ pod: launcher(on('Running')), node: NODE });
-    assert.deepEqual([found.state, found.reason, found.causes], ['running', 'Aligned', ['Aligned']]);
-    const unseen = state({ pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Running') }), node: NODE });
-    assert.deepEqual(
-      [unseen.state, unseen.reason, unseen.causes],
-      ['running', 'WebhookMissed', ['Aligned', 'Aligned']],
-    );
-  });
-
   it('runs with unreadable needs, which are not judged', () => {
     const pod = launcher({ metadata: { annotations: ANNOTATED }, cpus: 'four', ...on('Running') });
     assert.deepEqual(state({ pod, node: NODE }), {
@@ -163,11 +94,6 @@ describe('the state of a VM with a launcher', () => {
       instance,
     });
     assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['paused', 'WebhookMissed', ['Paused']]);
-  });
-
-  it('is judged by its needs without the complete pod', () => {
-    const found = runningState({ ...VM, node: NODE }, 'n1', needs('p', 4));
-    assert.deepEqual([found.state, found.reason, found.causes.length], ['running', 'Aligned', 1]);
   });
 });
 

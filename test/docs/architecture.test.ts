@@ -50,13 +50,6 @@ describe(PAGE, () => {
     });
   }
 
-  for (const [label, files] of [
-    ['a file that is gone', ['webhook/app.ts', 'webhook/gone.ts']],
-    ['files without a common import', ['webhook/app.ts', 'node-agent/assignments/view.ts']],
-  ] as const) {
-    it(`may not name ${label}`, () => assert.deepEqual(faultsOf(files), [files[1]]));
-  }
-
   for (const [title, folder] of [
     ['Layers of the node agent', 'node-agent'],
     ['Layers of the extender', 'scheduler-plugin'],

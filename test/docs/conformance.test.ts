@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildOnce, bundledFiles, root } from '../support/bundles.ts';
-import { missingFrom, notShown, promisesOf } from '../support/promises.ts';
+import { missingFrom, promisesOf } from '../support/promises.ts';
 
 const PAGE = 'docs/maintainers/conformance.md';
 const PROMISES = promisesOf(PAGE);
@@ -39,21 +39,4 @@ describe(PAGE, () => {
   for (const promise of PROMISES) {
     it(`${promise.name}: ${promise.file} ${promise.title}`, () => assert.equal(missingFrom(promise), undefined));
   }
-});
-
-describe('promises that were not shown', () => {
-  const one = { name: '5.2', file: 'real/qemu/pin', title: 'M2: one entry pins the whole VM', code: [] };
-
-  it('are those whose test or file did not run, but not those that passed', () => {
-    const full = 'plumbline qemu, with a real QEMU M2: one entry pins the whole VM: every thread of the process';
-    assert.deepEqual(notShown([one], new Map([[one.file, [full]]])), []);
-    assert.deepEqual(notShown([one], new Map([[one.file, ['another']]])), [one]);
-    assert.deepEqual(notShown([one], new Map()), [one]);
-  });
-
-  it('have an error if the row names something that does not exist', () => {
-    assert.match(missingFrom({ ...one, title: 'nothing of the kind' }) ?? '', /has no test that begins with/);
-    assert.match(missingFrom({ ...one, file: 'real/qemu/none' }) ?? '', /there is no/);
-    assert.match(missingFrom({ ...one, code: ['model/none.ts'] }) ?? '', /there is no model\/none\.ts/);
-  });
 });

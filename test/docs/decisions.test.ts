@@ -62,17 +62,3 @@ describe(PAGE, () => {
     );
   });
 });
-
-describe('the form of a decision', () => {
-  const [good = ''] = sectionsOf(TEXT);
-
-  for (const [label, changed] of [
-    ['no rejected alternative', good.replace('**Rejected:**', 'Rejected:')],
-    ['no number', good.replace(/^ADR \d{4}: /, '')],
-    ['a title that only names a subject', good.replace(/^(ADR \d{4}: ).*/, '$1claims')],
-    ['too many words', good + 'word '.repeat(MAX_WORDS)],
-    ['too few words', good.split(/\s+/).slice(0, 20).join(' ')],
-  ] as const) {
-    it(`excludes ${label}`, () => assert.notDeepEqual(faultsOf(changed), []));
-  }
-});

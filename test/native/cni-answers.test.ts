@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { needs, skipWithout } from '../support/parts.ts';
+import { skipWithout } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
+import { GATED, useGate, writeState } from './gate.ts';
 
-const gated = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 const STATE = 'DPU Not Ready: as last known';
 
 /** The answer of an agent in pieces as they arrive, and the result of the gate: [exit code, CNI code, message]. */
@@ -42,9 +41,7 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
 ];
 
 describe('the CNI plugin reads the answers of its agent', () => {
-  needs('musl');
-  needs('make');
-  let gate: GateFixture;
+  const gate = useGate();
   let server: Server;
   let pieces: readonly string[] = [];
   /** Awaited after each piece. */
@@ -52,7 +49,6 @@ describe('the CNI plugin reads the answers of its agent', () => {
   /** Whether the agent closes after its last piece, as it does after a refusal. */
   let ends = true;
   before(async () => {
-    gate = createGateFixture();
     server = createServer(async (socket) => {
       socket.on('error', () => undefined);
       await once(socket, 'data');
@@ -65,10 +61,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
     }).listen(gate.socket);
     await once(server, 'listening');
   });
-  after(() => {
-    server?.close();
-    gate?.remove();
-  });
+  after(() => server?.close());
   beforeEach(() => {
     ends = true;
     pause = () => delay(20);
@@ -78,7 +71,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
   for (const [name, answer, [exit, code, message]] of ANSWERS) {
     it(`${name}: ${message === STATE ? 'the state file decides' : code === undefined ? 'passes' : `code ${code}`}`, async () => {
       pieces = answer;
-      const result = await gate.call({ conf: gated });
+      const result = await gate.call({ conf: GATED });
       assert.equal(result.code, exit, result.stdout);
       const { code: printed, msg } = result.json();
       assert.deepEqual([printed, msg], [code, message]);
@@ -96,20 +89,20 @@ describe('the CNI plugin reads the answers of its agent', () => {
     const text = bytes.map((one) => one.toString('latin1')).join(' ');
     pieces = [`deny 12 ${text.length}\n${text}`];
     const marks = [...overlong, ...beyond].map((hex) => (hex === 'e28241' ? '??A' : '?'.repeat(hex.length / 2)));
-    assert.equal((await gate.call({ conf: gated })).json()['msg'], [...characters, ...marks].join(' '));
+    assert.equal((await gate.call({ conf: GATED })).json()['msg'], [...characters, ...marks].join(' '));
   });
 
   it('control characters and quotes are escaped, other characters are not', async () => {
     const text = '\x00\x01\x1f\x20\x7e\x7f"\\/';
     pieces = [`deny 12 ${text.length}\n${text}`];
-    const { stdout } = await gate.call({ conf: gated });
+    const { stdout } = await gate.call({ conf: GATED });
     assert.ok(stdout.includes('"msg":"\\u0000\\u0001\\u001f ~\\u007f\\u0022\\u005c/"'), stdout);
   });
 
   it('a refusal right after the pass, in one piece: the delegate is not executed', async () => {
     const below = gate.delegate('unharmed', `printf '{}'`);
     pieces = ['allow\ndeny 12 5\nhello'];
-    const result = await gate.call({ conf: { ...gated, delegate: { type: 'unharmed' } } });
+    const result = await gate.call({ conf: { ...GATED, delegate: { type: 'unharmed' } } });
     assert.deepEqual([result.code, result.json()['code'], result.json()['msg']], [1, 12, 'hello']);
     assert.deepEqual(
       below.calls().filter(({ verb }) => verb === 'ADD'),
@@ -120,7 +113,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
   it('a second pass, a wait and a refusal in one piece while the delegate runs: the delegate is cancelled', async () => {
     gate.delegate('held', '[ "$CNI_COMMAND" = DEL ] || sleep 600');
     pieces = ['allow\n', 'allow\nwait\ndeny 12 5\nhello'];
-    const result = await gate.call({ conf: { ...gated, delegate: { type: 'held' } } });
+    const result = await gate.call({ conf: { ...GATED, delegate: { type: 'held' } } });
     assert.deepEqual([result.code, result.json()['code'], result.json()['msg']], [1, 12, 'hello']);
   });
 
@@ -137,7 +130,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
       const earlier = short.calls().length;
       pause = () => until('the delegate to start', () => short.calls().length > earlier);
       pieces = ['allow\n', piece];
-      const result = await gate.call({ conf: { ...gated, delegate: { type: 'short' } }, faults: [] });
+      const result = await gate.call({ conf: { ...GATED, delegate: { type: 'short' } }, faults: [] });
       assert.equal(result.code, 0, result.stdout);
       const { calls } = result;
       const last = calls.findLastIndex(({ name }) => name === 'recvfrom');

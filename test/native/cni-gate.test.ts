@@ -4,8 +4,8 @@ import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
-import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
+import { skipWithout } from '../support/parts.ts';
+import { PASS, useGate, writeState } from './gate.ts';
 
 const VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
 const DEAD = { dpu: 'not-ready', reason: 'its lease ovn-dpu-a ran out', status: true };
@@ -18,14 +18,7 @@ const gated = (cniVersion: string, more = {}) => ({
 });
 
 describe('the CNI plugin', () => {
-  needs('musl');
-  needs('make');
-  let gate: GateFixture;
-  before(() => {
-    gate = createGateFixture();
-  });
-  after(() => gate?.remove());
-  beforeEach(() => rmSync(gate.state, { force: true }));
+  const gate = useGate();
 
   it('is one static file of less than 40 kB', () => {
     const { size } = statSync(gate.shim);
@@ -96,55 +89,6 @@ describe('the CNI plugin', () => {
         assert.match(stdout, /x{80}\.\.\./);
       }
     });
-
-    it('the first of two namespaces in CNI_ARGS counts, which is the runtime’s own', async () => {
-      writeState(gate.state, { ...DEAD, exempt: ['kube-system'] });
-      const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAMESPACE=kube-system' };
-      assert.equal((await gate.call({ conf: gated('1.0.0'), environment })).json()['code'], 11);
-    });
-  });
-
-  describe('errors in the form of the specification', () => {
-    const cases: [string, Parameters<GateFixture['call']>[0], number, RegExp][] = [
-      ['CNI_IFNAME is missing', { conf: gated('1.0.0'), environment: { CNI_IFNAME: undefined } }, 4, /\[CNI_IFNAME\]/],
-      ['CNI_IFNAME is empty', { conf: gated('1.0.0'), environment: { CNI_IFNAME: '' } }, 4, /\[CNI_IFNAME\]/],
-      ['CNI_NETNS is missing for ADD', { conf: gated('1.0.0'), environment: { CNI_NETNS: undefined } }, 4, /CNI_NETNS/],
-      ['CNI_COMMAND is missing', { conf: gated('1.0.0'), environment: { CNI_COMMAND: undefined } }, 4, /CNI_COMMAND/],
-      ['an unknown verb', { verb: 'PLUG', conf: gated('1.0.0') }, 4, /unknown CNI_COMMAND: PLUG/],
-      ['a future version', { conf: gated('2.0.0') }, 1, /incompatible.*"2\.0\.0"/],
-      ['a missing version', { conf: { ...gated('1.0.0'), cniVersion: undefined } }, 1, /incompatible/],
-      ['no delegate', { conf: { cniVersion: '1.0.0', name: 'net', type: 'plumbline-gate' } }, 7, /must be an object/],
-      ['CHECK in a version without it', { verb: 'CHECK', conf: gated('0.3.1') }, 1, /does not allow CHECK/],
-      ['STATUS in a version without it', { verb: 'STATUS', conf: gated('1.0.0') }, 1, /does not allow STATUS/],
-      ['GC in a version without it', { verb: 'GC', conf: gated('1.0.0') }, 1, /does not allow GC/],
-      ['invalid JSON', { conf: '{"cniVersion":' }, 6, /not a JSON object/],
-      ['an array', { conf: '[]' }, 6, /not a JSON object/],
-      ['too deeply nested', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /not a JSON object/],
-      [
-        'more than 1 MiB',
-        { conf: JSON.stringify(gated('1.0.0', { x: 'x'.repeat(1_100_000) })) },
-        5,
-        /larger than a MiB/,
-      ],
-      ['a delegate that is not an object', { conf: gated('1.0.0', { delegate: 'below' }) }, 7, /must be an object/],
-      ['a delegate outside CNI_PATH', { conf: gated('1.0.0', { delegate: { type: '../sh' } }) }, 7, /name of a plugin/],
-      ['a missing delegate', { conf: gated('1.0.0', { delegate: { type: 'unknown' } }) }, 7, /unknown is in no/],
-    ];
-    for (const [name, call, code, message] of cases) {
-      it(`${name}: code ${code}`, async () => {
-        const result = await gate.call(call);
-        const answer = result.json();
-        assert.equal(result.code, 1);
-        assert.equal(answer['code'], code);
-        assert.match(String(answer['msg']), message);
-        assert.match(String(answer['cniVersion']), /^\d\.\d\.\d$/);
-      });
-    }
-
-    it('DEL needs no CNI_NETNS', async () => {
-      const { code } = await gate.call({ verb: 'DEL', conf: gated('1.0.0'), environment: { CNI_NETNS: undefined } });
-      assert.equal(code, 0);
-    });
   });
 
   describe('the delegate', () => {
@@ -174,17 +118,6 @@ describe('the CNI plugin', () => {
       });
     }
 
-    it('the delegate’s error, exit code and stderr are passed on, and its DEL is called after a failed ADD', async () => {
-      const error = '{"cniVersion":"1.0.0","code":103,"msg":"no addresses","details":"d"}';
-      const below = gate.delegate('failing', `echo >&2 why; printf '%s' '${error}'; exit 3`);
-      const result = await gate.call({ conf: gated('1.0.0', { delegate: { type: 'failing' } }) });
-      assert.deepEqual([result.code, result.stdout, result.stderr], [3, error, 'why\n']);
-      assert.deepEqual(
-        below.calls().map(({ verb }) => verb),
-        ['ADD', 'DEL'],
-      );
-    });
-
     it('the delegate is not executed for ADD while the DPU is dead; DEL (twice), CHECK and GC reach it', async () => {
       writeState(gate.state, DEAD);
       const below = gate.delegate('gated', '');
@@ -209,17 +142,6 @@ describe('the CNI plugin', () => {
       assert.deepEqual(below.calls().at(-1)?.conf['cni.dev/valid-attachments'], valid);
     });
 
-    it('STATUS: 50 with the reason while the DPU is dead, otherwise the delegate’s own', async () => {
-      gate.delegate('status', 'exit 7');
-      const conf = gated('1.1.0', { delegate: { type: 'status' } });
-      assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
-      writeState(gate.state, DEAD);
-      const dead = await gate.call({ verb: 'STATUS', conf });
-      assert.deepEqual([dead.json()['code'], dead.json()['msg']], [50, 'DPU Not Ready: its lease ovn-dpu-a ran out']);
-      writeState(gate.state, { ...DEAD, status: false });
-      assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
-    });
-
     it('STATUS is answered within a second, and a delegate that does not answer is ended', async function () {
       skipWithout('strace', this);
       gate.delegate('hanging', 'trap "" TERM; sleep 600');
@@ -233,10 +155,7 @@ describe('the CNI plugin', () => {
       );
     });
 
-    it('a delegate that dies of a signal, prints endlessly or does not read is handled', async () => {
-      gate.delegate('dying', 'kill -9 $$');
-      const dying = await gate.call({ verb: 'DEL', conf: gated('1.0.0', { delegate: { type: 'dying' } }) });
-      assert.match(String(dying.json()['msg']), /dying was ended by signal 9/);
+    it('a delegate that prints endlessly or does not read is handled', async () => {
       gate.delegate('endless', 'yes');
       const endless = await gate.call({ verb: 'DEL', conf: gated('1.0.0', { delegate: { type: 'endless' } }) });
       assert.match(String(endless.json()['msg']), /more than a MiB/);
@@ -253,42 +172,8 @@ describe('the CNI plugin', () => {
     });
   });
 
-  describe('without the agent, with its state file', () => {
-    const add = (environment = {}, more = {}) => gate.call({ conf: gated('1.0.0', more), environment });
-    it('a missing state is open', async () => assert.equal((await add()).code, 0));
-    const cases: [string, object, number][] = [
-      ['ready', { dpu: 'ready' }, 0],
-      ['not ready', DEAD, 1],
-      ['a node without a DPU', { dpu: 'none' }, 0],
-      ['not ready and old', { ...DEAD, at: 0 }, 1],
-      ['from before the boot', { ...DEAD, at: 1e14 }, 0],
-      ['an exempt namespace', { ...DEAD, exempt: ['kube-system', 'default'] }, 0],
-      ['namespaces with a matching prefix', { ...DEAD, exempt: ['x*', 'def*'] }, 0],
-      ['namespaces with another prefix', { ...DEAD, exempt: ['default-*', 'x*'] }, 1],
-      ['another exempt namespace', { ...DEAD, exempt: ['kube-system', 'default-2'] }, 1],
-    ];
-    for (const [name, state, code] of cases) {
-      it(name, async () => {
-        writeState(gate.state, state);
-        assert.equal((await add()).code, code);
-      });
-    }
-    it('a torn state is ignored', async () => {
-      execFileSync('sh', ['-c', `printf '{"dpu":"not-ready","at":1' > ${gate.state}`]);
-      assert.equal((await add()).code, 0);
-    });
-  });
-});
-
-describe('the fixture of the CNI plugin', () => {
-  needs('musl');
-  needs('make');
-
-  it('ends a program that never ends', async () => {
-    const gate = createGateFixture();
-    writeFileSync(gate.shim, '#!/bin/sh\nwhile :; do :; done\n', { mode: 0o755 });
-    const called = gate.call({ conf: gated('1.0.0') });
-    gate.remove();
-    assert.equal((await called).code, null);
+  it('a torn state is ignored', async () => {
+    writeFileSync(gate.state, '{"dpu":"not-ready","at":1');
+    assert.equal((await gate.call({ conf: gated('1.0.0') })).code, 0);
   });
 });

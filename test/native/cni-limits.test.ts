@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
-import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
+import { skipWithout } from '../support/parts.ts';
+import { PASS, useGate, writeState } from './gate.ts';
 
 const MIB = 1024 * 1024;
 /** Of a path with its NUL, in Linux. */
@@ -14,14 +14,7 @@ const wrapping = (type: string) => ({ cniVersion: '1.0.0', name: 'net', type: 'p
 const gated = wrapping(PASS);
 
 describe('the CNI plugin at its limits', () => {
-  needs('musl');
-  needs('make');
-  let gate: GateFixture;
-  before(() => {
-    gate = createGateFixture();
-  });
-  after(() => gate?.remove());
-  beforeEach(() => rmSync(gate.state, { force: true }));
+  const gate = useGate();
 
   /** A new directory whose path has this length. */
   const directoryOf = (length: number) => {

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, type GateResult, PASS, writeState } from './gate.ts';
+import { GATED, type GateFixture, type GateResult, useGate, writeState } from './gate.ts';
 import type { SystemCall } from './strace.ts';
 
-const gated = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 const VERSIONS = '{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}\n';
 /** The state file refuses an ADD with this code. */
 const BY_STATE = 11;
@@ -35,17 +34,12 @@ function misusedDescriptors(calls: readonly SystemCall[]): string[] {
 const codeOf = ({ code, stdout, json }: GateResult) => (code === 0 ? 0 : stdout === '' ? code : json()['code']);
 
 describe('the CNI plugin and failing system calls', () => {
-  needs('musl');
-  needs('make');
   needs('strace');
-  let gate: GateFixture;
+  const gate = useGate();
   before(() => {
-    gate = createGateFixture();
     copyFileSync('/bin/cat', join(gate.binDir, 'echo'));
     chmodSync(join(gate.binDir, 'echo'), 0o755);
   });
-  after(() => gate?.remove());
-  beforeEach(() => rmSync(gate.state, { force: true }));
 
   describe('its own input and output', () => {
     const cases: [fault: string, code: unknown, stdout: string | undefined][] = [
@@ -61,7 +55,7 @@ describe('the CNI plugin and failing system calls', () => {
     ];
     for (const [fault, code, stdout] of cases) {
       it(`${fault}: code ${code}`, async () => {
-        const result = await gate.call({ verb: 'VERSION', conf: gated, faults: [fault] });
+        const result = await gate.call({ verb: 'VERSION', conf: GATED, faults: [fault] });
         assert.equal(codeOf(result), code);
         if (stdout !== undefined) assert.equal(result.stdout, stdout);
       });
@@ -81,7 +75,7 @@ describe('the CNI plugin and failing system calls', () => {
     for (const [fault, code] of cases) {
       it(`${fault ?? 'no fault'}: ${code === 0 ? 'is ignored' : 'counts'}, and the program closes each descriptor once`, async () => {
         writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
-        const result = await gate.call({ conf: gated, faults: fault === undefined ? [] : [fault] });
+        const result = await gate.call({ conf: GATED, faults: fault === undefined ? [] : [fault] });
         assert.equal(codeOf(result), code);
         assert.deepEqual(misusedDescriptors(result.calls), []);
       });
@@ -99,7 +93,7 @@ describe('the CNI plugin and failing system calls', () => {
       for (const [owner, caller, code] of owners) {
         writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
         chownSync(gate.state, owner, owner);
-        const result = await gate.call({ conf: gated, faults: [`geteuid:retval=${caller}`] });
+        const result = await gate.call({ conf: GATED, faults: [`geteuid:retval=${caller}`] });
         assert.equal(codeOf(result), code, `owner ${owner}, caller ${caller}`);
       }
     });
@@ -124,7 +118,7 @@ describe('the CNI plugin and failing system calls', () => {
       writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
     });
     const call = async (faults: readonly string[]) => {
-      const result = await gate.call({ conf: gated, faults });
+      const result = await gate.call({ conf: GATED, faults });
       assert.deepEqual(misusedDescriptors(result.calls), []);
       return result;
     };
@@ -165,7 +159,7 @@ describe('the CNI plugin and failing system calls', () => {
       const whole = async (faults: readonly string[]) => {
         question = '';
         assert.equal(codeOf(await call(faults)), 0);
-        await eventually(() => question.endsWith(JSON.stringify(gated)), 'the request has arrived');
+        await eventually(() => question.endsWith(JSON.stringify(GATED)), 'the request has arrived');
         return question;
       };
       assert.equal(await whole(['sendto:retval=5:when=1']), (await whole([])).slice(5));
@@ -181,7 +175,7 @@ describe('the CNI plugin and failing system calls', () => {
   });
 
   describe('a delegate', () => {
-    const conf = { ...gated, cniVersion: '1.0.0', delegate: { type: 'echo' } };
+    const conf = { ...GATED, cniVersion: '1.0.0', delegate: { type: 'echo' } };
     const CONF = '{"cniVersion":"1.0.0","name":"net","type":"echo"}';
     const delegated = async (faults: readonly string[], more: Partial<Parameters<GateFixture['call']>[0]> = {}) => {
       const result = await gate.call({ verb: 'DEL', conf, faults, ...more });
@@ -258,7 +252,7 @@ describe('the CNI plugin and failing system calls', () => {
 
   describe('the end of a delegate', () => {
     const status = (type: string, faults: readonly string[] = []) =>
-      gate.call({ verb: 'STATUS', conf: { ...gated, delegate: { type } }, faults });
+      gate.call({ verb: 'STATUS', conf: { ...GATED, delegate: { type } }, faults });
     /** The signals and waits of a call. */
     const steps = ({ calls }: GateResult) =>
       calls.flatMap(({ name, args }) => {
@@ -300,7 +294,7 @@ describe('the CNI plugin and failing system calls', () => {
     it('follows the end of the program, even by SIGKILL', async () => {
       const file = join(gate.directory, 'pids');
       gate.delegate('orphan', `echo "$PPID $$" > '${file}.new'; mv '${file}.new' '${file}'; exec sleep 600`);
-      const call = gate.call({ verb: 'DEL', conf: { ...gated, delegate: { type: 'orphan' } } });
+      const call = gate.call({ verb: 'DEL', conf: { ...GATED, delegate: { type: 'orphan' } } });
       await eventually(() => existsSync(file), 'the delegate runs');
       const [program, delegate] = readFileSync(file, 'utf8').trim().split(' ').map(Number) as [number, number];
       process.kill(program, 'SIGKILL');
@@ -316,7 +310,7 @@ describe('the CNI plugin and failing system calls', () => {
 [ "$pid" = "$group" ] && own=true || own=false
 printf '{"own":%s,"ignored":"%s"}' "$own" "$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status)"`,
     );
-    const { own, ignored } = (await gate.call({ conf: { ...gated, delegate: { type: 'curious' } } })).json();
+    const { own, ignored } = (await gate.call({ conf: { ...GATED, delegate: { type: 'curious' } } })).json();
     assert.equal(own, true);
     assert.equal((BigInt(`0x${ignored}`) >> 12n) & 1n, 0n, 'SIGPIPE is ignored');
   });

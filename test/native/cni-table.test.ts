@@ -3,113 +3,32 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
-
-const gated = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
+import { skipWithout } from '../support/parts.ts';
+import { GATED, useGate, writeState } from './gate.ts';
 
 /** Values in a configuration; JSON.parse decides which of them are JSON. */
 const VALUES = [
   ...['0', '-0', '10', '907', '1.5', '0.0', '-1.25e+10', '1e5', '1E-5', '0e0', '1e05', '12.340'],
   ...['01', '-01', '1.', '.5', '-', '+1', '1e', '1e+', '1e-', '1.e5', '1.5.2', '0x1', '1/', '1:', '-a', '00', '--1'],
   ...['true', 'false', 'null', 'tru', 'truex', 'fals', 'falsy', 'nul', 'nulL', 'True', 'undefined', 't', ''],
-  ...[
-    '""',
-    '"a"',
-    '"é€😀"',
-    '"\\"\\\\\\/\\b\\f\\n\\r\\t"',
-    '"\\u00e9\\uABCD\\u0f9a"',
-    '"\x7f"',
-    '"a',
-    'a"',
-    '"\\"',
-    "'a'",
-  ],
+  ...['""', '"a"', '"é€😀"', '"\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\u00e9\\uABCD\\u0f9a"', '"\x7f"', '"a', 'a"', '"\\"'],
+  ...["'a'"],
   ...['/', ':', '@', 'G', '`', 'g'].map((one) => `"\\u00${one}0"`),
-  ...[
-    '"\\u"',
-    '"\\u12"',
-    '"\\u123"',
-    '"\\u123g"',
-    '"\\x"',
-    '"\\a"',
-    '"\\0"',
-    '"\\',
-    '"\\\x00"',
-    '"\t"',
-    '"\n"',
-    '"\x1f"',
-    '"\x00"',
-    '" "',
-  ],
-  ...[
-    '[]',
-    '[ ]',
-    '[1]',
-    '[ 1 , 2 ]',
-    '[[],[[]]]',
-    '[\t1\n,\r2 ]',
-    '[1,]',
-    '[,]',
-    '[,1]',
-    '[1 2]',
-    '[1',
-    '[',
-    ']',
-    '[1}',
-    '[1,,2]',
-    '[01]',
-  ],
-  ...[
-    '{}',
-    '{ }',
-    '{"a":1}',
-    '{ "a" : 1 , "b" : [ ] }',
-    '{"a":{"b":{}}}',
-    '{\n"a"\t:\r1}',
-    '{"a":1,}',
-    '{,}',
-    '{"a"}',
-    '{"a":}',
-  ],
-  ...[
-    '{"a" 1}',
-    '{a:1}',
-    '{"a":1 "b":2}',
-    '{"a":1',
-    '{',
-    '}',
-    '{"a":1]',
-    '{1:2}',
-    '{"a":1,,"b":2}',
-    '{"a"::1}',
-    '{"a\\x":1}',
-  ],
+  ...['"\\u"', '"\\u12"', '"\\u123"', '"\\u123g"', '"\\x"', '"\\a"', '"\\0"', '"\\', '"\\\x00"', '"\t"', '"\n"'],
+  ...['"\x1f"', '"\x00"', '" "'],
+  ...['[]', '[ ]', '[1]', '[ 1 , 2 ]', '[[],[[]]]', '[\t1\n,\r2 ]', '[1,]', '[,]', '[,1]', '[1 2]', '[1', '[', ']'],
+  ...['[1}', '[1,,2]', '[01]'],
+  ...['{}', '{ }', '{"a":1}', '{ "a" : 1 , "b" : [ ] }', '{"a":{"b":{}}}', '{\n"a"\t:\r1}', '{"a":1,}', '{,}'],
+  ...['{"a"}', '{"a":}'],
+  ...['{"a" 1}', '{a:1}', '{"a":1 "b":2}', '{"a":1', '{', '}', '{"a":1]', '{1:2}', '{"a":1,,"b":2}', '{"a"::1}'],
+  ...['{"a\\x":1}'],
   ...['1 2', '"a" "b"', '\u00a01', '1\f', '\v1', '[] []', '{}1'],
 ];
 
-/** Complete configurations; `@` is `gated`. */
+/** Complete configurations; `@` is `GATED`. */
 const TEXTS = [
-  ...[
-    '@',
-    ' @',
-    '@ ',
-    '\n\t\r @ \r\n\t',
-    '\f@',
-    '@\f',
-    '@@',
-    '@,',
-    '@}',
-    '[@]',
-    '"@"',
-    'null',
-    '1',
-    '',
-    ' ',
-    '{',
-    '{}x',
-    '\ufeff@',
-  ],
+  ...['@', ' @', '@ ', '\n\t\r @ \r\n\t', '\f@', '@\f', '@@', '@,', '@}', '[@]', '"@"', 'null', '1', '', ' ', '{'],
+  ...['{}x', '\ufeff@'],
 ];
 
 const isJsonObject = (text: string): boolean => {
@@ -122,19 +41,10 @@ const isJsonObject = (text: string): boolean => {
 };
 
 describe('the CNI plugin, case by case', () => {
-  needs('musl');
-  needs('make');
-  let gate: GateFixture;
-  before(() => {
-    gate = createGateFixture();
-  });
-  after(() => gate?.remove());
-  beforeEach(() => {
-    rmSync(gate.state, { force: true });
-  });
+  const gate = useGate();
 
   it('accepts only a JSON object, and fails with code 6 otherwise', async () => {
-    const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(gated)));
+    const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(GATED)));
     const within = VALUES.map((value) => `{"cniVersion":"1.1.0","name":"n","x":${value},"delegate":{"type":"pass"}}`);
     for (const text of [...whole, ...within]) {
       const result = await gate.call({ conf: text });
@@ -161,7 +71,7 @@ describe('the CNI plugin, case by case', () => {
       '{"cniVersion":"9","cniVersion":"1.0.0","delegate":{"type":"no/name"},"delegate":{"type":"pass"},"name":"n"}';
     const { code, json } = await gate.call({ conf: twice });
     assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0' }]);
-    const inner = await gate.call({ conf: { ...gated, x: { cniVersion: '9', delegate: 1 } } });
+    const inner = await gate.call({ conf: { ...GATED, x: { cniVersion: '9', delegate: 1 } } });
     assert.equal(inner.code, 0);
   });
 
@@ -178,7 +88,7 @@ describe('the CNI plugin, case by case', () => {
       it(`${verb}: ${needed.join(', ') || 'nothing'}`, async () => {
         for (const missing of ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH']) {
           for (const value of [undefined, '']) {
-            const result = await gate.call({ verb, conf: gated, environment: { [missing]: value } });
+            const result = await gate.call({ verb, conf: GATED, environment: { [missing]: value } });
             if (!needed.includes(missing)) assert.equal(result.code, 0, missing);
             else {
               const { code, msg } = result.json();
@@ -189,7 +99,7 @@ describe('the CNI plugin, case by case', () => {
         const none = Object.fromEntries(
           ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'].map((one) => [one, undefined]),
         );
-        const all = await gate.call({ verb, conf: gated, environment: none });
+        const all = await gate.call({ verb, conf: GATED, environment: none });
         const expected = needed.length === 0 ? undefined : `required env variables [${needed.join(',')}] missing`;
         assert.equal(all.stdout === '' ? undefined : all.json()['msg'], expected);
       });
@@ -197,14 +107,14 @@ describe('the CNI plugin, case by case', () => {
 
     it('a verb: a missing, unknown or partial one is refused', async () => {
       for (const command of [undefined, '']) {
-        const { code, msg } = (await gate.call({ conf: gated, environment: { CNI_COMMAND: command } })).json();
+        const { code, msg } = (await gate.call({ conf: GATED, environment: { CNI_COMMAND: command } })).json();
         assert.deepEqual([code, msg], [4, 'required env variables [CNI_COMMAND] missing']);
       }
       for (const command of ['AD', 'ADDX', 'add', 'x'.repeat(80)]) {
-        const { code, msg } = (await gate.call({ verb: command, conf: gated })).json();
+        const { code, msg } = (await gate.call({ verb: command, conf: GATED })).json();
         assert.deepEqual([code, msg], [4, `unknown CNI_COMMAND: ${command}`]);
       }
-      const { msg } = (await gate.call({ verb: 'x'.repeat(81), conf: gated })).json();
+      const { msg } = (await gate.call({ verb: 'x'.repeat(81), conf: GATED })).json();
       assert.equal(msg, `unknown CNI_COMMAND: ${'x'.repeat(80)}...`);
     });
 
@@ -218,7 +128,7 @@ describe('the CNI plugin, case by case', () => {
     for (const [verb, least] of since) {
       it(`${verb} is allowed from version ${least} on`, async () => {
         for (const cniVersion of VERSIONS) {
-          const result = await gate.call({ verb, conf: { ...gated, cniVersion } });
+          const result = await gate.call({ verb, conf: { ...GATED, cniVersion } });
           if (cniVersion >= least) assert.deepEqual([result.code, result.stdout], [0, ''], cniVersion);
           else {
             assert.deepEqual(result.json(), { cniVersion, code: 1, msg: `config version does not allow ${verb}` });
@@ -230,16 +140,16 @@ describe('the CNI plugin, case by case', () => {
 
     it('a version: unsupported ones are refused in the newest supported one, except for VERSION', async () => {
       for (const cniVersion of ['0.2.0', '1.1.1', '1.1', '', 'x', undefined]) {
-        const { cniVersion: version, code, msg } = (await gate.call({ conf: { ...gated, cniVersion } })).json();
+        const { cniVersion: version, code, msg } = (await gate.call({ conf: { ...GATED, cniVersion } })).json();
         assert.deepEqual([version, code], ['1.1.0', 1]);
         assert.ok(String(msg).endsWith(`the configuration says "${cniVersion ?? ''}"`), String(msg));
-        assert.equal((await gate.call({ verb: 'VERSION', conf: { ...gated, cniVersion } })).code, 0);
+        assert.equal((await gate.call({ verb: 'VERSION', conf: { ...GATED, cniVersion } })).code, 0);
       }
     });
   });
 
   describe('a delegate', () => {
-    const wrapped = (delegate: unknown, more = {}) => ({ ...gated, cniVersion: '1.0.0', ...more, delegate });
+    const wrapped = (delegate: unknown, more = {}) => ({ ...GATED, cniVersion: '1.0.0', ...more, delegate });
 
     it('is a plugin with a plain file name', async () => {
       for (const type of ['', '.', '..', 'a/b', '/', 'x'.repeat(256), 5, undefined]) {
@@ -251,7 +161,7 @@ describe('the CNI plugin, case by case', () => {
         const { code, msg } = (await gate.call({ conf: wrapped({ type }) })).json();
         assert.deepEqual([code, msg], [7, `plumbline-gate: ${type} is in no directory of CNI_PATH`]);
       }
-      for (const delegate of [5, 'x', [], null, true]) {
+      for (const delegate of [undefined, 5, 'x', [], null, true]) {
         const { code, msg } = (await gate.call({ conf: wrapped(delegate) })).json();
         assert.equal(code, 7);
         assert.match(String(msg), /^"delegate" must be an object/);
@@ -348,7 +258,7 @@ describe('the CNI plugin, case by case', () => {
     const DEAD = { dpu: 'not-ready', reason: 'why', status: true };
     const later = [1, 11, 'DPU Not Ready: why'];
     const passed = [0, undefined, undefined];
-    const outcome = async (verb: string, conf: object = gated) => {
+    const outcome = async (verb: string, conf: object = GATED) => {
       const { code, stdout, json } = await gate.call({ verb, conf });
       const { code: exitCode, msg } = stdout === '' ? {} : json();
       return [code, exitCode, msg];
@@ -425,12 +335,14 @@ describe('the CNI plugin, case by case', () => {
         ['', false],
         [undefined, false],
         ['K8S_POD_NAMESPACE=;K8S_POD_NAMESPACE=kube-system', false],
+        // The first is the runtime's own.
+        ['K8S_POD_NAMESPACE=default;K8S_POD_NAMESPACE=kube-system', false],
         ['K8S_POD_NAMESPACE=', false, ['*']],
         ['', false, ['*']],
       ];
       for (const [text, passes, exempt = ['kube-system', '*x']] of args) {
         writeState(gate.state, { ...DEAD, exempt });
-        const { code } = await gate.call({ conf: gated, environment: { CNI_ARGS: text } });
+        const { code } = await gate.call({ conf: GATED, environment: { CNI_ARGS: text } });
         assert.equal(code, passes ? 0 : 1, text);
       }
     });
@@ -450,7 +362,7 @@ describe('the CNI plugin, case by case', () => {
         [{ args: { deviceID: 'x' } }, false],
       ];
       for (const [conf, isRefused] of confs) {
-        const { code } = await gate.call({ conf: { ...gated, ...conf } });
+        const { code } = await gate.call({ conf: { ...GATED, ...conf } });
         assert.equal(code, isRefused ? 1 : 0, JSON.stringify(conf));
       }
     });
@@ -500,7 +412,7 @@ describe('the CNI plugin, case by case', () => {
     after(() => server?.close());
     const here = () => ({ PLUMBLINE_RUN_DIR: directory });
     const codeOf = async (runDir: string) =>
-      (await gate.call({ conf: gated, environment: { PLUMBLINE_RUN_DIR: runDir } })).json()['code'];
+      (await gate.call({ conf: GATED, environment: { PLUMBLINE_RUN_DIR: runDir } })).json()['code'];
 
     it('goes to the socket in the agent’s directory, and without an answer its state file there decides', async () => {
       assert.equal(await codeOf(directory), 27);
@@ -518,18 +430,18 @@ describe('the CNI plugin, case by case', () => {
       writeState(join(directory, 'gate.state'), { dpu: 'not-ready', reason: 'why' });
       assert.equal(await codeOf(padded(longest)), 27);
       const { calls } = await gate.call({
-        conf: gated,
+        conf: GATED,
         environment: { PLUMBLINE_RUN_DIR: padded(longest + 2) },
         faults: [],
       });
       assert.match(calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
-      const relative = { conf: gated, environment: { PLUMBLINE_RUN_DIR: 'other' }, directory: gate.directory };
+      const relative = { conf: GATED, environment: { PLUMBLINE_RUN_DIR: 'other' }, directory: gate.directory };
       const result = await gate.call({ ...relative, faults: [] });
       assert.match(result.calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
     });
 
     it('has the verb and the lengths of variables and configuration, followed by both', async () => {
-      const conf = JSON.stringify(gated);
+      const conf = JSON.stringify(GATED);
       const names = ['CNI_COMMAND', 'CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH', 'CNI_ARGS'];
       for (const verb of ['ADD', 'STATUS']) {
         await gate.call({ verb, conf, environment: { ...here(), XCNI_A: 'b', CNIX: 'c' } });
@@ -560,7 +472,7 @@ describe('the CNI plugin, case by case', () => {
       await once(open, 'listening');
       gate.delegate('quiet', `printf '{"ran":1}'`);
       const environment = { PLUMBLINE_RUN_DIR: quiet };
-      const { json } = await gate.call({ conf: { ...gated, delegate: { type: 'quiet' } }, environment });
+      const { json } = await gate.call({ conf: { ...GATED, delegate: { type: 'quiet' } }, environment });
       open.close();
       assert.deepEqual(json(), { ran: 1 });
     });
@@ -568,7 +480,7 @@ describe('the CNI plugin, case by case', () => {
     it('is not sent for DEL, CHECK, GC and VERSION', async () => {
       for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION']) {
         question.text = '';
-        assert.equal((await gate.call({ verb, conf: gated, environment: here() })).code, 0);
+        assert.equal((await gate.call({ verb, conf: GATED, environment: here() })).code, 0);
         assert.equal(question.text, '', verb);
       }
     });

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { endGroup } from '../support/children.ts';
-import { pathOf } from '../support/parts.ts';
+import { needs, pathOf } from '../support/parts.ts';
 import { callsOf, type SystemCall, type Wait, waitsOf } from './strace.ts';
 
 /** A delegate of every fixture: it accepts each call, and returns an empty result of CNI 1.1.0 for ADD. */
 export const PASS = 'pass';
+/** A configuration of the newest version with that delegate. */
+export const GATED = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 
 /** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
 export interface GateFixture {
@@ -58,6 +60,19 @@ export interface GateResult {
 export interface Delegate {
   /** All calls so far: CNI_COMMAND and configuration. */
   calls(): { readonly verb: string; readonly conf: Record<string, unknown> }[];
+}
+
+/** The fixture of a suite, without a state file at the beginning of each test. */
+export function useGate(): GateFixture {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture | undefined;
+  before(() => {
+    gate = createGateFixture();
+  });
+  after(() => gate?.remove());
+  beforeEach(() => rmSync(gate?.state ?? '', { force: true }));
+  return new Proxy({} as GateFixture, { get: (_, name) => Reflect.get(gate ?? {}, name) });
 }
 
 export function createGateFixture(): GateFixture {

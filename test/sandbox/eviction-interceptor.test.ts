@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { interceptEviction } from '../../sandbox/api-server/subresources.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
-import { startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 
 const META = { namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 
@@ -62,13 +61,4 @@ describe('sandbox: evictions, decided as by virt-api', () => {
       assert.throws(evict, (error: Error & { http?: number }) => error.http === 429 && denied.test(error.message));
     });
   }
-});
-
-describe('sandbox: the pause before a VM that failed to start is started again', () => {
-  it('is 10 n² seconds, up to 50 % more, and at most 300', () => {
-    const least = [1, 2, 3, 4, 5, 6, 7].map((failures) => startPause(failures, 0));
-    assert.deepEqual(least, [10, 40, 90, 160, 250, 300, 300]);
-    const most = [1, 2, 3, 4].map((failures) => startPause(failures, 0.9999));
-    assert.deepEqual(most, [15, 60, 135, 240]);
-  });
 });

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Components } from '../../sandbox/api-server/schema-check.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { TOKEN, temporaryDirectory, useApiServer } from './support.ts';
+import { COMPONENTS } from './openapi/real-components.ts';
+import { podOf, TOKEN, temporaryDirectory, useApiServer } from './support.ts';
+
+const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
+const vm = (cpu: object) => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: { name: 'router', namespace: 'default' },
+  spec: { runStrategy: 'Halted', template: { spec: { domain: { cpu, devices: {} } } } },
+});
 
 const MANIFEST = `
 apiVersion: v1
@@ -20,11 +31,16 @@ metadata: {name: worker-0}
 `;
 
 describe('kubectl with the sandbox', () => {
-  const suite = useApiServer();
+  const suite = useApiServer({ components });
   let directory: { path: string; remove: () => Promise<void> };
   const kubectl = async (...args: string[]) => {
     const common = ['--kubeconfig', join(directory.path, 'config'), '--cache-dir', join(directory.path, 'cache')];
     return (await promisify(execFile)(pathOf('kubectl'), [...common, ...args])).stdout;
+  };
+  const file = async (object: object) => {
+    const path = join(directory.path, 'object.json');
+    await writeFile(path, JSON.stringify(object));
+    return path;
   };
   const apply = async (text: string) => {
     const file = join(directory.path, 'manifest.yaml');
@@ -76,5 +92,41 @@ describe('kubectl with the sandbox', () => {
       return seen.includes('configmap/w-');
     });
     child.kill();
+  });
+
+  it('apply creates and changes objects of KubeVirt, also on the server', async () => {
+    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 4 }))), /router created/);
+    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 8 }))), /router configured/);
+    assert.match(await kubectl('apply', '--server-side', '-f', await file(podOf('web'))), /web serverside-applied/);
+  });
+
+  it('apply keeps list items of others by their merge key', async () => {
+    const pod = podOf('merged');
+    await kubectl('apply', '-f', await file(pod));
+    await kubectl('patch', 'pod', 'merged', '-p', '{"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}}');
+    assert.match(
+      await kubectl('apply', '-f', await file({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } })),
+      /configured/,
+    );
+    assert.equal(await kubectl('get', 'pod', 'merged', '-o', 'jsonpath={.spec.tolerations[0].key}'), 'a');
+  });
+
+  it('apply refuses an unknown field', async () => {
+    await assert.rejects(
+      kubectl('apply', '-f', await file(vm({ coers: 4 }))),
+      /strict decoding error: unknown field "spec\.template\.spec\.domain\.cpu\.coers"/,
+    );
+  });
+
+  it('explain works', async () => {
+    assert.match(await kubectl('explain', 'pod.spec.containers.resources'), /limits\s+<map\[string\]Quantity>/);
+    assert.match(await kubectl('explain', 'vm.spec.template.spec.domain.cpu'), /dedicatedCpuPlacement\s+<boolean>/);
+    assert.match(await kubectl('explain', 'ntopo.status.cells'), /cpus\s+<string> -required-/);
+  });
+
+  it('the short names of the real definitions work', async () => {
+    for (const name of ['vm', 'vms', 'vmi', 'vmis', 'ntopo', 'net-attach-def', 'po', 'no', 'cm']) {
+      await kubectl('get', name);
+    }
   });
 });

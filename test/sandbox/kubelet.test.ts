@@ -161,12 +161,6 @@ describe('kubelet stand-in: nodes and admission', () => {
       'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     ],
     [
-      'more cores than exist',
-      { cpu: '16' },
-      'SMTAlignmentError',
-      'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2',
-    ],
-    [
       'more memory than exists',
       { cpu: '2', memory: '65Gi' },
       'OutOfmemory',

@@ -52,7 +52,7 @@ export function faultsOfPage(file: string, page: string): StyleFault[] {
 const VAGUE_NAME = /\b(?:const|let) one\b|\bfunction \w+\([^)]*\bone\b|\bone\b[^()=>]*\)(?:: [^=]+)? => \{/g;
 
 /** What is wrong with the comments, strings and names of a source. */
-export function faultsOfSource(file: string, source: string): StyleFault[] {
+function faultsOfSource(file: string, source: string): StyleFault[] {
   const extension = extname(file);
   const isProduct = !/^(?:test|bench)\//.test(file);
   const vague = isProduct && ['.ts', '.tsx'].includes(extension) ? [...source.matchAll(VAGUE_NAME)] : [];

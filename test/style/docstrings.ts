@@ -72,7 +72,7 @@ function exportedFunctions(source: string): ExportedFunction[] {
 }
 
 /** Exported functions without a docstring, and those that throw without an `@throws` in it. */
-export function faultsOfDocstrings(file: string, source: string): StyleFault[] {
+function faultsOfDocstrings(file: string, source: string): StyleFault[] {
   return exportedFunctions(source).flatMap(({ name, line, docstring, throws }) => {
     if (docstring === undefined) {
       return { file, line, text: `${name} has no docstring`, use: 'what it returns, with units, errors and source' };

@@ -4,8 +4,8 @@ import { createServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
+import { type WebSocket, WebSocketServer } from 'ws';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
-import { accept, createFrames } from '../../cli/web-socket.ts';
 
 /**
  * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller
@@ -49,7 +49,8 @@ export async function createKubeletStandIn(address: string, authority: Certifica
     sockets.add(socket);
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
   });
-  server.on('upgrade', (request: IncomingMessage, socket: TLSSocket) => {
+  const upgrades = new WebSocketServer({ noServer: true, handleProtocols: () => PROTOCOL });
+  server.on('upgrade', (request: IncomingMessage, socket: TLSSocket, head: Buffer) => {
     socket.on('error', () => undefined);
     const protocols = request.headers['sec-websocket-protocol'] ?? '';
     asked.push({ url: request.url ?? '', protocols });
@@ -64,8 +65,7 @@ export async function createKubeletStandIn(address: string, authority: Certifica
     const port = Number(wanted[0]);
     if (!offered.includes(PROTOCOL)) return refuse(socket, 403, 'unable to negotiate a subprotocol');
     if (wanted.length !== 1 || !(port > 0 && port < 65_536)) return refuse(socket, 400, 'invalid port');
-    accept(request, socket, PROTOCOL);
-    serve(socket, port, ports.get(port));
+    upgrades.handleUpgrade(request, socket, head, (connection) => serve(connection, port, ports.get(port)));
   });
   await new Promise<void>((resolve) => {
     server.listen(0, address, resolve);
@@ -86,24 +86,24 @@ function refuse(socket: Socket, status: number, text: string): void {
   socket.end(`HTTP/1.1 ${status} \r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`);
 }
 
-function serve(socket: Socket, port: number, local: number | undefined): void {
+function serve(connection: WebSocket, port: number, local: number | undefined): void {
   const number = Buffer.alloc(2);
   number.writeUInt16LE(port);
   const behind = local === undefined ? undefined : connect(local, '127.0.0.1');
-  const frames = createFrames(socket, (message) => {
+  connection.on('message', (message: Buffer) => {
     if (message[0] === DATA) behind?.write(message.subarray(1));
   });
-  for (const channel of [DATA, ERROR]) frames.send(Buffer.concat([Buffer.of(channel), number]));
+  for (const channel of [DATA, ERROR]) connection.send(Buffer.concat([Buffer.of(channel), number]));
   const failed = () => {
     const text = `failed to execute portforward in network namespace: dial tcp4 127.0.0.1:${port}: connection refused\n`;
-    frames.send(Buffer.concat([Buffer.of(ERROR), Buffer.from(text)]));
-    frames.close();
+    connection.send(Buffer.concat([Buffer.of(ERROR), Buffer.from(text)]));
+    connection.close();
   };
   if (behind === undefined) {
     failed();
     return;
   }
-  behind.on('error', failed).on('data', (bytes) => frames.send(Buffer.concat([Buffer.of(DATA), bytes])));
-  behind.once('end', () => frames.close());
-  socket.once('close', () => behind.destroy());
+  behind.on('error', failed).on('data', (bytes) => connection.send(Buffer.concat([Buffer.of(DATA), bytes])));
+  behind.once('end', () => connection.close());
+  connection.once('close', () => behind.destroy());
 }

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { KubeError } from '../../../kube/client.ts';
 import type { Components } from '../../../sandbox/api-server/schema-check.ts';
-import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
-import { needs, pathOf } from '../../support/parts.ts';
-import { podOf, TOKEN, temporaryDirectory, useApiServer } from '../support.ts';
+import { needs } from '../../support/parts.ts';
+import { podOf, useApiServer } from '../support.ts';
 import { COMPONENTS, realComponents } from './real-components.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
@@ -70,15 +65,15 @@ describe('unknown fields', () => {
   });
 });
 
-interface WrongObject {
-  readonly what: string;
-  readonly path: string;
-  readonly object: object;
+type WrongObject = readonly [
+  what: string,
+  path: string,
+  object: object,
+  status: number,
+  message: RegExp,
   /** Default: it is created. */
-  readonly method?: 'PATCH';
-  readonly status: number;
-  readonly message: RegExp;
-}
+  method?: 'PATCH',
+];
 
 const PODS = '/api/v1/namespaces/default/pods';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
@@ -100,63 +95,63 @@ const report = {
 
 /** Wrong types: the sandbox refuses them as a real API server does, with the status and the field. */
 const WRONG: readonly WrongObject[] = [
-  {
-    what: 'a text as a list',
-    path: PODS,
-    object: podWith({ args: 'x' }),
-    status: 400,
-    message: /cannot be handled as a Pod: json: cannot unmarshal string into Go struct field .*args of type/,
-  },
-  {
-    what: 'a number as a text',
-    path: PODS,
-    object: podWith({ image: 5 }),
-    status: 400,
-    message: /json: cannot unmarshal (?:number|integer) into Go struct field .*image of type string/,
-  },
-  {
-    what: 'a truth value as a quantity',
-    path: PODS,
-    object: podWith({ resources: { limits: { cpu: true } } }),
-    status: 400,
-    message: /cannot be handled as a Pod/,
-  },
-  {
-    what: 'a text as a number',
-    path: LEASES,
-    object: { metadata: { name: 'wrong' }, spec: { leaseDurationSeconds: '40' } },
-    status: 400,
-    message: /json: cannot unmarshal string into Go struct field .*leaseDurationSeconds of type int/,
-  },
-  {
-    what: 'a text as a number of a custom resource',
-    path: `${TOPOLOGIES}/wrong/status`,
-    method: 'PATCH',
-    object: { status: { ...report, cells: [{ id: 'x', cpus: '0' }] } },
-    status: 422,
-    message: /status\.cells\[0\]\.id: Invalid value: "string": .*cells\[0\]\.id in body must be of type integer/,
-  },
-  {
-    what: 'a missing field of a custom resource',
-    path: `${TOPOLOGIES}/wrong/status`,
-    method: 'PATCH',
-    object: { status: { ...report, cells: [{ id: 0 }] } },
-    status: 422,
-    message: /status\.cells\[0\]\.cpus: Required value/,
-  },
+  [
+    'a text as a list',
+    PODS,
+    podWith({ args: 'x' }),
+    400,
+    /cannot be handled as a Pod: json: cannot unmarshal string into Go struct field .*args of type/,
+  ],
+  [
+    'a number as a text',
+    PODS,
+    podWith({ image: 5 }),
+    400,
+    /json: cannot unmarshal (?:number|integer) into Go struct field .*image of type string/,
+  ],
+  [
+    'a truth value as a quantity',
+    PODS,
+    podWith({ resources: { limits: { cpu: true } } }),
+    400,
+    /cannot be handled as a Pod/,
+  ],
+  [
+    'a text as a number',
+    LEASES,
+    { metadata: { name: 'wrong' }, spec: { leaseDurationSeconds: '40' } },
+    400,
+    /json: cannot unmarshal string into Go struct field .*leaseDurationSeconds of type int/,
+  ],
+  [
+    'a text as a number of a custom resource',
+    `${TOPOLOGIES}/wrong/status`,
+    { status: { ...report, cells: [{ id: 'x', cpus: '0' }] } },
+    422,
+    /status\.cells\[0\]\.id: Invalid value: "string": .*cells\[0\]\.id in body must be of type integer/,
+    'PATCH',
+  ],
+  [
+    'a missing field of a custom resource',
+    `${TOPOLOGIES}/wrong/status`,
+    { status: { ...report, cells: [{ id: 0 }] } },
+    422,
+    /status\.cells\[0\]\.cpus: Required value/,
+    'PATCH',
+  ],
 ];
 
 describe('types of fields', () => {
   const suite = useApiServer({ components });
-  const vmRow: WrongObject = {
-    what: 'a text as the number of a VM’s cores',
-    path: VMS,
-    object: vm({ cores: 'four' }),
-    status: 422,
-    message: /spec\.template\.spec\.domain\.cpu\.cores: Invalid value: "string": .* must be of type integer/,
-  };
+  const vmRow: WrongObject = [
+    'a text as the number of a VM’s cores',
+    VMS,
+    vm({ cores: 'four' }),
+    422,
+    /spec\.template\.spec\.domain\.cpu\.cores: Invalid value: "string": .* must be of type integer/,
+  ];
   before(() => suite.call('POST', TOPOLOGIES, TOPOLOGY));
-  for (const { what, path, object, method = 'POST', status, message } of [...WRONG, vmRow]) {
+  for (const [what, path, object, status, message, method = 'POST'] of [...WRONG, vmRow]) {
     it(`${what}: ${status}`, async () => {
       const answer = await suite.call(method, path, object, method === 'PATCH' ? { type: MERGE } : {});
       assert.equal(answer.status, status, answer.body.message);
@@ -178,7 +173,7 @@ describe('types of fields', () => {
       await plane.create(...objectsOf(render('base/crd')), TOPOLOGY);
     });
     after(() => plane.stop());
-    for (const { what, path, object, method, status, message } of WRONG) {
+    for (const [what, path, object, status, message, method] of WRONG) {
       it(`${what}: ${status}`, async () => {
         const { client } = plane;
         const written = method === 'PATCH' ? client.patch(path, MERGE, object) : client.create(path, object);
@@ -188,63 +183,6 @@ describe('types of fields', () => {
           return true;
         });
       });
-    }
-  });
-});
-
-describe('plain kubectl with the sandbox', () => {
-  const suite = useApiServer({ components });
-  let directory: { path: string; remove: () => Promise<void> };
-  const kubectl = async (...args: string[]) => {
-    const common = ['--kubeconfig', join(directory.path, 'config'), '--cache-dir', join(directory.path, 'cache')];
-    return (await promisify(execFile)(pathOf('kubectl'), [...common, ...args])).stdout;
-  };
-  const file = async (object: object) => {
-    const path = join(directory.path, 'object.json');
-    await writeFile(path, JSON.stringify(object));
-    return path;
-  };
-  needs('kubectl');
-  before(async () => {
-    directory = await temporaryDirectory();
-    const { url: server, ca } = suite.server;
-    await writeFile(join(directory.path, 'config'), kubeconfig({ server, ca, token: TOKEN }));
-  });
-  after(() => directory.remove());
-
-  it('apply works without a flag', async () => {
-    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 4 }))), /router created/);
-    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 8 }))), /router configured/);
-    assert.match(await kubectl('apply', '--server-side', '-f', await file(podOf('web'))), /web serverside-applied/);
-  });
-
-  it('apply keeps list items of others by their merge key', async () => {
-    const pod = podOf('merged');
-    await kubectl('apply', '-f', await file(pod));
-    await kubectl('patch', 'pod', 'merged', '-p', '{"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}}');
-    assert.match(
-      await kubectl('apply', '-f', await file({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } })),
-      /configured/,
-    );
-    assert.equal(await kubectl('get', 'pod', 'merged', '-o', 'jsonpath={.spec.tolerations[0].key}'), 'a');
-  });
-
-  it('apply refuses an unknown field', async () => {
-    await assert.rejects(
-      kubectl('apply', '-f', await file(vm({ coers: 4 }))),
-      /strict decoding error: unknown field "spec\.template\.spec\.domain\.cpu\.coers"/,
-    );
-  });
-
-  it('explain works', async () => {
-    assert.match(await kubectl('explain', 'pod.spec.containers.resources'), /limits\s+<map\[string\]Quantity>/);
-    assert.match(await kubectl('explain', 'vm.spec.template.spec.domain.cpu'), /dedicatedCpuPlacement\s+<boolean>/);
-    assert.match(await kubectl('explain', 'ntopo.status.cells'), /cpus\s+<string> -required-/);
-  });
-
-  it('the short names of the real definitions work', async () => {
-    for (const name of ['vm', 'vms', 'vmi', 'vmis', 'ntopo', 'net-attach-def', 'po', 'no', 'cm']) {
-      await kubectl('get', name);
     }
   });
 });
