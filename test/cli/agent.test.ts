@@ -113,7 +113,7 @@ describe('the agent of a node, reached through the API server', function () {
     const wrong = await plumbline(['vm', 'status', '--agent', 'here'], cluster);
     assert.deepEqual(
       [wrong.status, wrong.stderr],
-      [2, 'plumbline: --agent here: expected a URL such as http://127.0.0.1:8082\n'],
+      [2, "plumbline: --agent 'here': expected a URL such as http://127.0.0.1:8082; see plumbline vm status --help\n"],
     );
   });
 });

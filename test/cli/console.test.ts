@@ -101,7 +101,7 @@ describe('plumbline console', function () {
   const wrong: [readonly string[], number, RegExp][] = [
     [['--port', '70000'], 2, /expected a number from 0 to 65535/],
     [['--port', 'http'], 2, /expected a number from 0 to 65535/],
-    [['--extender', 'ftp://x'], 2, /--extender ftp:\/\/x: expected a URL that begins with http:/],
+    [['--extender', 'ftp://x'], 2, /--extender 'ftp:\/\/x': expected a URL that begins with http:/],
     [['--kubeconfig', '/nonexistent'], 3, /cannot read the kubeconfig \/nonexistent/],
   ];
   for (const [args, expected, message] of wrong) {
