@@ -25,7 +25,8 @@ describe('the carriers that the switch does not report', () => {
   });
   afterEach(() => {
     carriers.end();
-    mock.timers.reset();
+    // First the method of setInterval, which is a fake one, then the timers.
+    mock.reset();
   });
 
   const search = (more: Partial<SwitchConfig>): DiscoveredNetworks => {
