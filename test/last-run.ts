@@ -46,8 +46,8 @@ export function recordRun(
     counts: countsText(counts),
     ...Object.fromEntries(digestsOf(tier, checkout)),
   };
-  const table = Object.entries(rows).map(([name, value]) => `| ${name} | ${value} |`);
-  const text = ['# Last run', '', `\`${TIERS[tier].command}\` writes this page.`, '', '| | |', '|-|-|', ...table];
+  const table = Object.entries(rows).map(([name, value]) => `|${name}|${value}|`);
+  const text = ['# Last run', '', '|||', '|-|-|', ...table];
   writeFileSync(recordOf(tier, checkout), `${text.join('\n')}\n`);
 }
 
@@ -71,7 +71,7 @@ function recordOf(tier: TierName, checkout: string): string {
 function readRecord(tier: TierName, checkout: string): Rows | undefined {
   const path = recordOf(tier, checkout);
   if (!existsSync(path)) return undefined;
-  const rows = readFileSync(path, 'utf8').matchAll(/^\| (\S+) \| (.*) \|$/gm);
+  const rows = readFileSync(path, 'utf8').matchAll(/^\|([^|]+)\|(.*)\|$/gm);
   return new Map([...rows].map(([, name = '', value = '']) => [name, value]));
 }
 
