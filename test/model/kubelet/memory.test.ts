@@ -48,16 +48,16 @@ describe('the static memory manager', () => {
   ] as const) {
     it(`the memory of a pod after a restart, ${what}`, () => {
       const limits = { memory: '1Gi', 'hugepages-1Gi': '2Gi' };
-      const wanted = podRequestOf(
+      const podRequest = podRequestOf(
         pod(
           'p',
           ['a', 'b'].slice(0, count).map((name) => container(name, 2, limits)),
         ),
       );
       const cells = CELLS.map((cell) => ({ ...cell, hugePages: { 'hugepages-1Gi': cell.id * 4 * GI } }));
-      const { state } = admitTo(kubeletOf('single-numa-node', cells, 'pod'), wanted);
+      const { state } = admitTo(kubeletOf('single-numa-node', cells, 'pod'), podRequest);
       assert.ok(state.memory);
-      const hints = new MemoryManager(state.memory, wanted, behaviourOf(version)!).podHints();
+      const hints = new MemoryManager(state.memory, podRequest, behaviourOf(version)!).podHints();
       const masks = [...(hints?.values() ?? [])].flatMap((list) => (list ?? []).map(({ mask }) => mask));
       assert.deepEqual([...new Set(masks)], expected);
     });

@@ -206,9 +206,9 @@ describe('the lease observer', () => {
           const renewTimeAt = (now: number) => read(`r${Math.floor((now + phase) / 10)}`);
           let now = 0;
           let failures = 0;
-          for (const wanted of outcomes) {
+          for (const isAnswered of outcomes) {
             // Never so many failures in a row that a duration passes without an answer.
-            const ok = wanted || failures >= 1;
+            const ok = isAnswered || failures >= 1;
             failures = ok ? 0 : failures + 1;
             seen = observeLease(seen, ok ? renewTimeAt(now) : failed, now, { duration: D });
             if (now > 30) assert.equal(judgeLease(seen, now, { duration: D }).state, 'alive');

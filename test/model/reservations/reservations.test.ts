@@ -55,7 +55,7 @@ const expire =
     if (remaining !== undefined) assert.equal(reservedNodes(), remaining);
   };
 /** The report of a node shows the pod. */
-const shown =
+const reportShows =
   (node: string): Act =>
   ({ reservations, reports }) => {
     reports.add(`${node} a`);
@@ -115,42 +115,42 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
   ],
   [
     'a report that shows the pod ends it, even before the watch reports the binding',
-    [promise('n1 n2'), shown('n2'), bound('n2')],
+    [promise('n1 n2'), reportShows('n2'), bound('n2')],
     '',
     'shown',
   ],
-  ['a report of another node that shows a bound pod does not end it', [bound('n1'), shown('n2')], 'n1'],
+  ['a report of another node that shows a bound pod does not end it', [bound('n1'), reportShows('n2')], 'n1'],
   [
     'a report that shows a pod with several promised nodes ends only its own node’s promise',
-    [promise('n1 n2 n3'), shown('n2')],
+    [promise('n1 n2 n3'), reportShows('n2')],
     'n1 n3',
   ],
   [
     'a pod still holds the node that it is bound to after a false report',
-    [promise('n1 n2'), shown('n2'), bound('n1')],
+    [promise('n1 n2'), reportShows('n2'), bound('n1')],
     'n1',
   ],
   [
     'a false report does not prevent later promises',
-    [promise('n2'), shown('n2'), promise('n1 n3', { version: '11' })],
+    [promise('n2'), reportShows('n2'), promise('n1 n3', { version: '11' })],
     'n1 n3',
     'filtered-again',
   ],
   [
     'a promise that a report has narrowed ends in time, before later ones',
-    [promise('n1 n2'), promise('n3', { uid: 'b', expires: 90 }), shown('n2'), expire(61)],
+    [promise('n1 n2'), promise('n3', { uid: 'b', expires: 90 }), reportShows('n2'), expire(61)],
     'n3',
     'expired',
   ],
   [
     'a pod that a report has shown does not come back',
-    [bound('n1'), shown('n1'), emptyReport('n1'), bound('n1', '40')],
+    [bound('n1'), reportShows('n1'), emptyReport('n1'), bound('n1', '40')],
     '',
     'shown',
   ],
   [
     'a pod that its node has shown gets no promise until it is gone',
-    [bound('n1'), shown('n1'), promise('n2'), observe({ node: 'n1', terminal: true }), promise('n3')],
+    [bound('n1'), reportShows('n1'), promise('n2'), observe({ node: 'n1', terminal: true }), promise('n3')],
     'n3',
     'shown',
   ],

@@ -98,10 +98,10 @@ describe('a faulty network map', () => {
 
 describe('an unreadable switch', () => {
   const map = mapped(NO_NETWORKS);
-  const KEPT = 'gone; keeping what was last known';
+  const LAST_MAP_STAYS = 'gone; keeping what was last known';
   const cases: [string, Partial<NetworkSources>, string?][] = [
-    ['gives a problem if networks were found before, without a map', {}, KEPT],
-    ['gives a problem if networks were found before, with a map', { map }, KEPT],
+    ['gives a problem if networks were found before, without a map', {}, LAST_MAP_STAYS],
+    ['gives a problem if networks were found before, with a map', { map }, LAST_MAP_STAYS],
     [
       'gives a problem if no network was ever found, without a map',
       { discovered: undefined },

@@ -230,7 +230,7 @@ describe('the kubelet’s configuration in a report', () => {
 });
 
 describe('networks and duties in a report', () => {
-  const found = (more: Partial<NetworksView>) => ({ networks: { ...networks, ...more } });
+  const viewWith = (more: Partial<NetworksView>) => ({ networks: { ...networks, ...more } });
   const problems = [
     { reason: 'NotFound', message: 'a' },
     { reason: 'InvalidName', message: 'b' },
@@ -240,15 +240,15 @@ describe('networks and duties in a report', () => {
   const doubts: [string, Partial<ReportInputs>, string, string, string][] = [
     [
       'all problems of networks, with the reason of the first',
-      found({ problems }),
+      viewWith({ problems }),
       'NetworksKnown',
       'NotFound',
       'a; b',
     ],
-    ['a typo in the map', found({ mapFault: 'NUMA node 7' }), 'NetworkMapValid', 'InvalidMap', 'NUMA node 7'],
-    ['drift', found({ drift: ['physnet a: …'] }), 'NetworkMapAgrees', 'Drift', 'physnet a: …'],
-    ['no carrier', found({ down }), 'UplinksUp', 'NoCarrier', `physnet a: ${NO_CARRIER}; the tunnel: ${NO_CARRIER}`],
-    ['no PMD near', found({ unpolled: ['a far'] }), 'NetworksPolledNear', 'NoPollingCPU', 'a far'],
+    ['a typo in the map', viewWith({ mapFault: 'NUMA node 7' }), 'NetworkMapValid', 'InvalidMap', 'NUMA node 7'],
+    ['drift', viewWith({ drift: ['physnet a: …'] }), 'NetworkMapAgrees', 'Drift', 'physnet a: …'],
+    ['no carrier', viewWith({ down }), 'UplinksUp', 'NoCarrier', `physnet a: ${NO_CARRIER}; the tunnel: ${NO_CARRIER}`],
+    ['no PMD near', viewWith({ unpolled: ['a far'] }), 'NetworksPolledNear', 'NoPollingCPU', 'a far'],
     ['a second writer of the masks', { ovsProblems: ['another'] }, 'OpenVswitchInPlace', 'Incomplete', 'another'],
     [
       'a failed duty',
