@@ -41,13 +41,11 @@ export interface NetworksDeps {
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
   readonly log: AgentLogger;
-  /** Names of interfaces by address; the host's own by default. */
-  readonly addresses?: () => ReadonlyMap<string, string>;
 }
 
 /** Tracks where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
 export function createNetworks(deps: NetworksDeps) {
-  const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
+  const { sysfsRoot, ovsRundir, log } = deps;
   const listeners = new Listeners();
   let view = UNKNOWN_NETWORKS;
   let viewText = '';
@@ -85,7 +83,7 @@ export function createNetworks(deps: NetworksDeps) {
       // Only a tunnel needs the addresses, and listing them is expensive.
       let byAddress: ReadonlyMap<string, string> | undefined;
       const interfaceOf = (address: string) => {
-        byAddress ??= addresses();
+        byAddress ??= hostAddresses();
         return byAddress.get(address);
       };
       discovered = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
