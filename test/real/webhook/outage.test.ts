@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { root } from '../../support/bundles.ts';
+import { deniedByPolicy } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
@@ -9,15 +15,9 @@ import { configurations, switchOn } from './installed.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
-const DRY = { query: { dryRun: 'All' } };
+const run = promisify(execFile);
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const ATTACHED = { [NETWORKS]: 'data' };
-const WEBHOOKS = {
-  mutating: 'launcher.plumbline.dev',
-  validating: 'final.plumbline.dev',
-} as const;
-type Which = keyof typeof WEBHOOKS;
-
 type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more' | 'sidecars'> & {
   /** Request and limit of compute. */
   readonly cpu?: readonly [request: string, limit: string | undefined];
@@ -56,83 +56,97 @@ const HELD: [string, Launcher][] = [
   ['requests the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
 ];
 
-/** A configuration that applies to one namespace. */
-function onlyFor(namespace: string, { webhooks, ...rest }: KubernetesObject): KubernetesObject {
+/** The mutating configuration of the base with components, for one namespace of its own. */
+function launchersOf(namespace: string, components: readonly string[], port: number, cert: string): KubernetesObject {
+  const shipped = configurations(components).find(
+    ({ kind, metadata }) => kind === 'MutatingWebhookConfiguration' && metadata.name === 'plumbline-webhook',
+  );
+  const { webhooks, ...rest } = callOf(shipped!, port, cert);
   const key = 'kubernetes.io/metadata.name';
   const namespaceSelector = { matchExpressions: [{ key, operator: 'In', values: [namespace] }] };
   const limited = (webhooks as object[]).map((webhook) => ({ ...webhook, namespaceSelector }));
-  return { ...rest, metadata: { ...rest.metadata, name: `${rest.metadata.name}-${namespace}` }, webhooks: limited };
+  return { ...rest, metadata: { ...rest.metadata, name: `plumbline-webhook-${namespace}` }, webhooks: limited };
 }
 
+const PAGE = readFileSync(join(root, 'docs/reference/webhook.md'), 'utf8');
+/** The commands of the page's section. */
+const BREAK_GLASS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split('```')[0] ?? '';
+
+/** The validating configuration has the same conditions (test/manifests/kustomize). */
 describe('while the webhook is down, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
   let installed: Policies;
+  const { cert } = createCertificateAuthority('plumbline-webhook');
+  let port = 0;
   before(async () => {
     installed = await installPolicies({});
     const { plane } = installed;
-    const { cert } = createCertificateAuthority('plumbline-webhook');
-    const port = await freePort();
+    port = await freePort();
     await switchOn(plane);
-    for (const [suffix, components] of [
-      ['', []],
-      ['-all', ['components/align-all']],
+    for (const [namespace, components] of [
+      ['default-alignment', []],
+      ['all-aligned', ['components/align-all']],
     ] as const) {
-      for (const one of configurations(components)) {
-        if (one.metadata.name !== 'plumbline-webhook') continue;
-        const namespace = `${one.kind.replace('WebhookConfiguration', '').toLowerCase()}${suffix}`;
-        await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
-        await plane.create(onlyFor(namespace, callOf(one, port, cert)));
-        const asks = HELD[0]![1];
-        await until('the webhook to be called', () => isFree(namespace, asks).then((free) => !free));
-      }
+      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+      await plane.create(launchersOf(namespace, components, port, cert));
+      await until('the webhook to be called', async () => !(await isFree(namespace, HELD[0]![1])));
     }
   });
   after(() => installed?.stop());
 
+  const create = async (namespace: string, pod: object) =>
+    installed.client.create(`/api/v1/namespaces/${namespace}/pods`, pod, { query: { dryRun: 'All' } }).then(
+      () => 'created',
+      (error: Error) => error.message,
+    );
+
   /** Whether it is admitted; otherwise it must have waited for the webhook. */
   async function isFree(namespace: string, { cpu: [request, limit] = DEDICATED, more = {}, ...launcher }: Launcher) {
-    const found = virtualMachineInstance('vm', { namespace });
-    const vmi = { ...found, metadata: { ...found.metadata, uid: 'u' } } as CreatedVmi;
-    const pod = launcherFor(vmi, { cpu: request, ...launcher });
+    const { metadata, ...vmi } = virtualMachineInstance('vm', { namespace });
+    const pod = launcherFor({ ...vmi, metadata: { ...metadata, uid: 'u' } } as CreatedVmi, {
+      cpu: request,
+      ...launcher,
+    });
     const [compute] = pod.spec.containers;
     const memory = '1Gi';
     const limits = limit === undefined ? more : { cpu: limit, memory, ...more };
     const containers = [{ ...compute, resources: { requests: { cpu: request, memory, ...more }, limits } }];
-    try {
-      await installed.client.create(
-        `/api/v1/namespaces/${namespace}/pods`,
-        { ...pod, spec: { ...pod.spec, containers } },
-        DRY,
-      );
-      return true;
-    } catch (error) {
-      const which = namespace.split('-')[0] as Which;
-      assert.match((error as Error).message, new RegExp(`failed calling webhook "${WEBHOOKS[which]}"`));
-      return false;
-    }
+    const outcome = await create(namespace, { ...pod, spec: { ...pod.spec, containers } });
+    if (outcome !== 'created') assert.match(outcome, /failed calling webhook "launcher\.plumbline\.dev"/);
+    return outcome === 'created';
   }
 
-  for (const which of Object.keys(WEBHOOKS) as Which[]) {
-    describe(`${WEBHOOKS[which]}, by default`, () => {
-      for (const [what, launcher] of FREE) {
-        it(`starts: ${what}`, async () => assert.equal(await isFree(which, launcher), true));
-      }
-      for (const [what, launcher] of HELD) {
-        it(`waits: one that ${what}`, async () => assert.equal(await isFree(which, launcher), false));
-      }
-    });
-
-    describe(`${WEBHOOKS[which]}, with every launcher aligned`, () => {
-      for (const [what, launcher] of FREE) {
-        const limited = launcher.cpu?.[1] !== undefined;
-        it(`${limited ? 'waits' : 'starts'}: ${what}`, async () =>
-          assert.equal(await isFree(`${which}-all`, launcher), !limited));
-      }
-      for (const [what, launcher] of HELD) {
-        it(`waits: one that ${what}`, async () => assert.equal(await isFree(`${which}-all`, launcher), false));
-      }
-    });
+  for (const [what, launcher] of FREE) {
+    it(`starts: ${what}`, async () => assert.equal(await isFree('default-alignment', launcher), true));
+    const isLimited = launcher.cpu?.[1] !== undefined;
+    it(`with every launcher aligned, ${isLimited ? 'waits' : 'starts'}: ${what}`, async () =>
+      assert.equal(await isFree('all-aligned', launcher), !isLimited));
   }
+  for (const [what, launcher] of HELD) {
+    it(`waits: one that ${what}`, async () => assert.equal(await isFree('default-alignment', launcher), false));
+  }
+
+  it('breaking glass as in docs/reference/webhook.md lets pods that request something start, while the policies still apply', async () => {
+    const [namespace, asks] = ['default-alignment', HELD[0]![1]] as const;
+    const { plane } = installed;
+    await plane.create(...configurations().map((one) => callOf(one, port, cert)));
+    const annotated = (annotations: object) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { generateName: 'web-', annotations },
+      spec: { containers: [{ name: 'c', image: 'none' }] },
+    });
+    const ordinary = annotated({ 'plumbline.dev/align': 'whole-cores' });
+    const thief = annotated({ 'plumbline.dev/decision': '{}' });
+    await until('all webhooks to be called', async () =>
+      /calling webhook "opt-in/.test(await create(namespace, ordinary)),
+    );
+    assert.equal(BREAK_GLASS.trim().split('\n').length, 1, 'it is one command');
+    await run('sh', ['-ec', BREAK_GLASS], { env: { ...process.env, KUBECONFIG: plane.adminKubeconfig } });
+    await until('the launcher to start', () => isFree(namespace, asks));
+    assert.equal(await create(namespace, ordinary), 'created');
+    assert.match(await create(namespace, thief), deniedByPolicy('plumbline-reserved-names'));
+  });
 });
