@@ -7,11 +7,6 @@ export function deniedByPolicy(policy: string): RegExp {
   return new RegExp(`ValidatingAdmissionPolicy '${policy}' with binding '[^']*' denied request`);
 }
 
-/** Matches the error of a request that an entry of a webhook configuration denied. */
-export function deniedByWebhook(entry: string): RegExp {
-  return new RegExp(`admission webhook "${entry}" denied the request`);
-}
-
 /** Matches the error of a request for which the account has no permission (RBAC). */
 export const DENIED_BY_RBAC = /is forbidden: User "[^"]*" cannot /;
 

@@ -10,7 +10,7 @@ import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type CreatedVmi, launcherFor, localnet, nodeWith, virtualMachineInstance } from '../webhook/objects.ts';
+import { type CreatedVmi, launcherFor, localnet, reportingNode, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
 import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
@@ -148,7 +148,7 @@ describe('docs/tasks/install.md, on a real API server', function () {
       writeFileSync(join(folder, 'kustomization.yaml'), stringify(patched));
       const { status, output } = run('kubectl apply --server-side -k .');
       assert.equal(status, 0, output);
-      await nodeWith(stage.plane, 'worker-2', { threads: 2, physnets: { physnet0: '0' } });
+      await reportingNode(stage.plane, 'worker-2', { physnet0: '0' });
       await stage.plane.create(localnet('tenants', 'data', 'physnet0'), localnet('others', 'data', 'physnet0'));
       const leases = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
       await stage.plane.client.create(leases, {

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, THREADS_PER_CORE_LABEL } from '../../../model/names.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
+import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
-import { type CreatedPod, type LauncherOptions, launcherFor, nodeWith, type VmiOptions } from './objects.ts';
-import { cpusOf, type Scene, sceneOf } from './stage.ts';
+import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects.ts';
+import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const DRY = { dryRun: 'All' };
-const TOLERATES_ALL = [{ operator: 'Exists' }];
-/** The API server adds this taint to new nodes. */
-const NOT_READY = [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }];
 
 describe('the webhook behind a real API server: launchers', function () {
   needs('controlPlane');
@@ -23,58 +21,37 @@ describe('the webhook behind a real API server: launchers', function () {
     installed = await installWebhook();
     scene = sceneOf(installed);
     const { plane } = installed;
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } });
-    for (const threads of [2, 4]) await nodeWith(plane, `smt${threads}`, { threads, labels: { smt: `${threads}` } });
-    for (const [threads, unschedulable] of [
-      [2, false],
-      [8, true],
-    ] as const) {
-      const labels = { pool: 'cordon', [THREADS_PER_CORE_LABEL]: `${threads}` };
-      await nodeWith(plane, `cordon-${threads}`, { threads, labels, unschedulable });
-    }
-    await until('the cordoned node, the last one, to be seen', async () => {
-      const vmi = await scene.vmi('probe', { annotations: ANNOTATED });
-      const spec = { nodeSelector: { pool: 'cordon' }, tolerations: TOLERATES_ALL };
-      return cpusOf(await scene.admit(launcherFor(vmi, { cpu: '9', spec }), DRY))[0] === '16';
+    const namespaces = ['tenant', 'other', 'quota', 'telco-east'];
+    await plane.create(...namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await plane.create(localnet('tenant', 'east'));
+    await reportingNode(plane, 'worker', { east: '0' });
+    await until('the report and the network to be seen', async () => {
+      const vmi = { annotations: ANNOTATED, networks: { a: 'east' } };
+      return devicesOf(await scene.launcher('probe', { cpu: '9', vmi })).length > 0;
     });
   });
   after(() => installed?.stop());
 
-  const smt = (threads: number) => ({ spec: { nodeSelector: { smt: `${threads}` } } });
-  const cases: [what: string, becomes: string, options: LauncherOptions, vmi?: VmiOptions][] = [
-    ['4 cores x 2 threads', '10', { cpu: '9', ...smt(2) }],
-    ['SMT4', '12', { cpu: '9', ...smt(4) }],
+  const cases: [what: string, cpu: string, becomes: string, vmi: VmiOptions][] = [
+    ['4 cores x 2 threads', '9', '10', { annotations: ANNOTATED }],
     [
       'even parity alone opts in: 2 vCPUs and a pool of 1',
+      '5',
       '6',
-      { cpu: '5', ...smt(2) },
       { cpu: { cores: 2 }, ioThreads: 1, annotations: { [EVEN_PARITY_ANNOTATION]: '' } },
     ],
-    [
-      'a cordoned SMT8 node among those of SMT2',
-      '10',
-      { cpu: '9', spec: { nodeSelector: { pool: 'cordon' }, tolerations: NOT_READY } },
-    ],
-    ['no annotation', '9', { cpu: '9', ...smt(2) }, { annotations: {} }],
+    ['no annotation', '9', '9', {}],
   ];
-  for (const [index, [what, becomes, options, vmi]] of cases.entries()) {
-    it(`${what}: ${options.cpu} to ${becomes}`, async () => {
-      const pod = await scene.launcher(`form-${index}`, { ...options, vmi: { annotations: ANNOTATED, ...vmi } });
+  for (const [index, [what, cpu, becomes, vmi]] of cases.entries()) {
+    it(`${what}: ${cpu} to ${becomes}`, async () => {
+      const pod = await scene.launcher(`form-${index}`, { cpu, vmi });
       const { requests, limits } = pod.spec.containers[0]!.resources;
       assert.deepEqual([requests['cpu'], limits['cpu']], [becomes, becomes]);
       assert.equal(pod.status.qosClass, 'Guaranteed');
-      const decision = pod.metadata.annotations?.['plumbline.dev/decision'] ?? '{}';
-      assert.equal(decision.includes('"cpus"'), becomes !== options.cpu, decision);
     });
   }
 
   it('changes nothing else of the pod that KubeVirt rendered, and nothing on its own result', async () => {
-    const { client } = installed.plane;
-    await client.create('/api/v1/namespaces', {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name: 'telco-east' },
-    });
     const vmi = await scene.vmi('dpdk-fwd-01', { namespace: 'telco-east', annotations: ANNOTATED });
     const strip = ({ spec, metadata: { annotations = {} } }: CreatedPod) => {
       const { 'plumbline.dev/decision': _, [FULL_PCPUS_ANNOTATION]: __, ...others } = annotations;
@@ -104,38 +81,83 @@ describe('the webhook behind a real API server: launchers', function () {
   });
 
   it('W10: a quota of the CPUs before padding denies with both numbers', async () => {
-    const { plane } = installed;
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'quota' } });
     const path = '/api/v1/namespaces/quota/resourcequotas';
     const hard = { 'limits.cpu': '9' };
-    await plane.client.create(path, {
-      apiVersion: 'v1',
-      kind: 'ResourceQuota',
-      metadata: { name: 'cpus' },
-      spec: { hard },
-    });
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'cpus' }, spec: { hard } };
+    await installed.client.create(path, quota);
     const status = { hard, used: { 'limits.cpu': '0' } };
-    await plane.client.patch(`${path}/cpus/status`, 'application/merge-patch+json', { status });
+    await installed.client.patch(`${path}/cpus/status`, 'application/merge-patch+json', { status });
     await assert.rejects(
-      scene.launcher('big', { cpu: '9', vmi: { namespace: 'quota', annotations: ANNOTATED }, ...smt(2) }),
+      scene.launcher('big', { cpu: '9', vmi: { namespace: 'quota', annotations: ANNOTATED } }),
       /exceeded quota: cpus, requested: limits\.cpu=10\d*m?, used: .*, limited: limits\.cpu=9/,
     );
   });
 
   it('W11: a launcher that is padded cannot be resized', async () => {
-    const { metadata } = await scene.launcher('resized', { cpu: '9', vmi: { annotations: ANNOTATED }, ...smt(2) });
+    const { metadata } = await scene.launcher('resized', { cpu: '9', vmi: { annotations: ANNOTATED } });
     const operations = ['requests', 'limits'].map((side) => ({
       op: 'replace',
       path: `/spec/containers/0/resources/${side}/cpu`,
       value: '12',
     }));
-    await assert.rejects(
-      installed.plane.client.patch(
-        `/api/v1/namespaces/tenant/pods/${metadata.name}/resize`,
-        'application/json-patch+json',
-        operations,
-      ),
-      /cannot be resized in place/,
-    );
+    const path = `/api/v1/namespaces/tenant/pods/${metadata.name}/resize`;
+    const resize = installed.client.patch(path, 'application/json-patch+json', operations);
+    await assert.rejects(resize, /cannot be resized in place/);
+  });
+
+  it('W13: a definition of another namespace is as absent as one that does not exist', async () => {
+    await installed.plane.create(localnet('other', 'secret', 'east'), localnet('default', 'shared', 'east'));
+    const attached = (network: string) =>
+      scene.launcher('foreign', { cpu: '9', annotations: { 'k8s.v1.cni.cncf.io/networks': network } });
+    const answerFor = async (network: string) => {
+      const pod = await attached(network);
+      const decision = pod.metadata.annotations?.['plumbline.dev/decision'] ?? '';
+      assert.match(decision, new RegExp(`there is no NetworkAttachmentDefinition ${network} that its namespace may`));
+      return [devicesOf(pod), decision.replaceAll(network, 'NETWORK')];
+    };
+    assert.deepEqual(devicesOf(await attached('default/shared')), ['east']);
+    assert.deepEqual(await answerFor('other/secret'), await answerFor('other/absent'));
+  });
+
+  describe('W8: other mutating webhooks', () => {
+    /** As the network resources injector does: into the first container, whichever it is. */
+    const networkResources: Injection = () =>
+      ['requests', 'limits'].map((side) => ({
+        op: 'add',
+        path: `/spec/containers/0/resources/${side}/intel.com~1vf`,
+        value: '1',
+      }));
+    const small = { cpu: '100m', memory: '80M' };
+    const VIRTIOFS = { name: 'virtiofs-data', image: 'none', resources: { requests: small, limits: small } };
+    const virtiofs: Injection = ({ spec }) =>
+      spec.containers.some(({ name }) => name === 'virtiofs-data')
+        ? []
+        : [{ op: 'add', path: '/spec/containers/-', value: VIRTIOFS }];
+    const vmi = { annotations: ANNOTATED, networks: { a: 'east' } };
+
+    // Plumbline's configuration is plumbline-webhook: names before it, around it and after it.
+    const orders: [string, string][] = [
+      ['aa-resources', 'bb-virtiofs'],
+      ['zz-resources', 'aa-virtiofs'],
+      ['yy-resources', 'zz-virtiofs'],
+    ];
+    for (const [resources, appender] of orders) {
+      it(`${[resources, appender, 'plumbline-webhook'].sort().join(', ')}: the same pod, Guaranteed`, async () => {
+        const removals = [
+          await installInjector(installed.plane, resources, networkResources),
+          await installInjector(installed.plane, appender, virtiofs),
+        ];
+        await until('both to be called, and the pod to be right', async () => {
+          const pod = await scene.launcher('among', { cpu: '9', labels: { injected: 'true' }, vmi });
+          const [compute, ...others] = pod.spec.containers;
+          if (others.length === 0 || compute?.resources.limits['intel.com/vf'] === undefined) return false;
+          assert.deepEqual(cpusOf(pod), ['10', '100m']);
+          assert.deepEqual(devicesOf(pod), ['east']);
+          assert.equal(pod.status.qosClass, 'Guaranteed');
+          return true;
+        });
+        for (const remove of removals) await remove();
+      });
+    }
   });
 });

@@ -1,4 +1,5 @@
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import { report, topologyOf } from '../scheduler/stage.ts';
 
 /** The objects of the scenarios, as far as they are read. */
 
@@ -61,14 +62,13 @@ export interface LauncherOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Additional resources of compute. */
   readonly more?: Readonly<Record<string, string>>;
-  readonly sidecars?: readonly object[];
   /** Additional fields of the pod's spec. */
   readonly spec?: object;
 }
 
 /** The launcher pod that virt-controller would create for a VMI. */
 export function launcherFor(vmi: CreatedVmi, options: LauncherOptions) {
-  const { cpu, labels = {}, annotations = {}, more = {}, sidecars = [], spec = {} } = options;
+  const { cpu, labels = {}, annotations = {}, more = {}, spec = {} } = options;
   const { networks } = vmi['spec'] as { networks: { multus?: { networkName: string } }[] };
   const { name, namespace, uid } = vmi.metadata;
   const attached = networks.flatMap(({ multus }) => (multus ? [{ name: multus.networkName, namespace }] : []));
@@ -98,70 +98,37 @@ export function launcherFor(vmi: CreatedVmi, options: LauncherOptions) {
     },
     spec: {
       restartPolicy: 'Never',
-      containers: [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }, ...sidecars],
+      containers: [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }],
       ...spec,
     },
   };
 }
 
-export function sidecar(name: string, requests: Readonly<Record<string, string>>, limits = requests): object {
-  return { name, image: 'none', resources: { requests, limits } };
-}
-
-export function nadOf(namespace: string, name: string, config: object): KubernetesObject {
+/** In OVN-Kubernetes' form. */
+export function localnet(namespace: string, name: string, physnet = name): KubernetesObject {
+  const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: physnet };
   return {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
     metadata: { name, namespace },
-    spec: {
-      config: JSON.stringify({
-        type: 'ovn-k8s-cni-overlay',
-        name,
-        netAttachDefName: `${namespace}/${name}`,
-        ...config,
-      }),
-    },
+    spec: { config: JSON.stringify({ name, netAttachDefName: `${namespace}/${name}`, ...localnet }) },
   };
 }
 
-export function localnet(namespace: string, name: string, physnet = name): KubernetesObject {
-  return nadOf(namespace, name, { topology: 'localnet', physicalNetworkName: physnet });
-}
-
-interface NodeOptions {
-  readonly threads: number;
-  readonly labels?: Readonly<Record<string, string>>;
-  /** NUMA nodes by physnet. */
-  readonly physnets?: Readonly<Record<string, string>>;
-  readonly tunnel?: string;
-  /** Default: true. */
-  readonly fullPcpusOnly?: boolean;
-  /** Whether it is cordoned. */
-  readonly unschedulable?: boolean;
-}
-
-/** A node with 16 cores in two NUMA nodes, and its agent's report. */
-export async function nodeWith(plane: ControlPlane, name: string, options: NodeOptions): Promise<void> {
-  const { threads, labels = {}, physnets = {}, tunnel, fullPcpusOnly = true, unschedulable = false } = options;
-  const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
-  // Without it, more than two threads per core on a few nodes would be quarantined.
-  const arch = { 'kubernetes.io/arch': threads > 2 ? 'ppc64le' : 'amd64' };
-  const metadata = { name, labels: { ...arch, ...labels } };
-  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata, spec: { unschedulable } }, topology);
-  const cores = Array.from({ length: 16 }, (_, core) => Array.from({ length: threads }, (__, i) => core * threads + i));
-  const cpusOf = (from: number, to: number) => cores.slice(from, to).flat().join(',');
-  const status = {
+/**
+ * A node with eight cores of two threads in each of two NUMA nodes, and its agent's report.
+ * @param physnets NUMA nodes by physnet
+ */
+export async function reportingNode(plane: ControlPlane, name: string, physnets: Readonly<Record<string, string>>) {
+  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  const status = topologyOf({
     cells: [
-      { id: 0, cpus: cpusOf(0, 8) },
-      { id: 1, cpus: cpusOf(8, 16) },
+      { id: 0, cpus: '0-15' },
+      { id: 1, cpus: '16-31' },
     ],
-    cores: cores.map((ids) => ids.join(',')),
+    cores: Array.from({ length: 16 }, (_, core) => `${2 * core}-${2 * core + 1}`),
     reserved: '',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': String(fullPcpusOnly) } },
-    assignments: [],
     physnets: Object.entries(physnets).map(([physnet, cells]) => ({ name: physnet, cells })),
-    ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel } }),
-  };
-  const path = `/apis/plumbline.dev/v1alpha1/nodetopologies/${name}/status`;
-  await plane.client.patch(path, 'application/merge-patch+json', { status });
+  });
+  await report(plane.client, name, status);
 }

@@ -18,7 +18,7 @@ import { installPolicies, type Policies } from './policies-alone.ts';
 const run = promisify(execFile);
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const ATTACHED = { [NETWORKS]: 'data' };
-type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more' | 'sidecars'> & {
+type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more'> & {
   /** Request and limit of compute. */
   readonly cpu?: readonly [request: string, limit: string | undefined];
 };
