@@ -57,7 +57,7 @@ describe('CPU masks behind a real API server', function () {
     const role = 'vms-and-pods';
     const rules = [
       { apiGroups: ['kubevirt.io'], resources: ['*'], verbs: ['*'] },
-      { apiGroups: [''], resources: ['pods'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['pods', 'pods/status'], verbs: ['*'] },
     ];
     const kubevirt = { kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'kubevirt' };
     installed = await installWebhook({
@@ -149,7 +149,9 @@ describe('CPU masks behind a real API server', function () {
       await assert.rejects(guest.create(PODS, launcherOf('guests', metadata.uid, '0')), refusal);
       const { generateName: _, annotations: __, ...bare } = launcherOf('guests', metadata.uid, '').metadata;
       await guest.create(PODS, { ...launcherOf('guests', metadata.uid, ''), metadata: { ...bare, name: 'bare' } });
-      await assert.rejects(annotate(guest, `${PODS}/bare`, { [MASK]: '0' }), refusal);
+      for (const path of [`${PODS}/bare/status`, `${PODS}/bare`]) {
+        await assert.rejects(annotate(guest, path, { [MASK]: '0' }), refusal);
+      }
       await annotate(owner, `${PODS}/bare`, { [MASK]: '0' });
       await annotate(guest, `${PODS}/bare`, { note: 'mine' });
     });
