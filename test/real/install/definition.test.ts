@@ -8,7 +8,7 @@ import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from './rendered.ts';
 
 const run = promisify(execFile);
@@ -75,12 +75,8 @@ describe('the definition of NodeTopology on a real API server', function () {
     );
 
   it('is established: its schema is structural, and its CEL rules stay within the cost limit', async () => {
-    interface Established {
-      readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
-      readonly spec: KubernetesObject;
-    }
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetopologies.plumbline.dev';
-    const { status } = (await plane.client.get(path)) as Established;
+    const { status } = (await plane.client.get(path)) as { status: { conditions: { type: string; status: string }[] } };
     const conditions = Object.fromEntries(status.conditions.map((one) => [one.type, one.status]));
     assert.equal(conditions['Established'], 'True');
     assert.equal(conditions['NonStructuralSchema'] ?? 'False', 'False');
@@ -109,81 +105,45 @@ describe('the definition of NodeTopology on a real API server', function () {
     assert.match(await write({ ...(smallest(STATUS) as Json), sockets: groups }), /longer than 65536/);
   });
 
-  describe('a second version, as docs/reference/versions.md describes it', () => {
-    const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-    const NAME = NODE_TOPOLOGIES.metadata.name;
+  it('a second version, as docs/reference/versions.md describes it, keeps every report, and the page’s commands store it alone', async () => {
+    const DEFINITION = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NODE_TOPOLOGIES.metadata.name}`;
     const BETA = '/apis/plumbline.dev/v1beta1/nodetopologies';
-    const sh = async (script: string) =>
-      (await run('sh', ['-ec', script], { env: { ...process.env, KUBECONFIG: plane.adminKubeconfig } })).stdout;
-    interface Topology {
-      readonly apiVersion: string;
-      readonly status: Json;
-    }
-    const read = async (path: string, name: string) => (await plane.client.get(`${path}/${name}`)) as Topology;
-    const define = async (stored: string) => {
-      const [alpha] = NODE_TOPOLOGIES.spec.versions;
-      const beta = structuredClone(alpha) as unknown as { schema: { openAPIV3Schema: { properties: Json } } };
-      const { properties } = beta.schema.openAPIV3Schema.properties['status'] as { properties: Record<string, object> };
-      properties['added'] = { type: 'string', maxLength: 64 };
-      const versions = [alpha, { ...beta, name: 'v1beta1' }].map((one) => ({ ...one, storage: one?.name === stored }));
-      await plane.client.patch(`${DEFINITIONS}/${NAME}`, MERGE, {
-        spec: { versions, conversion: { strategy: 'None' } },
-      });
-      await until('both versions to be served', async () => (await read(BETA, 'worker')) !== undefined);
-    };
-    const storedVersions = async () => {
-      const { status } = (await plane.client.get(`${DEFINITIONS}/${NAME}`)) as { status: { storedVersions: string[] } };
-      return status.storedVersions;
-    };
-    const migrate = /```sh\n(kubectl get nodetopologies[\s\S]*?)```/.exec(
-      readFileSync(join(root, 'docs/reference/versions.md'), 'utf8'),
-    );
+    const statusOf = async (path: string) => ((await plane.client.get(`${path}/worker`)) as { status: Json }).status;
+    const report = (path: string, status: Json) => plane.client.patch(`${path}/worker/status`, MERGE, { status });
+    const storedVersions = async () =>
+      ((await plane.client.get(DEFINITION)) as { status: { storedVersions: string[] } }).status.storedVersions;
+    const [alpha] = NODE_TOPOLOGIES.spec.versions;
+    const beta = structuredClone(alpha) as unknown as { schema: { openAPIV3Schema: { properties: Json } } };
+    const { properties } = beta.schema.openAPIV3Schema.properties['status'] as { properties: Record<string, object> };
+    properties['added'] = { type: 'string', maxLength: 64 };
+    const define = (...versions: readonly object[]) =>
+      plane.client.patch(DEFINITION, MERGE, { spec: { versions, conversion: { strategy: 'None' } } });
 
-    before(() =>
-      plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, {
-        status: { ...(smallest(STATUS) as Json), reserved: '0,8' },
-      }),
-    );
-
-    it('shows stored reports in both versions, and new fields only in the new version', async () => {
-      const { status } = await read(TOPOLOGIES, 'worker');
-      await define('v1alpha1');
-      const beta = await read(BETA, 'worker');
-      assert.deepEqual([beta.apiVersion, beta.status], ['plumbline.dev/v1beta1', status]);
-      await define('v1beta1');
-      assert.deepEqual((await read(BETA, 'worker')).status, status);
-      // The API server prunes by the version that it stored before until it has seen the new definition.
-      await until('the API server to keep the new field', async () => {
-        await plane.client.patch(`${BETA}/worker/status`, MERGE, { status: { added: 'x' } });
-        return (await read(BETA, 'worker')).status['added'] === 'x';
-      });
-      assert.deepEqual((await read(BETA, 'worker')).status, { ...status, added: 'x' });
-      assert.deepEqual((await read(TOPOLOGIES, 'worker')).status, status);
+    const status = { ...(smallest(STATUS) as Json), reserved: '0,8' };
+    await report(TOPOLOGIES, status);
+    const newVersion = { ...beta, name: 'v1beta1', storage: true };
+    await define({ ...alpha, storage: false }, newVersion);
+    await until('both versions to be served', async () => (await statusOf(BETA)) !== undefined);
+    // The API server prunes by the version that it stored before until it has seen the new definition.
+    await until('the API server to keep the new field', async () => {
+      await report(BETA, { added: 'x' });
+      return (await statusOf(BETA))['added'] === 'x';
     });
+    assert.deepEqual(await statusOf(BETA), { ...status, added: 'x' });
+    assert.deepEqual(await statusOf(TOPOLOGIES), status);
+    await report(TOPOLOGIES, { reserved: '0' });
+    assert.deepEqual(await statusOf(BETA), { ...status, reserved: '0' }, 'written in the old version');
+    assert.deepEqual(await storedVersions(), ['v1alpha1', 'v1beta1']);
 
-    it('loses the new fields of a report that is written in the old version', async () => {
-      await plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, { status: { reserved: '0' } });
-      const { status } = await read(BETA, 'worker');
-      assert.deepEqual([status['reserved'], status['added']], ['0', undefined]);
-    });
-
-    it('is the only stored version after the two commands of the page, so that the old version can be removed', async () => {
-      assert.deepEqual(await storedVersions(), ['v1alpha1', 'v1beta1']);
-      const before = await read(TOPOLOGIES, 'worker');
-      await sh(migrate?.[1] ?? 'exit 1');
-      assert.deepEqual(await storedVersions(), ['v1beta1']);
-      assert.deepEqual((await read(TOPOLOGIES, 'worker')).status, before.status);
-      interface Stored {
-        readonly spec: { readonly versions: readonly { readonly name: string }[] };
-      }
-      const { spec } = (await plane.client.get(`${DEFINITIONS}/${NAME}`)) as Stored;
-      const versions = spec.versions.filter(({ name }) => name === 'v1beta1');
-      await plane.client.patch(`${DEFINITIONS}/${NAME}`, MERGE, { spec: { versions } });
-      await until('v1alpha1 to be gone', () => read(TOPOLOGIES, 'worker').then(() => false, isNotFound));
-      // What it reads now comes out of the store.
-      await plane.apiServer.stop();
-      await plane.restartApiServer();
-      assert.deepEqual((await read(BETA, 'worker')).status, before.status);
-    });
+    const page = readFileSync(join(root, 'docs/reference/versions.md'), 'utf8');
+    const [, commands = 'exit 1'] = /```sh\n(kubectl get nodetopologies[\s\S]*?)```/.exec(page) ?? [];
+    await run('sh', ['-ec', commands], { env: { ...process.env, KUBECONFIG: plane.adminKubeconfig } });
+    assert.deepEqual(await storedVersions(), ['v1beta1']);
+    await define(newVersion);
+    await until('v1alpha1 to be gone', () => statusOf(TOPOLOGIES).then(() => false, isNotFound));
+    // What it reads now comes out of the store.
+    await plane.apiServer.stop();
+    await plane.restartApiServer();
+    assert.deepEqual(await statusOf(BETA), { ...status, reserved: '0' });
   });
 });

@@ -94,25 +94,24 @@ describe('what the extender may write on nodes, on a real API server', function 
     assert.ok(managedFields.some(({ manager }) => manager === 'plumbline-scheduler-plugin'));
   });
 
-  const ready = {
-    type: 'Ready',
-    status: 'False',
-    reason: 'x',
-    message: '',
-    lastHeartbeatTime: null,
-    lastTransitionTime: null,
-  };
-  const metadata = (more: object): [string, 'application/merge-patch+json', object] => [
-    NODE,
-    MERGE,
-    { metadata: more },
-  ];
-  const statusOf = (more: object): [string, 'application/merge-patch+json', object] => [
+  const ready = { type: 'Ready', status: 'False', lastHeartbeatTime: null, lastTransitionTime: null };
+  const mine = { type: 'Mine', status: 'True' };
+  type Call = Parameters<KubeClient['patch']>;
+  const metadata = (more: object): Call => [NODE, MERGE, { metadata: more }];
+  const statusOf = (more: object): Call => [`${NODE}/status`, MERGE, { status: more }];
+  const operation = (op: string, path: string, value: unknown): Call => [
     `${NODE}/status`,
-    MERGE,
-    { status: more },
+    JSON_PATCH,
+    [{ op, path: `/status/${path}`, value }],
   ];
-  const forged: [string, Parameters<KubeClient['patch']>, RegExp][] = [
+  const serverSideApply: Call = [
+    `${NODE}/status`,
+    'application/apply-patch+yaml',
+    { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker' }, status: { conditions: [ready] } },
+    { query: { ...QUERY.query, force: true } },
+  ];
+  const owners = [{ apiVersion: 'v1', kind: 'Node', name: 'other', uid: 'u' }];
+  const forged: [string, Call, RegExp][] = [
     ['cordons a node', [NODE, MERGE, { spec: { unschedulable: true } }], /spec/],
     ['taints a node', [NODE, MERGE, { spec: { taints: [{ key: 'b', effect: 'NoExecute' }] } }], /spec/],
     ['adds a label', metadata({ labels: { a: 'b' } }), /labels/],
@@ -122,37 +121,12 @@ describe('what the extender may write on nodes, on a real API server', function 
     ['adds an annotation', metadata({ annotations: { a: 'b' } }), /annotation/],
     ['changes an annotation', metadata({ annotations: { note: 'y' } }), /annotation/],
     ['adds a finalizer', metadata({ finalizers: ['example.org/kept', 'example.org/mine'] }), /metadata/],
-    [
-      'adds an owner to it',
-      metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'other', uid: 'u' }] }),
-      /metadata/,
-    ],
+    ['adds an owner to it', metadata({ ownerReferences: owners }), /metadata/],
     ['changes its allocatable', statusOf({ allocatable: { cpu: '1' } }), /status/],
     ['changes its capacity', statusOf({ capacity: { 'example.org/gpu': '8' } }), /status/],
-    [
-      'makes it NotReady',
-      [
-        `${NODE}/status`,
-        'application/apply-patch+yaml',
-        { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker' }, status: { conditions: [ready] } },
-        { query: { ...QUERY.query, force: true } },
-      ],
-      /status/,
-    ],
-    [
-      'adds another condition to it',
-      [
-        `${NODE}/status`,
-        JSON_PATCH,
-        [{ op: 'add', path: '/status/conditions/-', value: { type: 'Mine', status: 'True' } }],
-      ],
-      /status/,
-    ],
-    [
-      'changes its address',
-      [`${NODE}/status`, JSON_PATCH, [{ op: 'replace', path: '/status/addresses/0/address', value: '192.0.2.66' }]],
-      /status/,
-    ],
+    ['makes it NotReady', serverSideApply, /status/],
+    ['adds another condition to it', operation('add', 'conditions/-', mine), /status/],
+    ['changes its address', operation('replace', 'addresses/0/address', '192.0.2.66'), /status/],
     ['changes its version', statusOf({ nodeInfo: { kubeletVersion: 'v0' } }), /status/],
     ['changes its images', statusOf({ images: [] }), /status/],
     ['changes its port', statusOf({ daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }), /status/],
