@@ -1,19 +1,5 @@
 import type { KubernetesObject } from '../control-plane.ts';
-import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
-
-/**
- * The definitions of other products whose objects are in the manifests. They are reduced to the fields of the
- * manifests, with their real types, and closed: strict validation refuses other fields, such as mistyped ones.
- */
-interface Kind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-  readonly plural: string;
-  readonly scope?: 'Cluster';
-  /** Properties of the object in addition to its metadata. */
-  readonly schema: Readonly<Record<string, object>>;
-}
+import { definitionOf, FOREIGN_DEFINITIONS, type ForeignKind } from '../webhook/crds.ts';
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
@@ -22,7 +8,6 @@ const map = { type: 'object', additionalProperties: text };
 const object = (properties: object, required: readonly string[] = []) => ({ type: 'object', properties, required });
 const fields = (type: object, ...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, type]));
 const list = (items: object) => ({ type: 'array', items });
-const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const labelSelector = object({
   matchLabels: map,
   matchExpressions: list(object({ key: text, operator: text, values: texts })),
@@ -50,12 +35,11 @@ const endpoint = object({
   relabelings: list(object({ sourceLabels: texts, targetLabel: text })),
 });
 
-const KINDS: readonly Kind[] = [
+const KINDS: readonly ForeignKind[] = [
   {
     group: 'cert-manager.io',
     version: 'v1',
     kind: 'Issuer',
-    plural: 'issuers',
     schema: {
       spec: object({ selfSigned: object({ crlDistributionPoints: texts }), ca: object({ secretName: text }) }),
     },
@@ -64,7 +48,6 @@ const KINDS: readonly Kind[] = [
     group: 'cert-manager.io',
     version: 'v1',
     kind: 'Certificate',
-    plural: 'certificates',
     schema: {
       spec: object(
         {
@@ -90,7 +73,6 @@ const KINDS: readonly Kind[] = [
     group: 'monitoring.coreos.com',
     version: 'v1',
     kind: 'ServiceMonitor',
-    plural: 'servicemonitors',
     schema: {
       spec: object(
         {
@@ -107,7 +89,6 @@ const KINDS: readonly Kind[] = [
     group: 'monitoring.coreos.com',
     version: 'v1',
     kind: 'PrometheusRule',
-    plural: 'prometheusrules',
     schema: { spec: object({ groups: list(object({ name: text, rules: list(rule) }, ['name'])) }) },
   },
   {
@@ -125,39 +106,14 @@ const KINDS: readonly Kind[] = [
       seLinuxContext: object({ type: text, seLinuxOptions: object({ type: text }) }),
     },
   },
-  ...['Subnet', 'Vlan'].map((kind) => ({
-    group: 'kubeovn.io',
-    version: 'v1',
-    kind,
-    plural: `${kind.toLowerCase()}s`,
-    scope: 'Cluster' as const,
-    schema: { spec: anything },
-  })),
+  ...['Subnet', 'Vlan'].map((kind) => ({ group: 'kubeovn.io', version: 'v1', kind, scope: 'Cluster' as const })),
 ];
 
-const definitionOf = ({ group, version, kind, plural, scope, schema }: Kind): KubernetesObject => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${group}` },
-  spec: {
-    group,
-    scope: scope ?? 'Namespaced',
-    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-    versions: [
-      {
-        name: version,
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', properties: schema } },
-      },
-    ],
-  },
-});
-
+/**
+ * The definitions of other products whose objects are in the manifests. They are reduced to the fields of the
+ * manifests, with their real types, and closed: strict validation refuses other fields, such as mistyped ones.
+ */
 export const DEFINITIONS: readonly KubernetesObject[] = [...FOREIGN_DEFINITIONS, ...KINDS.map(definitionOf)];
 
 /** KubeVirt's own CR, which only the guide writes. */
-export const KUBEVIRTS = definitionOf({
-  ...{ group: 'kubevirt.io', version: 'v1', kind: 'KubeVirt', plural: 'kubevirts' },
-  schema: { spec: anything },
-});
+export const KUBEVIRTS = definitionOf({ group: 'kubevirt.io', version: 'v1', kind: 'KubeVirt' });

@@ -10,7 +10,8 @@ import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type CreatedVmi, launcherFor, localnet, reportingNode, virtualMachineInstance } from '../webhook/objects.ts';
+import { launcherFor, localnet, reportingNode } from '../webhook/objects.ts';
+import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons.ts';
 import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
@@ -161,38 +162,18 @@ describe('docs/tasks/install.md, on a real API server', function () {
       await stage.startWebhook();
       await until('the webhook to be switched on', stage.isSwitchedOn);
       await until('the report and the networks to be seen', async () => {
-        const { scheduler, device } = await launch('tenants', 'first');
+        const [scheduler, , device] = await launch('tenants', 'first');
         return scheduler === SCHEDULER && device === '1';
       });
     });
 
-    interface LauncherPod {
-      readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
-      readonly spec: {
-        readonly schedulerName: string;
-        readonly containers: readonly { readonly resources: { readonly limits: Readonly<Record<string, string>> } }[];
-      };
-    }
-
-    /** What the API server makes of a launcher with a network. */
+    /** What the API server makes of a launcher with a network: its scheduler, CPUs, device, and whether it is decided. */
     async function launch(namespace: string, name: string, annotations: Readonly<Record<string, string>> = {}) {
-      const vmi = virtualMachineInstance(name, { namespace, annotations, networks: { data: 'data' } });
-      const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;
-      await stage.plane.client.create(path, vmi).catch((error: { reason?: string }) => {
-        if (error.reason !== 'AlreadyExists') throw error;
-      });
-      const launcher = launcherFor((await stage.plane.client.get(`${path}/${name}`)) as CreatedVmi, { cpu: '9' });
-      const pods = `/api/v1/namespaces/${namespace}/pods`;
-      const { metadata, spec } = (await stage.plane.client.create(pods, launcher, {
-        query: { dryRun: 'All' },
-      })) as LauncherPod;
+      const scene = sceneOf(stage.plane.client);
+      const vmi = await scene.vmi(name, { namespace, annotations, networks: { data: 'data' } });
+      const { metadata, spec } = await scene.admit(launcherFor(vmi, { cpu: '9' }), { dryRun: 'All' });
       const { cpu, 'physnet.plumbline.dev/physnet0': device } = spec.containers[0]?.resources.limits ?? {};
-      return {
-        scheduler: spec.schedulerName,
-        cpu,
-        device,
-        isDecided: DECISION_ANNOTATION in (metadata.annotations ?? {}),
-      };
+      return [spec.schedulerName, cpu, device, DECISION_ANNOTATION in (metadata.annotations ?? {})];
     }
     const OPTED_IN = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 
@@ -202,8 +183,7 @@ describe('docs/tasks/install.md, on a real API server', function () {
       ['elsewhere, a VM that opts in is served', 'others', OPTED_IN, [SCHEDULER, '10', '1', true]],
     ] as const) {
       it(label, async () => {
-        const { scheduler, cpu, device, isDecided } = await launch(namespace, `vm-${label.length}`, annotations);
-        assert.deepEqual([scheduler, cpu, device, isDecided], expected);
+        assert.deepEqual(await launch(namespace, `vm-${label.length}`, annotations), expected);
       });
     }
   });

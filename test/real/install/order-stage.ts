@@ -6,7 +6,14 @@ import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { startWebhook } from '../webhook/installed.ts';
-import { type CreatedPod, type CreatedVmi, launcherFor, virtualMachineInstance } from '../webhook/objects.ts';
+import {
+  type CreatedPod,
+  type CreatedVmi,
+  launcherFor,
+  type VmiOptions,
+  virtualMachineInstance,
+} from '../webhook/objects.ts';
+import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons.ts';
 import { createWayToTheCluster } from './to-the-cluster.ts';
 
@@ -67,6 +74,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
     const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
     return { status: status ?? 1, said: stderr.trim() };
   };
+  const scene = sceneOf(plane.client);
   const hasVms = definitions.some(({ metadata }) => metadata.name === 'virtualmachineinstances.kubevirt.io');
   const pods = `/api/v1/namespaces/${TENANT}/pods`;
   const outcome = async (pod: object) =>
@@ -74,15 +82,10 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
       (created) => `${(created as CreatedPod).spec.containers[0]?.resources.limits['cpu']} CPUs`,
       (error: Error) => error.message,
     );
-  const launcher = async (name: string, annotations: Readonly<Record<string, string>>, networks: object = {}) => {
-    const vmi = virtualMachineInstance(name, { annotations, networks: networks as Record<string, string> });
-    const path = `/apis/kubevirt.io/v1/namespaces/${TENANT}/virtualmachineinstances`;
-    if (!hasVms)
-      return outcome(launcherFor({ ...vmi, metadata: { ...vmi.metadata, uid: name } } as CreatedVmi, { cpu: '9' }));
-    await plane.client.create(path, vmi).catch((error: { reason?: string }) => {
-      if (error.reason !== 'AlreadyExists') throw error;
-    });
-    return outcome(launcherFor((await plane.client.get(`${path}/${name}`)) as CreatedVmi, { cpu: '9' }));
+  const launcher = async (name: string, options: VmiOptions) => {
+    const { metadata, ...missing } = virtualMachineInstance(name, options);
+    const unknown = { ...missing, metadata: { ...metadata, uid: name } } as CreatedVmi;
+    return outcome(launcherFor(hasVms ? await scene.vmi(name, options) : unknown, { cpu: '9' }));
   };
   const ordinary = (annotations: object) => {
     const amounts = { cpu: '3', memory: '1Gi' };
@@ -122,8 +125,8 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
     async verdict() {
       return {
         unrelated: await ordinary({}),
-        networks: await launcher('networks', {}, { data: 'data' }),
-        asking: await launcher('asking', FULL),
+        networks: await launcher('networks', { networks: { data: 'data' } }),
+        asking: await launcher('asking', { annotations: FULL }),
         aligned: await ordinary({ 'plumbline.dev/align': 'whole-cores' }),
       };
     },

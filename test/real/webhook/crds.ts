@@ -1,51 +1,72 @@
 import type { KubernetesObject } from '../control-plane.ts';
 
-/** Kinds of other products, whether they have a status subresource, and whether they are cluster-scoped. */
-const KINDS: readonly (readonly [
-  group: string,
-  version: string,
-  kind: string,
-  hasStatus: boolean,
-  isCluster?: true,
-])[] = [
-  ['kubevirt.io', 'v1', 'VirtualMachine', true],
-  // KubeVirt's definition of instances has no status subresource: its controllers write complete objects.
-  ['kubevirt.io', 'v1', 'VirtualMachineInstance', false],
-  ['kubevirt.io', 'v1', 'VirtualMachineInstanceReplicaSet', true],
-  ['pool.kubevirt.io', 'v1beta1', 'VirtualMachinePool', true],
-  ['instancetype.kubevirt.io', 'v1beta1', 'VirtualMachineInstancetype', false],
-  ['instancetype.kubevirt.io', 'v1beta1', 'VirtualMachineClusterInstancetype', false, true],
-  ['instancetype.kubevirt.io', 'v1beta1', 'VirtualMachinePreference', false],
-  ['instancetype.kubevirt.io', 'v1beta1', 'VirtualMachineClusterPreference', false, true],
-  ['snapshot.kubevirt.io', 'v1beta1', 'VirtualMachineRestore', true],
-  ['snapshot.kubevirt.io', 'v1beta1', 'VirtualMachineSnapshotContent', true],
-  ['clone.kubevirt.io', 'v1beta1', 'VirtualMachineClone', true],
-  ['k8s.cni.cncf.io', 'v1', 'NetworkAttachmentDefinition', false],
-];
-
-const pluralOf = (kind: string) =>
-  kind === 'NetworkAttachmentDefinition' ? 'network-attachment-definitions' : `${kind.toLowerCase()}s`;
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
-/** The definitions of other products, reduced to what the tests use: any content, and the scope of the real ones. */
-export const FOREIGN_DEFINITIONS: readonly KubernetesObject[] = KINDS.map(
-  ([group, version, kind, hasStatus, isCluster]) => ({
+export interface ForeignKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Default: the kind in lower case with an s. */
+  readonly plural?: string;
+  readonly scope?: 'Cluster';
+  readonly hasStatus?: true;
+  /** Properties of the object in addition to its metadata. Default: any spec and status. */
+  readonly schema?: Readonly<Record<string, object>>;
+}
+
+export function definitionOf({
+  group,
+  version,
+  kind,
+  plural,
+  scope,
+  hasStatus,
+  schema,
+}: ForeignKind): KubernetesObject {
+  const singular = kind.toLowerCase();
+  const names = { kind, plural: plural ?? `${singular}s`, singular, listKind: `${kind}List` };
+  return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${pluralOf(kind)}.${group}` },
+    metadata: { name: `${names.plural}.${group}` },
     spec: {
       group,
-      scope: isCluster ? 'Cluster' : 'Namespaced',
-      names: { kind, plural: pluralOf(kind), singular: kind.toLowerCase(), listKind: `${kind}List` },
+      scope: scope ?? 'Namespaced',
+      names,
       versions: [
         {
           name: version,
           served: true,
           storage: true,
           ...(hasStatus && { subresources: { status: {} } }),
-          schema: { openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } } },
+          schema: { openAPIV3Schema: { type: 'object', properties: schema ?? { spec: open, status: open } } },
         },
       ],
     },
-  }),
-);
+  };
+}
+
+const [V1, BETA] = ['v1', 'v1beta1'];
+const KINDS: readonly ForeignKind[] = [
+  { group: 'kubevirt.io', version: V1, kind: 'VirtualMachine', hasStatus: true },
+  // KubeVirt's definition of instances has no status subresource: its controllers write complete objects.
+  { group: 'kubevirt.io', version: V1, kind: 'VirtualMachineInstance' },
+  { group: 'kubevirt.io', version: V1, kind: 'VirtualMachineInstanceReplicaSet', hasStatus: true },
+  { group: 'pool.kubevirt.io', version: BETA, kind: 'VirtualMachinePool', hasStatus: true },
+  ...(['Instancetype', 'Preference'] as const).flatMap((what): ForeignKind[] => [
+    { group: 'instancetype.kubevirt.io', version: BETA, kind: `VirtualMachine${what}` },
+    { group: 'instancetype.kubevirt.io', version: BETA, kind: `VirtualMachineCluster${what}`, scope: 'Cluster' },
+  ]),
+  { group: 'snapshot.kubevirt.io', version: BETA, kind: 'VirtualMachineRestore', hasStatus: true },
+  { group: 'snapshot.kubevirt.io', version: BETA, kind: 'VirtualMachineSnapshotContent', hasStatus: true },
+  { group: 'clone.kubevirt.io', version: BETA, kind: 'VirtualMachineClone', hasStatus: true },
+  {
+    group: 'k8s.cni.cncf.io',
+    version: V1,
+    kind: 'NetworkAttachmentDefinition',
+    plural: 'network-attachment-definitions',
+  },
+];
+
+/** The definitions of other products, reduced to what the tests use: any content, and the scope of the real ones. */
+export const FOREIGN_DEFINITIONS: readonly KubernetesObject[] = KINDS.map(definitionOf);

@@ -19,7 +19,7 @@ describe('the webhook behind a real API server: launchers', function () {
   let scene: Scene;
   before(async () => {
     installed = await installWebhook();
-    scene = sceneOf(installed);
+    scene = sceneOf(installed.client);
     const { plane } = installed;
     const namespaces = ['tenant', 'other', 'quota', 'telco-east'];
     await plane.create(...namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));

@@ -6,6 +6,7 @@ import { report, topologyOf } from '../scheduler/stage.ts';
 export interface CreatedPod {
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
   readonly spec: {
+    readonly schedulerName?: string;
     readonly containers: readonly CreatedContainer[];
     readonly initContainers?: readonly CreatedContainer[];
   };

@@ -1,4 +1,4 @@
-import type { InstalledWebhook } from './installed.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects.ts';
 import { launcherFor, virtualMachineInstance } from './objects.ts';
 
@@ -16,7 +16,7 @@ export interface Scene {
   launcher(name: string, options: LauncherOptions & { readonly vmi?: VmiOptions }): Promise<CreatedPod>;
 }
 
-export function sceneOf({ plane: { client } }: InstalledWebhook): Scene {
+export function sceneOf(client: KubeClient): Scene {
   const vmi = async (name: string, options: VmiOptions = {}): Promise<CreatedVmi> => {
     const object = virtualMachineInstance(name, options);
     const path = `/apis/kubevirt.io/v1/namespaces/${object.metadata.namespace}/virtualmachineinstances`;
