@@ -6,7 +6,8 @@ import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { isNotFound } from '../../../kube/client.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
-import { agentObjects } from '../../real/node-agent/installed.ts';
+import type { KubernetesObject } from '../../real/control-plane.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
@@ -89,10 +90,22 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
 
 /** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
 export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
-  applyObjects(lab, [NETWORK, ...agentObjects(['base/node-agent/components/dpu'])]);
+  applyObjects(lab, [NETWORK, ...agentObjects()]);
   await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
   });
+}
+
+/** Namespaces, definitions, permissions, and the policies that restrict agents: others would refuse pods of the lab. */
+function agentObjects(): KubernetesObject[] {
+  const kinds = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount'];
+  return objectsOf(render('base', ['base/node-agent/components/dpu'])).filter(
+    ({ kind, apiVersion, metadata }) =>
+      kinds.includes(kind) ||
+      apiVersion.startsWith('rbac.') ||
+      (kind.startsWith('ValidatingAdmissionPolicy') &&
+        /^plumbline-(node-agent|node-agent-events|dpu|dpu-tokens)$/.test(metadata.name)),
+  );
 }
 
 /** Like `kubectl apply`, over existing objects. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import { buildOnce, root } from '../../support/bundles.ts';
-import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
+import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
 
 /** In seconds. */
 export const INTERVAL = 1;
@@ -48,7 +48,7 @@ function copyOfBundles(): string {
 
 export async function createDpuScene(): Promise<DpuScene> {
   const dist = copyOfBundles();
-  const installed = await installAgents([NODE], 'dpu');
+  const installed = await installAgents([NODE], WITH_DPUS);
   const { plane } = installed;
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-dpu-'));
   mkdirSync(join(directory, 'kubelet'));
@@ -86,10 +86,10 @@ export async function createDpuScene(): Promise<DpuScene> {
       ]);
     },
     async startDpu(rundir) {
-      await installed.dpu(NODE);
+      await installed.account(DPUS, NODE);
       return start('dpu', 'node-agent', [
         ...['--node-name', NODE, '--mode', 'dpu', '--probe-port', '0', '--ovs-rundir', rundir],
-        ...['--kubeconfig', join(plane.directory, `dpu-${NODE}.kubeconfig`)],
+        ...['--kubeconfig', join(plane.directory, `${DPUS}-${NODE}.kubeconfig`)],
         ...timing,
       ]);
     },

@@ -10,7 +10,7 @@ import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.t
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
-import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
+import { type InstalledAgents, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
 
 const [OWN, OTHER] = ['worker-1', 'worker-2'];
 const NAMESPACE = 'plumbline-dpu';
@@ -32,11 +32,9 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
   let dpu: KubeClient;
 
   before(async () => {
-    installed = await installAgents([OWN, OTHER], 'dpu');
+    installed = await installAgents([OWN, OTHER], WITH_DPUS);
     admin = installed.plane.client;
-    dpu = await installed.dpu(OWN);
-    await installed.dpu(OTHER);
-    await eventually(() => isRefused(OTHER, {}, TOKEN_POLICY), 'the policy holds');
+    dpu = await installed.account(NAMESPACE, OWN);
   });
   after(async () => installed?.stop());
 

@@ -28,7 +28,7 @@ describe('the shipped authorization configuration, on a real API server', functi
     const shipped = readFileSync(join(FILES, 'authorization-config.yaml'), 'utf8');
     const config = join(directory, 'authorization-config.yaml');
     writeFileSync(config, shipped.replace('/etc/kubernetes/plumbline/nowhere.kubeconfig', nowhere));
-    installed = await installAgents([OWN, OTHER], undefined, { apiServerArgs: ['--authorization-config', config] });
+    installed = await installAgents([OWN, OTHER], { apiServerArgs: ['--authorization-config', config] });
     agent = await installed.agent(OWN);
   });
   after(async () => {

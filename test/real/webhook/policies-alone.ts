@@ -11,8 +11,8 @@ export interface Policies {
   readonly client: KubeClient;
   /** A client of a user of the token file. */
   user(name: string): Promise<KubeClient>;
-  /** A client of a service account, which is created with it. */
-  account(namespace: string, name: string): Promise<KubeClient>;
+  /** A client of a service account, which is created with it. @param pod the pod that its token is bound to */
+  account(namespace: string, name: string, pod?: string): Promise<KubeClient>;
   stop(): Promise<void>;
 }
 
@@ -23,15 +23,16 @@ export interface PoliciesOptions {
   readonly users?: readonly string[];
   /** Components of the manifests, added to the base. */
   readonly components?: readonly string[];
+  readonly apiServerArgs?: readonly string[];
   /** Objects that exist before the policies. */
   readonly before?: readonly KubernetesObject[];
   readonly after?: readonly KubernetesObject[];
 }
 
 export async function installPolicies(options: PoliciesOptions): Promise<Policies> {
-  const { users = [], components = [], before = [], after = [] } = options;
+  const { users = [], components = [], apiServerArgs = [], before = [], after = [] } = options;
   const tokens = users.map((name) => `token-of-${name},${name},${name}`);
-  const plane = await startControlPlane({ tokens });
+  const plane = await startControlPlane({ tokens, apiServerArgs });
   const clients: KubeClient[] = [];
   const stop = async () => {
     await Promise.all(clients.map((client) => client.close()));
@@ -53,9 +54,14 @@ export async function installPolicies(options: PoliciesOptions): Promise<Policie
       plane,
       client: plane.client,
       user: (name) => clientOf(name, `token-of-${name}`),
-      async account(namespace, name) {
+      async account(namespace, name, pod) {
         await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
-        return clientOf(`${namespace}-${name}`, await plane.serviceAccountToken(namespace, name));
+        if (pod === undefined)
+          return clientOf(`${namespace}-${name}`, await plane.serviceAccountToken(namespace, name));
+        const { metadata } = (await plane.client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`)) as {
+          metadata: { uid: string };
+        };
+        return clientOf(pod, await plane.serviceAccountToken(namespace, name, { name: pod, uid: metadata.uid }));
       },
       stop,
     };
