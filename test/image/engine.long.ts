@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import { IMAGES } from '../../packaging/images/assemble.ts';
-import { root } from '../support/bundles.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { HERE, type ImageArchitecture, THERE } from './bases.ts';
 import { type BuiltImage, createEngine, type Engine } from './engine.ts';
@@ -76,23 +75,6 @@ describe('images that buildah builds from the Dockerfile', function () {
         assert.match(await engine.start(image, '--help'), new RegExp(`Usage: plumbline-${name}`));
         assert.equal(await engine.start(image, '--version'), packageJson.version);
         assert.equal(image.config.User, name === AGENT ? '0:0' : '65532:65532');
-      });
-
-      it(`${name}: has a bill of materials of its content, from the lock file`, () => {
-        const bill = JSON.parse(readFileSync(tree(name, HERE, 'plumbline/sbom.cdx.json'), 'utf8')) as {
-          readonly components: readonly { readonly name: string; readonly version: string }[];
-        };
-        const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-          readonly packages: Readonly<Record<string, { readonly version?: string }>>;
-        };
-        const locked = new Set(
-          Object.entries(lock.packages).map(
-            ([path, { version }]) => `${path.split('node_modules/').at(-1)} ${version}`,
-          ),
-        );
-        assert.ok(bill.components.length > 5, `${bill.components.length} components`);
-        const unknown = bill.components.filter((one) => !locked.has(`${one.name} ${one.version}`));
-        assert.deepEqual(unknown, []);
       });
     }
 

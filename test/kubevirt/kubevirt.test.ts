@@ -1,13 +1,11 @@
 import { needs } from '../support/parts.ts';
-import { copyCases } from './cases/copies.ts';
 import { featureCases } from './cases/features.ts';
+import { instancetypeCases } from './cases/instancetypes.ts';
 import { launcherCases } from './cases/launchers.ts';
 import { migrationCases } from './cases/migration.ts';
 import { refusalCases } from './cases/refusals.ts';
 import { runningCases } from './cases/running.ts';
-import { setCases } from './cases/sets.ts';
 import { startCases } from './cases/starts.ts';
-import { createRealKubeVirt } from './real-kubevirt.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
 /** KubeVirt's own virt-api and virt-controller, on a real control plane. */
@@ -19,7 +17,7 @@ describe('with the real KubeVirt', function () {
   this.timeout(900_000);
   let stage: KubeVirtStage | undefined;
   before(async () => {
-    stage = await startKubeVirtStage(createRealKubeVirt());
+    stage = await startKubeVirtStage();
   });
   after(() => stage?.stop());
 
@@ -31,8 +29,7 @@ describe('with the real KubeVirt', function () {
     startCases,
     runningCases,
     featureCases,
-    setCases,
-    copyCases,
+    instancetypeCases,
     migrationCases,
     refusalCases,
     launcherCases,

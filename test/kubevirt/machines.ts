@@ -3,9 +3,11 @@ import type { KubeClient } from '../../kube/client.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import type { RealCluster } from '../real/demo/real-cluster.ts';
-import { PATIENCE } from './patience.ts';
 
-/** Actions of cases on VMs, with either KubeVirt. */
+/** Maximum seconds of any wait: a loaded machine is not a failure, and a wait ends as soon as its event occurs. */
+export const PATIENCE = 180;
+
+/** Actions of cases on VMs. */
 export interface Machines {
   readonly client: KubeClient;
   /** Creates any KubeVirt object, in the namespace of the VMs unless it names another. */
@@ -23,24 +25,9 @@ export interface Machines {
   remove(object: KubeObject): Promise<void>;
 }
 
-const PLURALS: Readonly<Record<string, string>> = {
-  VirtualMachine: 'virtualmachines',
-  VirtualMachineInstance: 'virtualmachineinstances',
-  VirtualMachineInstanceReplicaSet: 'virtualmachineinstancereplicasets',
-  VirtualMachineInstanceMigration: 'virtualmachineinstancemigrations',
-  VirtualMachinePool: 'virtualmachinepools',
-  VirtualMachineInstancetype: 'virtualmachineinstancetypes',
-  VirtualMachinePreference: 'virtualmachinepreferences',
-  VirtualMachineClone: 'virtualmachineclones',
-  VirtualMachineSnapshot: 'virtualmachinesnapshots',
-  VirtualMachineRestore: 'virtualmachinerestores',
-  NetworkAttachmentDefinition: 'network-attachment-definitions',
-  ResourceQuota: 'resourcequotas',
-};
-
 export function pathOf({ apiVersion, kind, metadata }: KubeObject, name = ''): string {
   const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const plural = PLURALS[kind] ?? `${kind.toLowerCase()}s`;
+  const plural = kind === 'NetworkAttachmentDefinition' ? 'network-attachment-definitions' : `${kind.toLowerCase()}s`;
   return `${base}/namespaces/${metadata.namespace ?? 'vms'}/${plural}${name === '' ? '' : `/${name}`}`;
 }
 

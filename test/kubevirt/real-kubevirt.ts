@@ -25,7 +25,6 @@ const CONFIGURATION = {
       'AlignCPUs',
       'Sidecar',
       'HostDevices',
-      'Snapshot',
       'WorkloadEncryptionSEV',
       'WorkloadEncryptionTDX',
       'ContainerPathVolumes',

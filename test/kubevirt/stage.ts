@@ -6,16 +6,14 @@ import { install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
 import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { aggregation } from '../real/aggregation.ts';
-import { KUBEVIRT_STAND_IN, type KubeVirt } from '../real/demo/kubevirt.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
-import { type Machines, machinesOn } from './machines.ts';
-import { PATIENCE } from './patience.ts';
+import { type Machines, machinesOn, PATIENCE } from './machines.ts';
+import { createRealKubeVirt } from './real-kubevirt.ts';
 import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
 
 /**
- * A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. Cases run with the
- * real KubeVirt or its stand-in on the same control plane.
+ * A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes.
  */
 export interface KubeVirtStage extends Machines {
   readonly cluster: RealCluster;
@@ -23,6 +21,9 @@ export interface KubeVirtStage extends Machines {
   readonly wayToWebhook: SwitchablePort;
   stop(): Promise<void>;
 }
+
+/** Registers its tests; the stage exists when they run. */
+export type Cases = (stage: () => KubeVirtStage) => void;
 
 /** Runs guests as processes with real threads, so that the agent can pin them. */
 export const PINNING_NODE = 'smt1';
@@ -53,8 +54,7 @@ function oneSocket(cores: number, threads: number): DemoNode['host'] {
   };
 }
 
-/** @param kubeVirt default: the stand-in */
-export async function startKubeVirtStage(kubeVirt: KubeVirt = KUBEVIRT_STAND_IN): Promise<KubeVirtStage> {
+export async function startKubeVirtStage(): Promise<KubeVirtStage> {
   const nodes = NODES_OF_STAGE;
   buildOnce();
   // Short: unix sockets below it may have paths of at most 107 bytes.
@@ -66,7 +66,10 @@ export async function startKubeVirtStage(kubeVirt: KubeVirt = KUBEVIRT_STAND_IN)
   try {
     const apiServerArgs = aggregation(directory);
     const onFault = (error: unknown) => console.error(error);
-    const cluster = createRealCluster({ directory, nodes, packageRoot: root, onFault }, { kubeVirt, apiServerArgs });
+    const cluster = createRealCluster(
+      { directory, nodes, packageRoot: root, onFault },
+      { kubeVirt: createRealKubeVirt(), apiServerArgs },
+    );
     await cluster.start();
     undo.push(() => cluster.stop());
     const namespace = { apiVersion: 'v1', kind: 'Namespace' };

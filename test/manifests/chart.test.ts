@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
 import { COMPONENTS, generateChart } from '../../manifests/chart/generate.ts';
 import type { KubernetesObject } from '../real/control-plane.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
 
 const CHART = join(root, 'manifests/chart/plumbline');
@@ -41,7 +43,25 @@ describe('the Helm chart', () => {
   });
 });
 
+interface ChartValues {
+  readonly [part: string]: object & { readonly image?: { readonly tag: string } };
+}
+const VALUES = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as ChartValues;
+
 describe('the templates of the Helm chart', () => {
+  it('name every image with the chart’s appVersion, unless the user sets its tag', () => {
+    const tags = Object.values(VALUES).flatMap(({ image }) => image?.tag ?? []);
+    assert.deepEqual(tags, Array(5).fill(''));
+    const template = (name: string) => readFileSync(join(CHART, 'templates', name), 'utf8');
+    const name = '{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}';
+    assert.ok(template('_helpers.tpl').includes(name));
+    const images = readdirSync(join(CHART, 'templates'))
+      .filter((file) => file.endsWith('.yaml'))
+      .flatMap((file) => template(file).match(/^ *(- )?image: .*$/gm) ?? []);
+    assert.ok(images.length >= 6, images.join('\n'));
+    for (const image of images) assert.match(image, /image: \{\{ include "plumbline\.(image|kubeScheduler)" /);
+  });
+
   it('fail with a sentence if the registry is empty, in the helper that makes names of images', () => {
     const helper = readFileSync(join(CHART, 'templates/_helpers.tpl'), 'utf8');
     assert.match(
@@ -65,9 +85,10 @@ describe('the Helm chart, rendered', function () {
   needs('kubectl');
   this.timeout(300_000);
 
-  const helm = (settings: readonly string[], namespace = 'plumbline-system') => {
+  const temp = tempDirectories();
+  const helm = (settings: readonly string[], namespace = 'plumbline-system', chart = CHART) => {
     const set = settings.flatMap((one) => ['--set', one]);
-    const args = ['template', 'plumbline', CHART, '-n', namespace, '--include-crds', ...set];
+    const args = ['template', 'plumbline', chart, '-n', namespace, '--include-crds', ...set];
     return spawnSync(pathOf('helm'), args, { encoding: 'utf8' });
   };
   const rendered = (...settings: string[]): KubernetesObject[] => {
@@ -104,6 +125,18 @@ describe('the Helm chart, rendered', function () {
       rendered('monitoring.enabled=true', 'nodeAgent.gate=true'),
       objectsOf(render('overlays/kubevirt-ovn-kubernetes', ['components/monitoring'])),
     );
+  });
+
+  it('9.8.7 of the chart runs 9.8.7 of every daemon', () => {
+    const next = join(temp(), 'next');
+    cpSync(CHART, next, { recursive: true });
+    const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8')) as object;
+    writeFileSync(join(next, 'Chart.yaml'), stringify({ ...chart, version: '9.8.7', appVersion: '9.8.7' }));
+    const { status, stdout, stderr } = helm(['console.enabled=true'], undefined, next);
+    assert.equal(status, 0, stderr);
+    const images = [...stdout.matchAll(/image: (\S*plumbline-[a-z-]+:\S+)/g)].map(([, image]) => image);
+    assert.ok(images.length >= 4);
+    for (const image of images) assert.match(image ?? '', /:9\.8\.7"?$/);
   });
 
   it('has images, replicas, resources and flags in their places', () => {

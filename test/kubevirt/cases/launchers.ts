@@ -8,7 +8,7 @@ import { vector } from '../../support/vectors.ts';
 import { noteVersion } from '../../support/versions.ts';
 import { cpusOf } from '../machines.ts';
 import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../releases.ts';
-import type { Cases } from './case.ts';
+import type { Cases } from '../stage.ts';
 
 interface Operation {
   readonly path: string;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
-import { cpusOf, machine } from '../machines.ts';
-import { PATIENCE } from '../patience.ts';
-import type { Cases } from './case.ts';
+import { cpusOf, machine, PATIENCE } from '../machines.ts';
+import type { Cases } from '../stage.ts';
 
 const MERGE = 'application/merge-patch+json';
 

@@ -3,9 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
 import { plumbline } from '../../cli/run.ts';
 import { spoken } from '../../cli/spoken.ts';
-import { cpusOf, machine } from '../machines.ts';
-import { PATIENCE } from '../patience.ts';
-import type { Cases } from './case.ts';
+import { cpusOf, machine, PATIENCE } from '../machines.ts';
+import type { Cases } from '../stage.ts';
 
 /** Seconds for which the webhook is down. */
 const OUTAGE_SECONDS = 10;

@@ -7,10 +7,8 @@ import type { KubePod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { machine } from '../machines.ts';
-import { PATIENCE } from '../patience.ts';
-import { PINNING_NODE } from '../stage.ts';
-import type { Cases } from './case.ts';
+import { machine, PATIENCE } from '../machines.ts';
+import { type Cases, PINNING_NODE } from '../stage.ts';
 
 /** Running VMs: resumed, evicted or left alone. */
 export const runningCases: Cases = (stage) => {

@@ -5,10 +5,8 @@ import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/buil
 import { at } from '../../../sandbox/objects.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { machine } from '../machines.ts';
-import { PATIENCE } from '../patience.ts';
-import type { KubeVirtStage } from '../stage.ts';
-import type { Cases } from './case.ts';
+import { machine, PATIENCE } from '../machines.ts';
+import type { Cases, KubeVirtStage } from '../stage.ts';
 
 /** A kube-scheduler without an extender, as in a cluster without Plumbline. */
 const PLAIN = 'plain-scheduler';
