@@ -1,25 +1,24 @@
 import assert from 'node:assert/strict';
+import type { ExtenderExplanation } from '../../../console/data/wire.ts';
+import { startConsole } from '../../cli/console-process.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
+import { listen } from '../../console/events.ts';
 import { needs } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
+import { report, topologyOf } from '../scheduler/stage.ts';
 import { userOfGuide } from './role-of-guide.ts';
-import { MERGE, POD, type SidecarStage, SYSTEM, startSidecarStage } from './sidecar-stage.ts';
+import { MERGE, NODE, POD, type SidecarStage, SYSTEM, startSidecarStage } from './sidecar-stage.ts';
 
-/** Another scheduler's, so that it stays pending. */
-const podOf = (name: string, schedulerName: string): KubernetesObject => {
-  const amounts = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
-  const containers = [{ name: 'compute', image: 'x', resources: { limits: amounts } }];
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, namespace: 'default' },
-    spec: { schedulerName, containers },
-  };
+const podOf = (name: string, spec: object): KubernetesObject => {
+  const limits = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
+  const containers = [{ name: 'compute', image: 'x', resources: { limits } }];
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec: { ...spec, containers } };
 };
+const onNode = { 'kubernetes.io/hostname': NODE };
 
-/** `explain` and `doctor` have the answer of the extender in kube-scheduler's pod, over a port-forward. */
-describe('explain and doctor with the extender in kube-scheduler’s pod, through a real API server', function () {
+/** `explain`, `doctor` and the console have the answer of the extender in kube-scheduler's pod, over a port-forward. */
+describe('explain, doctor and the console with the extender in kube-scheduler’s pod, through a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('root');
@@ -29,7 +28,10 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
   before(async () => {
     buildCli();
     stage = await startSidecarStage();
-    await stage.plane.create(podOf('waits', 'another'));
+    await stage.plane.create(
+      podOf('waits', { schedulerName: 'another' }),
+      podOf('pending', { schedulerName: 'plumbline-scheduler', nodeSelector: onNode }),
+    );
     const path = `/apis/apps/v1/namespaces/${SYSTEM}/deployments/plumbline-scheduler/status`;
     const status = { replicas: 2, readyReplicas: 2 };
     await stage.plane.client.patch(path, MERGE, { status });
@@ -105,5 +107,33 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
     );
     assert.match(text, /no problems found $/);
     assert.equal(status, 0);
+  });
+
+  /** The owners of the node's CPUs in its record, as JSON. */
+  const ownersOf = (data: string) =>
+    new RegExp(`\\["n","${NODE}",\\{.*?"owners":\\[(.*?)\\],"inFlight"`).exec(data)?.[1];
+
+  it('the console shows changes of nodes, the leader and a waiting pod, and the extender’s answer over a port-forward', async () => {
+    const { url, end, stderr } = await startConsole(await userOfGuide(stage.plane, 'viewer'));
+    const page = await listen(`${url}events`);
+    await page.until(({ event }) => event === 'ready');
+    await page.until(({ data }) => /"leader":"plumbline-scheduler-/.test(data));
+    await page.until(({ data }) => ownersOf(data)?.includes('["x","compute","1-7,9-15",0]') === true);
+    await page.until(({ data }) => /"name":"pending".*"unscheduled":"0\/2 nodes are available: /.test(data));
+    const answer = await fetch(`${url}explain?pod=default/pending`);
+    assert.equal(answer.status, 200, await answer.clone().text());
+    const { nodes, groups, lastCall } = (await answer.json()) as ExtenderExplanation;
+    assert.deepEqual(
+      nodes.map(([node, group]) => [node, groups[group]?.fits]),
+      [
+        [NODE, false],
+        ['unreported', true],
+      ],
+    );
+    assert.equal(lastCall?.passed, 0);
+    await report(stage.plane.client, NODE, topologyOf({ assignments: [] }));
+    await page.until(({ data }) => ownersOf(data) === '');
+    assert.equal(await end('SIGINT'), 0);
+    assert.equal(stderr(), '');
   });
 });
