@@ -192,13 +192,3 @@ const exists = (get: () => Promise<unknown>) =>
 function unlessNotFound(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
-
-/** Every line of Events about objects whose name starts with the prefix. */
-export async function eventsOf({ cluster }: Scene, prefix: string): Promise<readonly string[]> {
-  const { items } = (await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events`)) as {
-    items: { reason: string; message: string; involvedObject: { name: string } }[];
-  };
-  return items
-    .filter(({ involvedObject }) => involvedObject.name.startsWith(prefix))
-    .map(({ reason, message }) => `${reason}: ${message}`);
-}

@@ -5,7 +5,7 @@ import { NAMESPACE } from '../cluster.ts';
 import { startControlDaemons } from './control-daemons.ts';
 import { wireSwitch } from './guest-switch.ts';
 import { createNetworks, launch, offerKvm } from './launchers.ts';
-import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, PHYSNET0, unschedulable } from './placement.ts';
+import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, unschedulable } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
@@ -148,15 +148,6 @@ async function claims(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const first = await launch(scene, 'first', { cpu: '2', physnets: ['physnet0'] });
   await holds('a VM takes the last core near physnet0', () => assertRuns(scene, first));
-  const prefers = await launch(scene, 'prefers', {
-    ...{ cpu: '2', physnets: ['physnet0'], affinity: { net1: 'preferred' } },
-  });
-  await holds('a VM that only prefers physnet0 is placed and runs on the other NUMA node', async () => {
-    assert.equal(prefers.limits[PHYSNET0], undefined);
-    await assertRuns(scene, prefers);
-    assert.equal(await cellsOf(scene, prefers), '1');
-  });
-  await pods.remove(prefers);
   const second = await launch(scene, 'second', { cpu: '2', physnets: ['physnet0'] });
   await holds('a second one stays pending, with the reason', async () => {
     const said = await unschedulable(scene, second);

@@ -7,10 +7,9 @@ import { missingKubeVirt } from '../kubevirt/assets.ts';
 import { IMAGES_DISK, writeKubeVirtImages } from '../kubevirt/images.ts';
 import { installKubeVirt } from '../kubevirt/installation.ts';
 import { assertThreads, launcherCpus, libvirtPins, predictedPins } from '../kubevirt/pins.ts';
-import { plumblineOnNode } from '../kubevirt/plumbline.ts';
 import { attachSwitchNetworks, NETWORKS, portsOf } from '../kubevirt/switch-network.ts';
 import { sampleVcpus, whileTheGuestRan } from '../kubevirt/vcpu-sampler.ts';
-import { assertBooted, createMachine, eventsOf } from '../kubevirt/virtual-machine.ts';
+import { assertBooted, createMachine } from '../kubevirt/virtual-machine.ts';
 import { SCHEDULER, startControlDaemons } from './control-daemons.ts';
 import { realMultus } from './guest-cni.ts';
 import { wireSwitch } from './guest-switch.ts';
@@ -43,24 +42,10 @@ export const KUBEVIRT: Scenario = {
       FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
     );
     await attachSwitchNetworks(scene);
-    await rejected(scene);
     await boots(scene);
     await masked(scene);
   },
 };
-
-/** The result for a VM that does not request whole cores. */
-async function rejected(scene: Scene): Promise<void> {
-  const { holds } = scene;
-  const machine = await createMachine(scene, 'plain', { cpu: ODD });
-  await holds('a VM of 2 vCPUs with an isolated emulator thread: the kubelet rejects its launcher', async () => {
-    const events = await eventsOf(scene, 'virt-launcher-plain-');
-    const own = events.find((one) => one.startsWith('SMTAlignmentError: '));
-    assert.match(own ?? '', /requested 3 cpus not multiple cpus per core = 2/, await machine.state());
-    return own;
-  });
-  await machine.remove();
-}
 
 async function boots(scene: Scene): Promise<void> {
   const { holds } = scene;
@@ -103,11 +88,6 @@ async function boots(scene: Scene): Promise<void> {
     const owned = await launcherCpus(scene, machine);
     await assertOff(scene, owned.toString());
     return `${owned}`;
-  });
-  await holds('plumbline vm status on the node: every thread is on its CPUs', async () => {
-    const said = await plumblineOnNode(scene, 'vm', 'status');
-    assert.match(said, /housekeeping on CPUs/);
-    assert.doesNotMatch(said, /to be moved|^ *!/m);
   });
   await holds('the guest boots', () => assertBooted(machine), BOOTED);
   await machine.remove();

@@ -1,6 +1,5 @@
 import { isAlreadyExists } from '../../../kube/client.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
-import type { Affinity } from '../../../model/networks/interfaces.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { SCHEDULER } from './control-daemons.ts';
@@ -15,12 +14,8 @@ export interface LauncherOptions {
   readonly cpu: string;
   /** The physnets of its secondary networks. */
   readonly physnets?: readonly string[];
-  /** The affinity of each network (default: required), by physnet. */
-  readonly affinity?: Readonly<Record<string, Affinity>>;
   /** Its guest sees the NUMA nodes of its CPUs (guestMappingPassthrough). */
   readonly spansCells?: boolean;
-  /** Default: true. Otherwise it requests no CPUs of its own, although its launcher is Guaranteed. */
-  readonly dedicated?: boolean;
   /** The node that it is bound to without the scheduler; default: the scheduler that calls the extender decides. */
   readonly nodeName?: string;
   /** Additional fields of its container and of its spec. */
@@ -67,15 +62,11 @@ export async function launch(scene: Scene, name: string, options: LauncherOption
 }
 
 function vmiOf(name: string, options: LauncherOptions) {
-  const { physnets = [], affinity, spansCells = false, dedicated = true } = options;
+  const { physnets = [], spansCells = false } = options;
   return virtualMachineInstance(name, {
     namespace: NAMESPACE,
-    annotations: {
-      ...(dedicated && { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY }),
-      ...(affinity && { [NUMA_AFFINITY_ANNOTATION]: JSON.stringify(affinity) }),
-    },
+    annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
     cpu: { cores: 1, threads: 2, ...(spansCells && { numa: { guestMappingPassthrough: {} } }) },
-    dedicated,
     networks: Object.fromEntries(physnets.map((physnet, i) => [`net${i + 1}`, physnet])),
   });
 }

@@ -2,23 +2,19 @@ import assert from 'node:assert/strict';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../../model/placement/preferences.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
-import { startControlDaemons } from './control-daemons.ts';
 import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';
 import { wireSwitch } from './guest-switch.ts';
-import { launch, offerKvm } from './launchers.ts';
-import { assertRuns, deviceCounts, unschedulable } from './placement.ts';
+import { assertRuns, deviceCounts } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
 
 /** A kubelet with CPU manager policy `none`, the default, runs Guaranteed pods with whole CPUs on shared ones. */
 export const SHARED_CPUS: Scenario = {
   name: 'shared-cpus',
-  about: 'CPU manager policy none: Guaranteed pods that need no CPUs of their own are placed and run, others wait',
+  about: 'CPU manager policy none: Guaranteed pods with whole CPUs run on shared ones, as the model predicts',
   async play(scene) {
     await wireSwitch(scene);
     await scene.agent.start();
     await reconfigureKubelet(scene, POLICY_NONE);
-    await startControlDaemons(scene);
-    await offerKvm(scene);
     await sharesCpus(scene);
   },
 };
@@ -41,21 +37,4 @@ async function sharesCpus(scene: Scene): Promise<void> {
     assert.equal(await pods.cpus(web), '');
   });
   await pods.remove(web);
-  const shares = await launch(scene, 'shares', { cpu: '3', dedicated: false });
-  await holds(
-    'a VM without dedicated CPUs, whose launcher is Guaranteed, is placed by the extender and runs',
-    async () => {
-      assert.equal(shares.limits['cpu'], '3');
-      await assertRuns(scene, shares);
-      assert.equal(await pods.cpus(shares), '');
-    },
-  );
-  await pods.remove(shares);
-  const own = await launch(scene, 'wants-own', { cpu: '4' });
-  await holds('a VM with dedicated CPUs stays pending, with the reason', async () => {
-    const said = await unschedulable(scene, own);
-    assert.match(said, /node gives no exclusive CPUs/);
-    return said;
-  });
-  await pods.remove(own);
 }

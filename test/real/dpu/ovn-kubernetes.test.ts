@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { type Program, startProgram } from '../processes.ts';
@@ -30,32 +29,25 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
   needs('ovnKubernetes');
   this.timeout(600_000);
   let scene: DpuScene;
-  let gate: GateFixture;
   let dpu: Program;
   let monitor: Program;
 
   before(async () => {
     scene = await createDpuScene();
-    gate = createGateFixture();
     await scene.startHost('--dpu-lease', 'observe');
   });
   after(async () => {
     await monitor?.stop();
     await dpu?.stop();
     await scene?.stop();
-    gate?.remove();
   });
 
   const run = (name: string, ...more: readonly string[]) => {
     const { plane } = scene.installed;
     const args = ['--kubeconfig', plane.adminKubeconfig, '--node', NODE, '--namespace', 'ovn-kubernetes'];
     const timing = ['--renew-interval', `${INTERVAL}s`, '--lease-duration', `${DURATION}s`];
-    return startProgram(
-      name,
-      pathOf('ovnKubernetes'),
-      [...args, ...timing, ...more],
-      join(plane.directory, `${name}.log`),
-    );
+    const log = join(plane.directory, `${name}.log`);
+    return startProgram(name, pathOf('ovnKubernetes'), [...args, ...timing, ...more], log);
   };
   /** What OVN-Kubernetes' own host side says now. */
   const itsOpinion = () =>
@@ -63,17 +55,10 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
       .match(/^ready=.*$/gm)
       ?.at(-1) ?? '';
   const lease = async () => (await scene.installed.plane.client.get(LEASE)) as Lease;
-  const code = async () => {
-    const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
-    const environment = { PLUMBLINE_RUN_DIR: scene.runDir };
-    const { stdout, json } = await gate.call({ verb: 'ADD', conf, environment });
-    return stdout === '' ? undefined : json()['code'];
-  };
-  const isCondition = (status: string) => async () => (await scene.condition())?.startsWith(status) === true;
 
   it('the gate is closed without a Lease, and OVN-Kubernetes’ own host side is not ready either', async () => {
     monitor = run('ovn-kubernetes-monitor', '--monitor');
-    await eventually(async () => (await code()) === 11, 'the gate is closed', DURATION + PERIOD + SLACK);
+    await eventually(async () => (await scene.gateCode()) === 11, 'the gate is closed', DURATION + PERIOD + SLACK);
     // Without a lease nothing tells the extender that the check is on: its policy for the unknown decides.
     await eventually(async () => (await scene.condition()) === 'Unknown LeaseUnknown', 'condition Unknown', SLACK);
     await eventually(() => itsOpinion() === 'ready=false DPU node lease not found', 'its opinion', SLACK);
@@ -82,8 +67,8 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
   it('the gate opens and pods are placed when the writer starts', async () => {
     await scene.pod('waits');
     dpu = run('ovn-kubernetes-dpu');
-    await eventually(isCondition('True'), 'condition True', DURATION + SLACK);
-    await eventually(async () => (await code()) === undefined, 'the gate opens', SLACK);
+    await eventually(scene.isCondition('True'), 'condition True', DURATION + SLACK);
+    await eventually(async () => (await scene.gateCode()) === undefined, 'the gate opens', SLACK);
     await eventually(async () => (await scene.readPod('waits')).spec.nodeName === NODE, 'placed', SLACK);
     const { metadata, spec } = await lease();
     assert.deepEqual([spec.holderIdentity, spec.leaseDurationSeconds], ['ovnkube-dpu-node', DURATION]);
@@ -96,8 +81,8 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
   it('Plumbline and OVN-Kubernetes’ host side consider a killed DPU dead and do not write its Lease', async () => {
     await dpu.stop('SIGKILL');
     const { metadata } = await lease();
-    await eventually(async () => (await code()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
-    await eventually(isCondition('False'), 'condition False', SLACK);
+    await eventually(async () => (await scene.gateCode()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
+    await eventually(scene.isCondition('False'), 'condition False', SLACK);
     await eventually(() => itsOpinion().startsWith('ready=false DPU node lease expired'), 'its opinion', SLACK);
     const after = await lease();
     assert.equal(after.metadata.resourceVersion, metadata.resourceVersion);
@@ -106,7 +91,7 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
 
   it('both consider the DPU alive after its writer starts again', async () => {
     dpu = run('ovn-kubernetes-dpu');
-    await eventually(async () => (await code()) === undefined, 'the gate opens', DURATION + SLACK);
+    await eventually(async () => (await scene.gateCode()) === undefined, 'the gate opens', DURATION + SLACK);
     await eventually(() => itsOpinion().startsWith('ready=true'), 'its opinion', DURATION + SLACK);
   });
 });

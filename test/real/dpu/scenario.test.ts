@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
-import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
 import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
@@ -22,7 +21,6 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
   needs('make');
   this.timeout(300_000);
   let scene: DpuScene;
-  let gate: GateFixture;
   let ovs: RealOvs;
   let host: DaemonProcess;
   let dpu: DaemonProcess;
@@ -31,7 +29,6 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
 
   before(async () => {
     scene = await createDpuScene();
-    gate = createGateFixture();
     ovs = await startRealOvs(directory);
     runningPod = await scene.runningPod('running');
   });
@@ -40,19 +37,9 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     // Where a test ended early it may still be stopped.
     ovs?.vswitchd.kill('SIGCONT');
     await ovs?.stop();
-    gate?.remove();
     rmSync(directory, { recursive: true, force: true });
   });
 
-  const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
-  const ask = (verb: string) => {
-    const environment = { PLUMBLINE_RUN_DIR: scene.runDir };
-    return gate.call({ verb, conf, environment });
-  };
-  const code = async (verb = 'ADD') => {
-    const { stdout, json } = await ask(verb);
-    return stdout === '' ? undefined : json()['code'];
-  };
   const seconds = async (what: string, check: () => boolean | Promise<boolean>, most: number) => {
     const begun = performance.now();
     await eventually(check, what, most);
@@ -60,7 +47,6 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     console.log(`      ${what}: ${took.toFixed(1)} s`);
     return took;
   };
-  const isCondition = (status: string) => async () => (await scene.condition())?.startsWith(status) === true;
   const isPlaced = (pod: string) => async () => (await scene.readPod(pod)).spec.nodeName === NODE;
   const isRefused = (pod: string) => async () => {
     const { conditions = [] } = (await scene.readPod(pod)).status;
@@ -74,7 +60,7 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
 
   it('the condition is False within duration + one period while dpu-host runs without a DPU', async () => {
     host = await scene.startHost();
-    await seconds('condition False', isCondition('False'), DURATION + PERIOD + SLACK);
+    await seconds('condition False', scene.isCondition('False'), DURATION + PERIOD + SLACK);
     assert.equal(await scene.condition(), 'False LeaseExpired');
   });
 
@@ -83,57 +69,61 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     await eventually(isRefused('waits'), 'refused');
     const { conditions = [] } = (await scene.readPod('waits')).status;
     console.log(`      ${conditions.find(({ type }) => type === 'PodScheduled')?.message}`);
-    const add = await ask('ADD');
+    const add = await scene.callGate('ADD');
     console.log(`      the gate answered after ${add.millis.toFixed(0)} ms`);
     // Later than this the shim answers without the agent.
     assert.deepEqual([add.json()['code'], add.millis < 2500], [11, true], `${add.millis} ms`);
     const why = /^DPU Not Ready: .*\bovn-dpu-worker-dpu\b/;
     // The agent began to look a moment after the extender did.
-    await eventually(async () => why.test(String((await ask('ADD')).json()['msg'])), 'it says why', PERIOD + SLACK);
-    assert.equal(await code('STATUS'), 50);
-    assert.equal(await code('DEL'), undefined);
+    await eventually(
+      async () => why.test(String((await scene.callGate('ADD')).json()['msg'])),
+      'it says why',
+      PERIOD + SLACK,
+    );
+    assert.equal(await scene.gateCode('STATUS'), 50);
+    assert.equal(await scene.gateCode('DEL'), undefined);
     await runsOn();
   });
 
   it('pods are placed within 15 s after the DPU’s agent starts', async () => {
     dpu = await scene.startDpu(ovs.rundir);
     await seconds('the waiting pod placed', isPlaced('waits'), 15);
-    await eventually(isCondition('True'), 'condition True');
-    await eventually(async () => (await code()) === undefined, 'the gate opens');
-    assert.equal(await code('STATUS'), undefined);
+    await eventually(scene.isCondition('True'), 'condition True');
+    await eventually(async () => (await scene.gateCode()) === undefined, 'the gate opens');
+    assert.equal(await scene.gateCode('STATUS'), undefined);
   });
 
   it('the gate and the condition react within duration + one period to a kill -9 of the DPU’s agent', async () => {
     await dpu.stop('SIGKILL');
-    await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
-    await eventually(isCondition('False'), 'condition False', SLACK + PERIOD);
+    await seconds('the gate closed', async () => (await scene.gateCode()) === 11, DURATION + PERIOD + SLACK);
+    await eventually(scene.isCondition('False'), 'condition False', SLACK + PERIOD);
     await scene.pod('waits-again');
     await eventually(isRefused('waits-again'), 'refused');
     dpu = await scene.startDpu(ovs.rundir);
     await seconds('the waiting pod placed', isPlaced('waits-again'), 15);
-    await eventually(isCondition('True'), 'condition True');
-    await eventually(async () => (await code()) === undefined, 'the gate opens');
+    await eventually(scene.isCondition('True'), 'condition True');
+    await eventually(async () => (await scene.gateCode()) === undefined, 'the gate opens');
   });
 
   it('the DPU’s agent does not renew the Lease while ovs-vswitchd hangs', async () => {
     ovs.vswitchd.kill('SIGSTOP');
-    await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK + 3);
+    await seconds('the gate closed', async () => (await scene.gateCode()) === 11, DURATION + PERIOD + SLACK + 3);
     const line = dpu.log().findLast(({ msg }) => msg === 'renewing the DPU lease failed');
     assert.match(String(line?.['reason']), /ovs-vswitchd does not answer .*no answer in 2 s/);
     ovs.vswitchd.kill('SIGCONT');
-    await seconds('the gate open', async () => (await code()) === undefined, 15);
+    await seconds('the gate open', async () => (await scene.gateCode()) === undefined, 15);
     await runsOn();
   });
 
   it('interval 0 opens the gate of a dead DPU, and turning the check on again closes it', async () => {
     await dpu.stop('SIGKILL');
-    await eventually(isCondition('False'), 'condition False', DURATION + PERIOD + SLACK);
+    await eventually(scene.isCondition('False'), 'condition False', DURATION + PERIOD + SLACK);
     await scene.pod('waits-for-off');
     await eventually(isRefused('waits-for-off'), 'refused');
     await host.stop();
     host = await scene.startHost('--dpu-node-lease-renew-interval', '0');
-    await eventually(async () => (await code()) === undefined, 'the gate opens');
-    assert.equal(await code('STATUS'), undefined);
+    await eventually(async () => (await scene.gateCode()) === undefined, 'the gate opens');
+    assert.equal(await scene.gateCode('STATUS'), undefined);
     await seconds('the waiting pod placed', isPlaced('waits-for-off'), 15);
     await eventually(async () => (await scene.condition()) === undefined, 'the condition is gone');
     // Longer than a Lease counts: silence means nothing any more.
@@ -144,7 +134,7 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     await runsOn();
     await host.stop();
     host = await scene.startHost();
-    await seconds('condition False again', isCondition('False'), DURATION + PERIOD + SLACK);
-    await eventually(async () => (await code()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
+    await seconds('condition False again', scene.isCondition('False'), DURATION + PERIOD + SLACK);
+    await eventually(async () => (await scene.gateCode()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
   });
 });

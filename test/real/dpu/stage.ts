@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
+import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
 import { buildOnce, root } from '../../support/bundles.ts';
 import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
 
@@ -15,8 +16,10 @@ const SYSTEM = 'plumbline-system';
 /** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
 export interface DpuScene {
   readonly installed: InstalledAgents;
-  /** Directory of the gate's socket and state on the host. */
-  readonly runDir: string;
+  /** Calls the host's gate for a network. */
+  callGate(verb: string): ReturnType<GateFixture['call']>;
+  /** The code of the gate's error; undefined if it lets the call pass. Default: ADD. */
+  gateCode(verb?: string): Promise<unknown>;
   startHost(...more: string[]): Promise<DaemonProcess>;
   startDpu(rundir: string): Promise<DaemonProcess>;
   /** Creates a pod for the scheduler. @returns its uid */
@@ -26,6 +29,8 @@ export interface DpuScene {
   readPod(name: string): Promise<PodObject>;
   /** The node's DPUReady condition: its status and reason. */
   condition(): Promise<string | undefined>;
+  /** A check whether the condition has that status. */
+  isCondition(status: string): () => Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -63,23 +68,37 @@ export async function createDpuScene(): Promise<DpuScene> {
   };
   const timing = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
   const base = '/api/v1/namespaces/default/pods';
+  const gate = createGateFixture();
+  const callGate = (verb: string) => {
+    const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
+    return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: directory } });
+  };
+  const condition = async () => {
+    const { status } = (await plane.client.get(`/api/v1/nodes/${NODE}`)) as {
+      status: { conditions?: { type: string; status: string; reason: string }[] };
+    };
+    const ready = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
+    return ready && `${ready.status} ${ready.reason}`;
+  };
 
   await describeNode();
   await startScheduler();
   return {
     installed,
-    runDir: directory,
+    callGate,
+    async gateCode(verb = 'ADD') {
+      const { stdout, json } = await callGate(verb);
+      return stdout === '' ? undefined : json()['code'];
+    },
+    condition,
+    isCondition: (status) => async () => (await condition())?.startsWith(status) === true,
     async startHost(...more) {
       // The kubeconfig of the client of this account.
       await installed.agent(NODE);
       return start('host', 'node-agent', [
         ...['--node-name', NODE, '--mode', 'dpu-host', '--probe-port', '0', '--kubelet-endpoint', ''],
-        ...[
-          '--kubeconfig',
-          join(plane.directory, `agent-${NODE}.kubeconfig`),
-          '--kubelet-dir',
-          join(directory, 'kubelet'),
-        ],
+        ...['--kubeconfig', join(plane.directory, `agent-${NODE}.kubeconfig`)],
+        ...['--kubelet-dir', join(directory, 'kubelet')],
         ...['--gate', 'on', '--gate-status', 'on', '--run-dir', directory, ...cni],
         ...timing,
         ...more,
@@ -103,16 +122,10 @@ export async function createDpuScene(): Promise<DpuScene> {
       return uid;
     },
     readPod: async (name) => (await plane.client.get(`${base}/${name}`)) as PodObject,
-    async condition() {
-      const { status } = (await plane.client.get(`/api/v1/nodes/${NODE}`)) as {
-        status: { conditions?: { type: string; status: string; reason: string }[] };
-      };
-      const found = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
-      return found && `${found.status} ${found.reason}`;
-    },
     async stop() {
       await Promise.all(daemons.map((daemon) => daemon.stop()));
       await installed.stop();
+      gate.remove();
       rmSync(join(dist, '..'), { recursive: true, force: true });
       rmSync(directory, { recursive: true, force: true });
     },

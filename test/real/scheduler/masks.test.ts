@@ -22,8 +22,7 @@ describe('CPU masks with a real scheduler', function () {
   before(async () => {
     stage = await startStage();
     await stage.addNodes(Object.entries(NODES).map(([name, topology]) => ({ name, topology })));
-    const replica = await stage.startReplica();
-    await until('it to be active', () => replica.isActive());
+    await stage.startReplica();
     await stage.startScheduler();
   });
   after(async () => {

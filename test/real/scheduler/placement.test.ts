@@ -20,7 +20,6 @@ describe('placement with a real kube-scheduler', function () {
     this.timeout(300_000);
     stage = await startStage();
     replica = await stage.startReplica();
-    await until('the replica to be active', () => replica.isActive());
     // The default profile: with 120 nodes it stops after 100 pass its own filters.
     await stage.startScheduler();
   });

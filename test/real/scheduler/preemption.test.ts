@@ -17,7 +17,6 @@ describe('preemption by a real kube-scheduler', function () {
     // 14 CPUs for pods; the Node has 64, so that kube-scheduler itself has room.
     await stage.addNodes([{ name: 'one', topology: topologyOf() }]);
     replica = await stage.startReplica();
-    await until('it to be active', () => replica.isActive());
     await stage.startScheduler();
     const priority = (name: string, value: number) => ({
       apiVersion: 'scheduling.k8s.io/v1',

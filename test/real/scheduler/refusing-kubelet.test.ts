@@ -22,8 +22,7 @@ describe('a kubelet that rejects what was predicted to fit, with a real kube-sch
     // The fullest node is the first choice.
     await stage.addNodes([{ name: 'refuser', topology: owning('1-3,9-11') }]);
     await stage.addNodes(['n1', 'n2'].map((name) => ({ name, topology: topologyOf() })));
-    const replica = await stage.startReplica();
-    await until('it to be active', () => replica.isActive());
+    await stage.startReplica();
     await stage.startScheduler();
   });
   after(() => stage?.stop());

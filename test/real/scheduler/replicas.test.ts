@@ -14,21 +14,12 @@ describe('pairs of a real kube-scheduler and an extender', function () {
   this.timeout(240_000);
   let stage: Stage;
   let pairs: Pair[];
-  let started = 0;
-  const start = async () => {
-    const pair = await stage.startPair(`pair-${++started}`, 'sidecar');
-    pairs.push(pair);
-    return pair;
-  };
 
-  beforeEach(async function () {
-    this.timeout(300_000);
+  before(async () => {
     stage = await startStage();
-    pairs = [];
-    await start();
-    await start();
+    pairs = [await stage.startPair('pair-1', 'sidecar'), await stage.startPair('pair-2', 'sidecar')];
   });
-  afterEach(() => stage?.stop());
+  after(() => stage?.stop());
 
   const active = async (): Promise<Pair> => {
     let leader: Pair | undefined;
@@ -39,9 +30,6 @@ describe('pairs of a real kube-scheduler and an extender', function () {
     });
     return leader!;
   };
-  const addNodes = (count: number) =>
-    stage.addNodes(Array.from({ length: count }, (_, i) => ({ name: `n${i}`, topology: topologyOf() })));
-  const more = { schedulerName: 'plumbline-scheduler' };
   const allBound = async (count: number) => {
     await until(
       `${count} pods to be bound`,
@@ -54,9 +42,11 @@ describe('pairs of a real kube-scheduler and an extender', function () {
 
   it('lose nothing and promise nothing twice when the leading one is killed during 500 pods', async () => {
     const pods = 500;
-    await addNodes(Math.ceil(pods / PODS_PER_NODE) + 3);
+    const nodes = Array.from({ length: Math.ceil(pods / PODS_PER_NODE) + 3 }, (_, i) => `n${i}`);
+    await stage.addNodes(nodes.map((name) => ({ name, topology: topologyOf() })));
     const first = await active();
     for (const { extender } of pairs) assert.ok(await extender.isReady());
+    const more = { schedulerName: 'plumbline-scheduler' };
     const creating = inParallel(
       Array.from({ length: pods }, (_, i) => `p${i}`),
       (name) => stage.addPod({ name, cpu: '4', more }),

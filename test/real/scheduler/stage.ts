@@ -59,6 +59,7 @@ interface ReplicaOptions {
 export interface Stage {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
+  /** Resolves when it is ready and, unless it follows an election, active. */
   startReplica(options?: ReplicaOptions): Promise<Replica>;
   /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
   startPair(hostName: string, way: Way): Promise<Pair>;
@@ -124,8 +125,6 @@ export interface StagePod {
   readonly cpu: string;
   readonly devices?: readonly string[];
   readonly more?: Readonly<Record<string, unknown>>;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 export interface SeenPod {
@@ -196,6 +195,7 @@ export async function startStage(): Promise<Stage> {
     replicas.push(replica);
     if (hostName === undefined) await leader.is(name);
     await until(`replica ${number} to be ready`, () => replica.isReady());
+    if (hostName === undefined) await until('it to be active', () => replica.isActive());
     return replica;
   };
 
@@ -224,14 +224,14 @@ export async function startStage(): Promise<Stage> {
         if (topology) await report(client, name, topology);
       });
     },
-    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], labels = {}, annotations = {}, more = {} }) {
+    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], more = {} }) {
       const amounts = { cpu, memory: '64Mi', ...Object.fromEntries(devices.map((device) => [device, '1'])) };
       const container = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
       const spec = { terminationGracePeriodSeconds: 0, ...more, containers: [container] };
       await client.create('/api/v1/namespaces/default/pods', {
         apiVersion: 'v1',
         kind: 'Pod',
-        metadata: { name, labels, annotations },
+        metadata: { name },
         spec,
       });
     },

@@ -22,7 +22,6 @@ for (const nominates of [false, true]) {
       stage = await startStage();
       await stage.addNodes(NODES.map((name) => ({ name, topology: almostFull })));
       replica = await stage.startReplica();
-      await until('it to be active', () => replica.isActive());
       await stage.startScheduler({ flags: [`--feature-gates=NominatedNodeNameForExpectation=${nominates}`] });
       await stage.plane.create({
         apiVersion: 'storage.k8s.io/v1',

@@ -28,18 +28,16 @@ export interface VmiOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Default: 4 cores x 2 threads, whose launcher requests 9 CPUs. */
   readonly cpu?: Readonly<Record<string, number | object>>;
-  /** dedicatedCpuPlacement with an isolated emulator thread; default: true. */
-  readonly dedicated?: boolean;
   /** Threads of a supplemental pool. */
   readonly ioThreads?: number;
   /** Interface name to network name. */
   readonly networks?: Readonly<Record<string, string>>;
 }
 
-/** A VMI, by default with dedicated CPUs and an isolated emulator thread. */
+/** A VMI with dedicated CPUs and an isolated emulator thread. */
 export function virtualMachineInstance(name: string, options: VmiOptions = {}): KubernetesObject {
   const { namespace = 'tenant', annotations = {}, cpu = { cores: 4, threads: 2 }, ioThreads, networks = {} } = options;
-  const own = options.dedicated === false ? {} : { dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+  const own = { dedicatedCpuPlacement: true, isolateEmulatorThread: true };
   const pool = ioThreads && {
     ioThreadsPolicy: 'supplementalPool',
     ioThreads: { supplementalPoolThreadCount: ioThreads },
