@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
-import { report, topologyOf } from '../scheduler/stage.ts';
+import { readyNode, report, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn, kubeletFlags } from './kubelet-stand-in.ts';
 
 export const SYSTEM = 'plumbline-system';
@@ -93,16 +93,11 @@ function schedulerObjects(): KubernetesObject[] {
 /** A node without free CPUs, on which the scheduler's pod runs, and one that does not report. */
 async function addNodes(plane: ControlPlane, kubeletPort: number): Promise<void> {
   const amounts = { cpu: '64', memory: '256Gi', pods: '500', 'devices.kubevirt.io/kvm': '1k' };
-  for (const name of [NODE, 'unreported']) {
-    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'kubernetes.io/hostname': name } } };
-    const status = {
-      ...{ capacity: amounts, allocatable: amounts },
-      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
-      daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
-      conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }],
-    };
-    await plane.create({ ...node, status });
-  }
+  const status = {
+    addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+    daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
+  };
+  await plane.create(...[NODE, 'unreported'].map((name) => readyNode(name, amounts, { status })));
   const full = topologyOf({ assignments: [{ podUID: 'x', container: 'compute', cpus: '1-7,9-15' }] });
   // The API server serves a new kind a moment after its definition was created.
   await until('NodeTopologies to be served', async () => {

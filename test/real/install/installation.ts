@@ -11,6 +11,7 @@ import { pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
+import { readyNode } from '../scheduler/stage.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
@@ -155,25 +156,12 @@ async function createNode(plane: ControlPlane, name: string, { spec }: Workload)
     ...{ cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1k' },
     ...(name === WORKER && { 'physnet.plumbline.dev/physnet0': '110' }),
   };
-  const labels = {
-    'kubernetes.io/hostname': name,
-    'kubernetes.io/os': 'linux',
-    ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }),
-  };
-  const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }];
-  const nodeInfo = { kubeletVersion: 'v1.36.2' };
-  await plane.create(
-    {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: { name, labels },
-      status: { capacity: amounts, allocatable: amounts, conditions, nodeInfo },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `agent-${name}`, namespace: SYSTEM },
-      spec: { ...spec.template.spec, nodeName: name },
-    },
-  );
+  const labels = { 'kubernetes.io/os': 'linux', ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }) };
+  const status = { nodeInfo: { kubeletVersion: 'v1.36.2' } };
+  await plane.create(readyNode(name, amounts, { labels, status }), {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: `agent-${name}`, namespace: SYSTEM },
+    spec: { ...spec.template.spec, nodeName: name },
+  });
 }

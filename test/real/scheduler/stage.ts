@@ -297,12 +297,21 @@ function nodeObject(
     'physnet.plumbline.dev/physnet0': '1k',
     'plumbline.dev/placed': '1k',
   };
+  return readyNode(name, amounts, { labels });
+}
+
+/** A node as its kubelet would register it. */
+export function readyNode(
+  name: string,
+  amounts: Readonly<Record<string, string>>,
+  { labels = {}, status = {} }: { readonly labels?: object; readonly status?: object } = {},
+): KubernetesObject {
   const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }];
   return {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
-    status: { capacity: amounts, allocatable: amounts, conditions },
+    status: { capacity: amounts, allocatable: amounts, conditions, ...status },
   };
 }
 
