@@ -9,6 +9,7 @@ import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
+import { NODE_TOPOLOGIES } from './definition-schema.ts';
 
 const CHART = join(root, 'manifests/chart/plumbline');
 const AGENT = 'base/node-agent/components';
@@ -36,23 +37,55 @@ describe('the Helm chart', () => {
   it('is up to date with the manifests (npm run chart)', function () {
     this.timeout(300_000);
     const generated = generateChart();
-    for (const [path, text] of generated) assert.equal(readFileSync(join(CHART, path), 'utf8'), text, path);
+    for (const [path, text] of generated) assert.equal(readChart(path), text, path);
     const byHand = ['namespace.yaml', 'NOTES.txt', '_helpers.tpl'];
     const templates = [...generated.keys()].flatMap((path) => (path.startsWith('templates/') ? path.slice(10) : []));
     assert.deepEqual(readdirSync(join(CHART, 'templates')).sort(), [...templates, ...byHand].sort());
   });
 });
 
+const readChart = (file: string) => readFileSync(join(CHART, file), 'utf8');
+
 interface ChartValues {
   readonly [part: string]: object & { readonly image?: { readonly tag: string } };
 }
-const VALUES = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as ChartValues;
+const VALUES = parse(readChart('values.yaml')) as ChartValues;
+/** Values that README.md describes once for all components. */
+const SHARED = ['image', 'resources', 'replicas', 'flags', 'nodeSelector', 'tolerations', 'affinity', 'updateStrategy'];
+
+function pathsOf(values: object, prefix = ''): string[] {
+  return Object.entries(values)
+    .filter(([key]) => prefix === '' || !SHARED.includes(key))
+    .flatMap(([key, value]: [string, unknown]) => {
+      const isTable = typeof value === 'object' && value !== null && !Array.isArray(value);
+      return isTable ? pathsOf(value, `${prefix}${key}.`) : [`${prefix}${key}`];
+    });
+}
+
+describe('the pages of the Helm chart', () => {
+  it('README.md describes exactly the existing values', () => {
+    const described = [...readChart('README.md').matchAll(/^\| `.*$/gm)].flatMap(([row]) =>
+      [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
+    );
+    assert.deepEqual(described.sort(), pathsOf(VALUES).sort());
+  });
+
+  it('Chart.yaml declares the custom resource of crds/ for Artifact Hub', () => {
+    const { annotations } = parse(readChart('Chart.yaml')) as { annotations: Readonly<Record<string, string>> };
+    const [listed] = parse(annotations['artifacthub.io/crds'] ?? '') as Readonly<Record<string, string>>[];
+    const { metadata, spec } = NODE_TOPOLOGIES;
+    assert.deepEqual(
+      [listed?.['kind'], listed?.['name'], listed?.['version']],
+      ['NodeTopology', metadata.name, spec.versions[0]?.name],
+    );
+  });
+});
 
 describe('the templates of the Helm chart', () => {
   it('name every image with the chart’s appVersion, unless the user sets its tag', () => {
     const tags = Object.values(VALUES).flatMap(({ image }) => image?.tag ?? []);
     assert.deepEqual(tags, Array(5).fill(''));
-    const template = (name: string) => readFileSync(join(CHART, 'templates', name), 'utf8');
+    const template = (file: string) => readChart(join('templates', file));
     const name = '{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}';
     assert.ok(template('_helpers.tpl').includes(name));
     const images = readdirSync(join(CHART, 'templates'))
@@ -63,7 +96,7 @@ describe('the templates of the Helm chart', () => {
   });
 
   it('fail with a sentence if the registry is empty, in the helper that makes names of images', () => {
-    const helper = readFileSync(join(CHART, 'templates/_helpers.tpl'), 'utf8');
+    const helper = readChart('templates/_helpers.tpl');
     assert.match(
       helper,
       /define "plumbline\.image".*if not \$root\.Values\.images\.registry \}\}\n\{\{- fail "images\.registry is empty: .+"/s,
@@ -71,7 +104,7 @@ describe('the templates of the Helm chart', () => {
   });
 
   it('limit only the entries for launchers that do not opt in to namespaces', () => {
-    const webhook = readFileSync(join(CHART, 'templates/webhook.yaml'), 'utf8');
+    const webhook = readChart('templates/webhook.yaml');
     const limited = webhook
       .split(/^ {2}- (?=admissionReviewVersions|name: \S+\n)/m)
       .filter((entry) => entry.includes('.Values.webhook.namespaces'))
@@ -130,7 +163,7 @@ describe('the Helm chart, rendered', function () {
   it('9.8.7 of the chart runs 9.8.7 of every daemon', () => {
     const next = join(temp(), 'next');
     cpSync(CHART, next, { recursive: true });
-    const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8')) as object;
+    const chart = parse(readChart('Chart.yaml')) as object;
     writeFileSync(join(next, 'Chart.yaml'), stringify({ ...chart, version: '9.8.7', appVersion: '9.8.7' }));
     const { status, stdout, stderr } = helm(['console.enabled=true'], undefined, next);
     assert.equal(status, 0, stderr);

@@ -69,6 +69,13 @@ describe('where Plumbline is obtained', () => {
     assert.ok(files.length >= 2 && files.every((one) => one.endsWith(`plumbline-dev-plumbline-${version}.tgz`)));
   });
 
+  it('has one version in package.json, the lock file, the chart and the changelog', () => {
+    const lock = JSON.parse(read('package-lock.json')) as { version: string };
+    const chart = parse(read('manifests/chart/plumbline/Chart.yaml')) as Record<string, string>;
+    const newest = /^## (\S+)/m.exec(read('CHANGELOG.md'))?.[1];
+    assert.deepEqual([lock.version, chart['version'], chart['appVersion'], newest], Array(4).fill(version));
+  });
+
   it('is the default of the chart, and what the release workflow sets', () => {
     const { images } = parse(read('manifests/chart/plumbline/values.yaml')) as { images: { registry: string } };
     assert.equal(images.registry, REGISTRY);
