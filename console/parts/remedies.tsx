@@ -43,7 +43,7 @@ export function DiagnosisDetails({
   return (
     <>
       {diagnosis?.causes.map((cause) => (
-        <p key={cause} class="problem is-mild">
+        <p key={cause} class={diagnosis.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
           {cause}
         </p>
       ))}

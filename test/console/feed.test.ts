@@ -315,7 +315,7 @@ describe('the stream of the console', () => {
     await listener.until(({ data }) => data.includes('"notReady":[]'), listener.events.length);
   });
 
-  it('lists what waits for Plumbline’s scheduler as broken while that is away, also a pod that waited before', async () => {
+  it('lists what waits for Plumbline’s scheduler as broken while that does not answer, also a pod that waited before', async () => {
     await start({ nodes: { n1: statusOf() } });
     const metadata = { name: 'plumbline-scheduler', namespace: NAMESPACE };
     const deployment = (readyReplicas: number) =>
