@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { recordingLogger } from '../../support/logger.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = {
@@ -49,14 +47,6 @@ describe('pod notifications to the controllers', () => {
         for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a', 'settled a'],
-    ],
-    [
-      'a pod that its kubelet rejects before the watch has shown it there',
-      ({ filter, see }) => {
-        filter(pod);
-        see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
-      },
-      ['reservationEnded a terminal', 'rejected a', 'settled a'],
     ],
     [
       'a pod that its kubelet rejects where it was not predicted: it names its node itself',
@@ -232,21 +222,6 @@ describe('node notifications to the controllers', () => {
     assert.deepEqual([quarantined(), state.faults.size], [[], 0]);
     state.nodeChanged('n2', { dpuHost: false, cpus: 4 });
     assert.deepEqual(quarantined(), [], 'without a report there is nothing to quarantine');
-  });
-
-  it('a quarantine is logged with its reason', () => {
-    const logged = recordingLogger();
-    const state = new ClusterState(logged.log);
-    state.reportChanged('n1', statusOf());
-    state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
-    state.nodeChanged('n1', { dpuHost: false, cpus: 16 });
-    assert.deepEqual(
-      logged.lines.map(({ msg, node, code }) => [msg, node, code]),
-      [
-        ['node report quarantined', 'n1', 'more-cpus'],
-        ['node report accepted again', 'n1', undefined],
-      ],
-    );
   });
 
   it('a node improves when a reservation on it ends, not when one begins', () => {

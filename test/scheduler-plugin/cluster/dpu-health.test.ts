@@ -83,17 +83,6 @@ describe('the DPU health in the extender', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
-  it('a longer duration that is written without a renewal does not revive a dead DPU', async () => {
-    const { health, leases, hosts, renew, pass } = fleetOf();
-    hosts.add('n');
-    renew('n');
-    await pass(1);
-    renew('n');
-    await pass(DURATION + 5);
-    health.leaseChanged('n', { node: 'n', renewTime: leases.get('n'), duration: 600 });
-    assert.equal(health.verdict('n').state, 'dead');
-  });
-
   it('a Lease stays deleted while the API server is down, and is forgotten with its node', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     hosts.add('n');

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -44,14 +43,6 @@ describe('lost places', () => {
       ['starting b'],
     );
     assert.deepEqual(considered(), ['b PlaceLost']);
-  });
-
-  it('cost no prediction on a node whose kubelet never refuses a pod that it cannot align', () => {
-    const { state, takeCell0, considered } = inFlight({ topologyManager: { policy: 'best-effort' } });
-    const prepared = mock.method(state.fleet, 'host');
-    takeCell0();
-    assert.deepEqual(considered(), []);
-    assert.equal(prepared.mock.callCount(), 0);
   });
 
   it('are avoided: a node with alignment refuses a pod whose place depends on the CPUs of an ended pod', () => {

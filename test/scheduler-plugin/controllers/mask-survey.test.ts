@@ -72,17 +72,6 @@ describe('the count of masks that fit no node', () => {
     assert.equal((await surveyOf([vm('9')], { stale: true }).survey.count())?.withoutNode, 1);
   });
 
-  it('compares VMs with the same mask and the same selection once with the nodes', async () => {
-    const lookups: number[] = [];
-    for (const count of [1, 10]) {
-      const { survey, seen } = surveyOf(Array.from({ length: count }, () => vm('9', { selection: bySize('s') })));
-      assert.deepEqual(await survey.count(), { vms: count, withoutNode: count });
-      lookups.push(seen.lookups);
-    }
-    assert.ok(lookups[0]! > 0);
-    assert.equal(lookups[1], lookups[0]);
-  });
-
   it('includes each of 129 nodes', async () => {
     const names = Array.from({ length: 129 }, (_, i) => `n${i}`);
     for (const large of [0, 63, 64, 127, 128]) {

@@ -94,14 +94,6 @@ describe('the choice of the node to touch next', () => {
     assert.equal(asked.length, 3);
   });
 
-  it('predicts for at most 200 kinds of pods on one node', () => {
-    const { choice, asked, nextChosen } = choiceOf();
-    for (let i = 0; i < 201; i++) choice.waits(podId(`p${i}`), { ...four, key: `${i}` });
-    choice.improved('n1');
-    assert.equal(nextChosen()?.pods.length, 200);
-    assert.equal(asked.length, 200);
-  });
-
   it('predicts for the kinds of each namespace in turn', () => {
     const { choice, nextChosen } = choiceOf();
     for (let i = 0; i < 300; i++) choice.waits(podId(`p${i}`, 'crowd'), { ...four, key: `${i}` });

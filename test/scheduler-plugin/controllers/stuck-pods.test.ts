@@ -58,7 +58,6 @@ describe('a pod that cannot start on its node', () => {
     ],
     ['the node is no DPU host', { isHost: false }, undefined],
     ['the DPU is alive', { verdict: { ready: true, state: 'alive', age: 1 } }, undefined],
-    ['the DPU was not seen alive yet', { verdict: { ready: false, state: 'unproven', age: undefined } }, undefined],
     ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
     ['the place of another is lost', { lost: ['b'], isHost: false }, undefined],
     [

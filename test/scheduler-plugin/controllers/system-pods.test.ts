@@ -19,7 +19,6 @@ describe('system pods on a node with a dead DPU', () => {
     ['ovn-kubernetes', true],
     ['plumbline-system', true],
     ['default', false],
-    ['kube-system-2', false],
   ];
   for (const [namespace, passes] of cases) {
     it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
