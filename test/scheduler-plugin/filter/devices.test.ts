@@ -29,7 +29,7 @@ function detailOf({ extender }: ExtenderUnderTest, pod: Pod): string {
 }
 
 const owned = (cpus: string) => ({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
-const policy = (name: string) => ({ topologyManager: { policy: name, scope: 'container' } });
+
 
 describe('a filter call for a pod with VFs', () => {
   const rows: readonly [what: string, status: NodeTopologyStatus, refusal: RegExp | undefined][] = [
@@ -38,7 +38,7 @@ describe('a filter call for a pod with VFs', () => {
       nodeWith(8, owned('4-7,12-15')),
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
     ],
-    ['the same under best-effort', nodeWith(8, { ...owned('4-7,12-15'), ...policy('best-effort') }), undefined],
+
     [
       'too few free CPUs on NUMA node 1',
       nodeWith(8, owned('4-6,12-14')),
