@@ -27,12 +27,6 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     assert.equal((await bind('b2', {})).status, 400);
     assert.equal((await bind('b3', { name: 'n' })).status, 404);
   });
-
-  it('a pod without a kubelet is deleted at once', async () => {
-    await make('d');
-    await call('DELETE', `${PODS}/d`);
-    assert.equal(await there(`${PODS}/d`), false);
-  });
   it('a pod on a node is marked, and deleted by its kubelet', async () => {
     await make('g');
     await bind('g', { name: 'n1' });

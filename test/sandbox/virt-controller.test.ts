@@ -52,21 +52,15 @@ describe('virt-controller: the launcher pod', () => {
   });
 
   const cpus: [string, JsonRecord, number][] = [
-    ['cores', { cpu: { cores: 4 } }, 4],
     ['cores, sockets and threads', { cpu: { cores: 4, sockets: 2, threads: 2 } }, 16],
     ['the isolated emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
     ['supplemental IO threads', { cpu: { cores: 2 }, ioThreads: { supplementalPoolThreadCount: 3 } }, 5],
     ['limits', { resources: { limits: { cpu: '6' }, requests: { cpu: '2' } } }, 6],
-    ['requests', { resources: { requests: { cpu: '2' } } }, 2],
     ['cores, without maxSockets', { cpu: { cores: 1, maxSockets: 4 } }, 1],
   ];
   for (const [what, domain, count] of cpus) {
     it(`CPUs from ${what}: ${count}`, () => assert.equal(dedicatedCpus(vmi(domain)), count));
   }
-  it('without dedicated CPUs is Burstable', () => {
-    const [compute] = renderLauncherPod(vmi({ cpu: { cores: 4 } })).spec.containers;
-    assert.deepEqual([compute?.resources?.requests?.cpu, compute?.resources?.limits?.cpu], ['400m', undefined]);
-  });
 });
 
 describe('virt-controller: VMs, instances and pods', () => {
@@ -105,18 +99,13 @@ describe('virt-controller: VMs, instances and pods', () => {
     at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as StartFailure | undefined;
   const setPod = (change: (pod: KubePod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
 
-  for (const [what, spec] of [
-    ['runStrategy Always', { runStrategy: 'Always' }],
-    ['running', { running: true }],
-  ] as const) {
-    it(`${what}: an instance with the template's annotations, and its pod`, async () => {
-      await client.create(VIRTUAL_MACHINES, machine(spec));
-      await until('there is a pod', () => client.list(PODS).length === 1);
-      const instance = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
-      assert.deepEqual(instance?.metadata.annotations, { 'on.the/template': '1' });
-      await until('it is being scheduled', () => phase() === 'Scheduling');
-    });
-  }
+  it('a running VM gets an instance with the annotations of its template, and a pod', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    const instance = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
+    assert.deepEqual(instance?.metadata.annotations, { 'on.the/template': '1' });
+    await until('it is being scheduled', () => phase() === 'Scheduling');
+  });
   it('a stopped VM gets no instance', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Halted' }));
     await until(
