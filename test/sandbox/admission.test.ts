@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { boundedWarnings } from '../../sandbox/api-server/requests.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
 import { answering, type Listener, podOf, useApiServer } from './support.ts';
@@ -110,7 +109,6 @@ describe('sandbox admission: requests to a webhook', () => {
     ['another operation', { rules: rules(['UPDATE'], ['pods']) }, false],
     ['every subresource', { rules: rules(['*'], ['*/*']) }, true],
     ['only a subresource', { rules: rules(['*'], ['pods/status']) }, false],
-    ['cluster scope', { rules: rules(['*'], ['*'], { scope: 'Cluster' }) }, false],
     ['a missing label', { objectSelector: { matchLabels: { a: 'c' } } }, false],
     ['an expression', { objectSelector: { matchExpressions: [{ key: 'z', operator: 'DoesNotExist' }] } }, true],
     [
@@ -141,20 +139,10 @@ describe('sandbox admission: answers of a webhook', () => {
     const { status, body } = await hooks.call('POST', PODS, pod());
     assert.deepEqual([status, body.metadata.labels], [201, { x: '1' }]);
   });
-  it('may not have a patch that makes the object invalid', async () => {
-    hooks.say(({ request }) =>
-      review(request.uid, { allowed: true, ...patch([{ op: 'remove', path: '/spec/containers/0' }]) }),
-    );
-    assert.equal((await hooks.call('POST', PODS, pod())).status, 422);
-  });
   it('may have warnings, which become headers', async () => {
     hooks.say(({ request }) => review(request.uid, { allowed: true, warnings: ['say "hi"', 'two'] }));
     const { headers } = await hooks.call('POST', PODS, pod());
     assert.equal(headers.warning, '299 - "say \\"hi\\"", 299 - "two"');
-  });
-  it('have their warnings shortened if they are too long', () => {
-    assert.deepEqual(boundedWarnings(['x'.repeat(4000)]), ['x'.repeat(4000)]);
-    assert.deepEqual(boundedWarnings(['x'.repeat(4000), 'y'.repeat(97)]), ['x'.repeat(256), 'y'.repeat(97)]);
   });
 
   const bad: [string, Answer, RegExp][] = [
@@ -231,7 +219,6 @@ describe('sandbox admission: match conditions', () => {
     { what: 'an amount', expressions: [`quantity('2').compareTo(quantity('2000m')) == 0`], called: true },
     { what: 'a failing one, Fail', expressions: [broken], status: 403, called: false },
     { what: 'a failing one, Ignore', expressions: [broken], failurePolicy: 'Ignore', called: false },
-    { what: 'a failing one and a false one', expressions: [broken, 'false'], called: false },
   ];
   for (const { what, expressions, status = 201, called, ...policy } of rows) {
     it(`${what}: ${called ? 'called' : 'not called'}, ${status}`, async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { strategicMerge } from '../../sandbox/api-server/patch.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
-import { podOf, useApiServer } from './support.ts';
+import { useApiServer } from './support.ts';
 
 const MERGE = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
@@ -60,28 +60,6 @@ describe('sandbox API server: patches', () => {
     await call('POST', TOPOLOGIES, { metadata: { name: 'n' } });
     assert.equal((await patch(STRATEGIC, { spec: { a: 1 } }, `${TOPOLOGIES}/n`)).status, 415);
     assert.equal((await patch(MERGE, { status: { reserved: '0' } }, `${TOPOLOGIES}/n/status`)).status, 200);
-  });
-  it('a strategic merge patch of a condition keeps the others', async () => {
-    const pods = '/api/v1/namespaces/default/pods';
-    await call('POST', pods, podOf('p'));
-    for (const type of ['A', 'B']) {
-      await patch(STRATEGIC, { status: { conditions: [{ type, status: 'True' }] } }, `${pods}/p/status`);
-    }
-    const { body } = await patch(
-      STRATEGIC,
-      { status: { conditions: [{ type: 'A', status: 'False' }] } },
-      `${pods}/p/status`,
-    );
-    assert.deepEqual((body.status as JsonRecord).conditions, [
-      { type: 'A', status: 'False' },
-      { type: 'B', status: 'True' },
-    ]);
-  });
-  it('server-side apply creates a missing object and merges into an existing one', async () => {
-    const apply = (data: string) =>
-      patch(APPLY, `apiVersion: v1\nkind: ConfigMap\ndata: {${data}}\n`, `${MAPS}/applied?fieldManager=test`);
-    assert.deepEqual((await apply('a: "1"')).body.data, { a: '1' });
-    assert.deepEqual((await apply('b: "2"')).body.data, { a: '1', b: '2' });
   });
   it('concurrent patches all succeed', async () => {
     const writes = Array.from({ length: 8 }, (_, i) => patch(MERGE, { data: { [`k${i}`]: 'x' } }));

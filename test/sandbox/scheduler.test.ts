@@ -111,15 +111,6 @@ describe('scheduler', () => {
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
     await until('the second is placed', () => at.nodeOf('b'));
   });
-  it('ignores gated pods and pods of other schedulers', async () => {
-    await at.node('n1');
-    at.start();
-    await at.client.create(PODS, podOf('other', {}, { schedulerName: 'mine' }) as KubePod);
-    await at.client.create(PODS, podOf('gated', {}, { schedulingGates: [{ name: 'g.dev/x' }] }) as KubePod);
-    await at.pod('a');
-    await until('one is placed', () => at.nodeOf('a'));
-    assert.deepEqual([at.nodeOf('other'), at.nodeOf('gated')], [undefined, undefined]);
-  });
   it('counts a pod that is decided before its binding is visible', async () => {
     await at.node('n1', '4');
     at.start();
@@ -149,13 +140,6 @@ describe('scheduler and an extender', () => {
     assert.deepEqual(at.heard[0]?.args.NodeNames, ['n1', 'n2', 'n3']);
     assert.equal(at.heard[0]?.args.Nodes, null);
     assert.match(at.heard[0]?.length ?? '', /^\d+$/);
-  });
-  it('has its scores multiplied by weight x 10', async () => {
-    at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : [{ Host: 'n3', Score: 1 }]));
-    at.start({});
-    await at.pod('vm', '1', true);
-    await until('it is placed', () => at.nodeOf('vm'));
-    assert.equal(at.nodeOf('vm'), 'n3');
   });
   it('has its reasons shown to the user, with counts', async () => {
     at.say(() => ({
@@ -229,11 +213,6 @@ describe('scheduler: a pod that an extender refused', () => {
     await editNode((node) => {
       node.metadata.annotations = { 'plumbline.dev/recheck': '1' };
     });
-    await until('it is placed', () => at.nodeOf('vm'));
-  });
-  it('is finally retried by the flush', async () => {
-    at.start({}, 0.3);
-    await waits();
     await until('it is placed', () => at.nodeOf('vm'));
   });
 });
