@@ -26,7 +26,7 @@ const REFUSALS = {
   kubeVirt: new KubeError(
     429,
     'HTTP429',
-    'POST eviction: 429 HTTP429: admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction request for target Pod',
+    'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction request for target Pod',
   ),
   changed: new KubeError(409, 'Conflict', 'DELETE a: 409 Conflict: the ResourceVersion in the precondition'),
   forbidden: new KubeError(403, 'Forbidden', 'DELETE a: 403 Forbidden: cannot delete resource "pods"'),
@@ -85,7 +85,8 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
     }
   };
   const times = () => calls.map(({ at }) => at);
-  return { evictions, calls, times, events, messages, outcomes, state, pass };
+  const pods = () => calls.map(({ path }) => path.split('/')[6]);
+  return { evictions, calls, times, pods, events, messages, outcomes, state, pass };
 }
 
 const useMockTimers = () => {
@@ -141,7 +142,7 @@ describe('evictions', () => {
   });
 
   it('forget the pods that wait for their turn when another replica becomes active', async () => {
-    const { evictions, calls, state, pass } = evictionsOf();
+    const { evictions, pods, state, pass } = evictionsOf();
     for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
     await pass(0.5);
     state.active = false;
@@ -149,22 +150,16 @@ describe('evictions', () => {
     state.active = true;
     evictions.consider(viewOf('d'), why);
     await pass(5);
-    assert.deepEqual(
-      calls.map(({ path }) => path.split('/')[6]),
-      ['a', 'd'],
-    );
+    assert.deepEqual(pods(), ['a', 'd']);
   });
 
   it('continue at once after a pod that has started in the meantime', async () => {
-    const { evictions, calls, state, pass } = evictionsOf();
+    const { evictions, pods, state, pass } = evictionsOf();
     state.started = 'a';
     evictions.consider(viewOf('a'), why);
     evictions.consider(viewOf('b'), why);
     await pass(0.2);
-    assert.deepEqual(
-      calls.map(({ path }) => path.split('/')[6]),
-      ['b'],
-    );
+    assert.deepEqual(pods(), ['b']);
   });
 
   it('end with a stop, for pods that wait for their turn or for a retry', async () => {

@@ -67,7 +67,6 @@ describe('the Events about a launcher', () => {
   });
 
   const silent: [string, ObservedPod][] = [
-    ['a launcher without a decision', launcher({ decision: '' })],
     ['a decision that is not JSON', launcher({ decision: '{"cpus":' })],
     ['a decision without changes', launcher({ decision: '{"padding":0}' })],
     ['a launcher that is older than a minute', launcher({ created: '2026-11-26T11:58:59Z' })],

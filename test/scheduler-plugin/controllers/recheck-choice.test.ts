@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { podId, podOf, withUid } from '../extender-fixture.ts';
+import { podId, podOf } from '../extender-fixture.ts';
 
 const reader = new NeedsReader('all');
 const needsOf = (cpu: string) => reader.read(podOf(cpu));
@@ -78,20 +78,6 @@ describe('the choice of the node to touch next', () => {
       counts.push(predictions - before);
     }
     assert.deepEqual([chosen, counts], ['n1 for p2+p4+p6+p8+p10+p12+p14+p16', [3, 3, 2]]);
-  });
-
-  it('predicts once for pods with equal needs; the use of a DPU is one of these needs', () => {
-    const { choice, asked } = choiceOf();
-    const host = reader.read({ ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } });
-    choice.waits(podId('a'), four);
-    choice.waits(podId('b'), reader.read(withUid(podOf('4'), 'b')));
-    choice.improved('n1');
-    choice.next();
-    assert.equal(asked.length, 1);
-    choice.waits(podId('c'), host);
-    choice.improved('n1');
-    choice.next();
-    assert.equal(asked.length, 3);
   });
 
   it('predicts for the kinds of each namespace in turn', () => {

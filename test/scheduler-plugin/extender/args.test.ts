@@ -16,17 +16,6 @@ describe('the topology keys of soft constraints', () => {
     ['no constraint', {}, []],
     ['null', { affinity: null, topologySpreadConstraints: null }, []],
     [
-      'null lists',
-      {
-        affinity: {
-          nodeAffinity: { [PREFERRED]: null },
-          podAffinity: { [PREFERRED]: null },
-          podAntiAffinity: null,
-        },
-      },
-      [],
-    ],
-    [
       'a spread that may be violated, and one that may not',
       {
         topologySpreadConstraints: [
@@ -36,12 +25,6 @@ describe('the topology keys of soft constraints', () => {
       },
       ['zone'],
     ],
-    [
-      'preferred pods',
-      { affinity: { podAffinity: { [PREFERRED]: [podTerm('zone'), podTerm('rack')] } } },
-      ['zone', 'rack'],
-    ],
-    ['avoided pods', { affinity: { podAntiAffinity: { [PREFERRED]: [podTerm('host')] } } }, ['host']],
     [
       'preferred nodes, by several labels, by none and by null',
       {

@@ -92,7 +92,6 @@ describe('the coarse filter', () => {
     return [left, lacksPreferred && 'lacks', wastesNetworks && 'wastes'].filter((one) => one !== false).join(' ');
   };
 
-
   const full = statusOf({ assignments: owned('1-7,9-15') });
   const CASES: readonly [what: string, pod: Pod, status: NodeTopologyStatus, expected: string, reserved?: number][] = [
     ['an empty node', podOf('4'), bare, '10'],

@@ -30,7 +30,6 @@ function detailOf({ extender }: ExtenderUnderTest, pod: Pod): string {
 
 const owned = (cpus: string) => ({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
 
-
 describe('a filter call for a pod with VFs', () => {
   const rows: readonly [what: string, status: NodeTopologyStatus, refusal: RegExp | undefined][] = [
     [

@@ -4,7 +4,6 @@ import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts'
 import type { ExtenderFixture } from '../extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
-
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const annotated = (pod: Pod): Pod => ({
   ...pod,

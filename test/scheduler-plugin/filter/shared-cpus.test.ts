@@ -14,12 +14,10 @@ const changed = (pod: Pod, metadata: Partial<Pod['metadata']>, nodeSelector?: Re
 });
 const launcher = { labels: { 'kubevirt.io': 'virt-launcher' } };
 
-
 const TAKEN: readonly [string, Pod][] = [
   ['an ordinary Guaranteed pod with an odd number of CPUs', podOf('3')],
   ['more CPUs than the report has free', podOf('64')],
   ['a Guaranteed launcher without dedicated CPUs', changed(podOf('4', [KVM]), launcher)],
-
 ];
 
 const REFUSED: readonly [string, Pod][] = [
