@@ -97,17 +97,6 @@ describe('kubectl with the sandbox', () => {
     assert.match(await kubectl('apply', '--server-side', '-f', await file(podOf('web'))), /web serverside-applied/);
   });
 
-  it('apply keeps list items of others by their merge key', async () => {
-    const pod = podOf('merged');
-    await kubectl('apply', '-f', await file(pod));
-    await kubectl('patch', 'pod', 'merged', '-p', '{"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}}');
-    assert.match(
-      await kubectl('apply', '-f', await file({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } })),
-      /configured/,
-    );
-    assert.equal(await kubectl('get', 'pod', 'merged', '-o', 'jsonpath={.spec.tolerations[0].key}'), 'a');
-  });
-
   it('explain works', async () => {
     assert.match(await kubectl('explain', 'pod.spec.containers.resources'), /limits\s+<map\[string\]Quantity>/);
     assert.match(await kubectl('explain', 'vm.spec.template.spec.domain.cpu'), /dedicatedCpuPlacement\s+<boolean>/);

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-sysfs.ts';
-import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/managers.ts';
 import { checkpointChecksum, createStateFile, readStateFile } from '../../sandbox/kubelet/state-files.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
@@ -92,30 +91,6 @@ describe('cpu_manager_state', () => {
     assert.equal(checksum, checkpointChecksum('static', '0-7', {}));
   });
 
-  it('assign: the pool shrinks before the entry is added; release: the entry goes before the pool grows', async () => {
-    const texts: string[] = [];
-    const file = await create();
-    const watching = watchWrites(path, texts);
-    await file.assign('u', 'c', CpuSet.parse('2-3'));
-    await file.release('u');
-    await watching.stop();
-    const steps = texts.map((text) => {
-      const { defaultCpus, owned } = parseCheckpoint(text);
-      return `${defaultCpus} ${owned}`;
-    });
-    assert.deepEqual(steps, ['0-1,4-7 ', '0-1,4-7 2-3', '0-1,4-7 ', '0-7 ']);
-    assert.deepEqual(await readdir(directory.path), ['cpu_manager_state']);
-  });
-
-  it('frees CPUs of an init container that an app container shares only once', async () => {
-    const file = await create();
-    await file.assign('u', 'init', CpuSet.parse('2-3'));
-    await file.assign('u', 'app', CpuSet.parse('2-3'));
-    assert.equal(file.state.defaultSet.toString(), '0-1,4-7');
-    await file.release('u');
-    assert.equal(file.state.defaultSet.toString(), '0-7');
-  });
-
   it('survives a restart', async () => {
     const file = await create();
     await file.assign('u', 'c', CpuSet.parse('2-3'));
@@ -140,25 +115,3 @@ describe('cpu_manager_state', () => {
     });
   }
 });
-
-/** Every content of the file after a rename: a tight loop follows the file's inode. */
-function watchWrites(path: string, into: string[]) {
-  let running = true;
-  let last = '';
-  const loop = (async () => {
-    last = await readFile(path, 'utf8');
-    while (running) {
-      const text = await readFile(path, 'utf8');
-      if (text !== last) into.push(text);
-      last = text;
-    }
-    const text = await readFile(path, 'utf8');
-    if (text !== last) into.push(text);
-  })();
-  return {
-    stop() {
-      running = false;
-      return loop;
-    },
-  };
-}

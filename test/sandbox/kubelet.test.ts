@@ -184,15 +184,6 @@ describe('kubelet stand-in: nodes and admission', () => {
       assert.equal((await at.state()).defaultCpuSet, '0-15');
     });
   }
-  it('waits for readiness gates before Ready', async () => {
-    await at.run('g', { cpu: '2' }, { readinessGates: [{ conditionType: 'x.dev/open' }] });
-    await at.phase('g', 'Running');
-    const ready = () => at.get('g')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
-    assert.equal(ready(), 'False');
-    const open = (pod: KubePod) => void pod.status?.conditions?.push({ type: 'x.dev/open', status: 'True' });
-    await at.client.edit(PODS, at.get('g')!, open, 'status');
-    await until('it is Ready', () => ready() === 'True');
-  });
 });
 
 describe('kubelet stand-in: networks and probes', () => {
@@ -281,20 +272,6 @@ describe('kubelet stand-in: device plugins', () => {
     plugin.refuseStart(undefined);
     await at.phase('a', 'Running');
   });
-  it('fails the pod after a refused Allocate and frees its CPUs', async () => {
-    const plugin = await at.plug(0);
-    plugin.refuseAllocation('broken');
-    await at.run('a', { cpu: '2', [PHYSNET]: '1' });
-    await at.phase('a', 'Failed');
-    assert.deepEqual(
-      [at.get('a')?.status?.reason, at.get('a')?.status?.message],
-      [
-        'UnexpectedAdmissionError',
-        'Pod was rejected: Allocate failed due to rpc error: code = Internal desc = broken, which is unexpected',
-      ],
-    );
-    await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
-  });
   it('offers only healthy devices, and none without the plugin', async () => {
     const plugin = await at.plug(0);
     plugin.setHealth('Unhealthy');
@@ -321,14 +298,6 @@ describe('kubelet stand-in: restart', () => {
     const [container] = (await at.podResources((client) => client.get('a', 'default')))!.containers;
     assert.deepEqual([container?.cpuIds, container?.devices[0]?.deviceIds], [[4, 12], [`${PHYSNET}-0`]]);
     assert.deepEqual((await at.state()).entries[metadata.uid!], { main: '4,12' });
-  });
-  it('frees CPUs of pods that were deleted while it was down', async () => {
-    await at.run('a', { cpu: '2' });
-    await at.phase('a', 'Running');
-    await at.stop();
-    await at.client.delete(PODS, at.get('a')!, { gracePeriodSeconds: 0 });
-    await at.start();
-    assert.equal((await at.state()).defaultCpuSet, '0-15');
   });
   it('refuses a running pod that is larger than the free CPUs (kubernetes #129078)', async () => {
     await at.run('big', { cpu: '8' });

@@ -111,14 +111,6 @@ describe('scheduler', () => {
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
     await until('the second is placed', () => at.nodeOf('b'));
   });
-  it('counts a pod that is decided before its binding is visible', async () => {
-    await at.node('n1', '4');
-    at.start();
-    await Promise.all(['a', 'b'].map((name) => at.pod(name, '3')));
-    await until('one is placed', () => at.nodeOf('a') ?? at.nodeOf('b'));
-    await until('the other waits', () => ['a', 'b'].some((name) => at.conditionOf(name)?.status === 'False'));
-    assert.equal(['a', 'b'].filter(at.nodeOf).length, 1);
-  });
 });
 
 describe('scheduler and an extender', () => {
