@@ -246,43 +246,25 @@ describe('attacks by a tenant', function () {
   }
 
   it('a decision, a placement and a device of Plumbline’s in a new pod are refused', async () => {
-    const cases: [string, object][] = [
-      ['decision', { metadata: { annotations: { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' } } }],
-      ['placement', { metadata: { annotations: { 'plumbline.dev/placement': '{"spansCells":true}' } } }],
-      [
-        'device',
-        {
-          spec: {
-            containers: [
-              {
-                name: 'c',
-                image: 'none',
-                resources: { limits: { 'plumbline.dev/placed': '1' }, requests: { 'plumbline.dev/placed': '1' } },
-              },
-            ],
-          },
-        },
-      ],
+    const placed = { 'plumbline.dev/placed': '1' };
+    const FORGED: [string, Record<string, string>, object?][] = [
+      ['decision', { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' }],
+      ['placement', { 'plumbline.dev/placement': '{"spansCells":true}' }],
+      ['device', {}, { limits: placed, requests: placed }],
     ];
-    for (const [name, more] of cases) {
-      const pod = {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        spec: { containers: [{ name: 'c', image: 'none' }] },
-        ...more,
-        metadata: { name: `forged-${name}`, ...(more as { metadata?: object }).metadata },
-      };
+    for (const [name, annotations, resources = {}] of FORGED) {
+      const metadata = { name: `forged-${name}`, annotations };
+      const spec = { containers: [{ name: 'c', image: 'none', resources }] };
       // The sandbox has no admission policies.
-      if (stage.ground === 'real') await refusalOf(tenant.create(PODS, pod));
-      const asLauncher = launcher(
-        `forged-launcher-${name}`,
-        (more as { metadata?: { annotations?: Record<string, string> } }).metadata?.annotations ?? {},
-      );
-      const found = (await tenant.create(PODS, asLauncher).catch(() => undefined)) as
+      if (stage.ground === 'real') {
+        await refusalOf(tenant.create(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec }));
+      }
+      const asLauncher = launcher(`forged-launcher-${name}`, annotations);
+      const created = (await tenant.create(PODS, asLauncher).catch(() => undefined)) as
         | { metadata: { annotations?: Record<string, string> } }
         | undefined;
-      assert.equal(found?.metadata.annotations?.['plumbline.dev/placement'], undefined);
-      assert.doesNotMatch(found?.metadata.annotations?.['plumbline.dev/decision'] ?? '', /64/);
+      assert.equal(created?.metadata.annotations?.['plumbline.dev/placement'], undefined);
+      assert.doesNotMatch(created?.metadata.annotations?.['plumbline.dev/decision'] ?? '', /64/);
     }
   });
 

@@ -45,20 +45,6 @@ describe('lost places', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are avoided: a node with alignment refuses a pod whose place depends on the CPUs of an ended pod', () => {
-    // With this report, `a` gets NUMA node 1, and NUMA node 0 has two CPUs left. Without the ended pod, `a` gets the
-    // six CPUs of NUMA node 0, where the network of `c` is.
-    const nextTo = (uid: string) => withUid(podOf('2', ['physnet.plumbline.dev/physnet0']), uid);
-    const answer = (assignments: ReturnType<typeof owned>[]) => {
-      const under = extenderOf({ nodes: { n1: statusOf({ ...SINGLE, assignments }) } });
-      if (assignments[0]?.podUID === 'alive') under.see(on('alive', '4').bound);
-      assert.deepEqual(under.filter(on('a', '6').pod).NodeNames, ['n1']);
-      return under.filter(nextTo('c')).NodeNames;
-    };
-    assert.deepEqual(answer([owned('ended', '1-2,9-10')]), []);
-    assert.deepEqual(answer([owned('alive', '1-2,9-10')]), ['n1']);
-  });
-
   it('are computed again only when a reservation or a report changes', () => {
     const { see, state, takeCell0, gone } = inFlight();
     see(on('x', '6').bound);

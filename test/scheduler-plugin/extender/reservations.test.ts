@@ -47,26 +47,16 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), []);
   });
 
-  const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
-    {
-      name: 'the scheduler gave up the node',
-      end: ({ see }) => {
-        const message = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
-        see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', message));
-      },
-    },
-    {
-      name: 'a timeout',
-      end: ({ clock }) => {
-        clock.now += 60;
-      },
-    },
-    {
-      name: 'a refusal on all nodes',
-      end: ({ filter }) => void filter(withUid(podOf('400'), 'a', { resourceVersion: '11' })),
-    },
+  const TIMED_OUT = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
+  const ends: readonly [name: string, end: (under: ExtenderUnderTest) => unknown][] = [
+    [
+      'the scheduler gave up the node',
+      ({ see }) => see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', TIMED_OUT)),
+    ],
+    ['a timeout', ({ clock }) => (clock.now += 60)],
+    ['a refusal on all nodes', ({ filter }) => filter(withUid(podOf('400'), 'a', { resourceVersion: '11' }))],
   ];
-  for (const { name, end } of ends) {
+  for (const [name, end] of ends) {
     it(`end after ${name}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       assert.deepEqual(passed(under, 'a'), ['n1']);
@@ -93,15 +83,11 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), ['n1'], 'the late condition does not extend the reservation');
   });
 
-  const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
-    { name: 'no volume', spec: {}, seconds: 60 },
-    {
-      name: 'a persistent volume claim',
-      spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
-      seconds: 660,
-    },
-  ];
-  for (const { name, spec, seconds } of waits) {
+  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+  for (const [name, spec, seconds] of [
+    ['no volume', {}, 60],
+    ['a persistent volume claim', { volumes }, 660],
+  ] as const) {
     it(`last ${seconds} s without news for a pod with ${name}, as long as it can still be bound`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       const pod = four('a');
@@ -148,7 +134,6 @@ describe('reservations', () => {
 
   describe('of a pod that may wait for a volume', () => {
     const NODES = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`n${i}`, withFree(4)]));
-    const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
     const topologySpreadConstraints = [
       { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' },
     ];

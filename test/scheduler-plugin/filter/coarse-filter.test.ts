@@ -98,7 +98,6 @@ describe('the coarse filter', () => {
     ['networks that the pod does not need', podOf('4'), statusOf(), '10 wastes'],
     ['CPUs of pods in flight', podOf('4'), bare, '8', 2],
     ['a preferred network that the node lacks', preferring, bare, '10 lacks'],
-    ['a node with shared CPUs only', podOf('4'), statusOf({ cpuManager: { policy: 'none' } }), 'shares'],
     ['a full node', podOf('4', [PHYSNET1]), full, 'too few free whole cores'],
     [
       'a required network, whose NUMA node is full',

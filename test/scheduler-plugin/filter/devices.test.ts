@@ -37,14 +37,6 @@ describe('a filter call for a pod with VFs', () => {
       nodeWith(8, owned('4-7,12-15')),
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
     ],
-
-    [
-      'too few free CPUs on NUMA node 1',
-      nodeWith(8, owned('4-6,12-14')),
-      /openshift\.io\/sriov_vf: free on NUMA node 1 only; 2 of 4 needed CPUs are free there/,
-    ],
-    ['free VFs and CPUs on NUMA node 1', nodeWith(8, owned('1-3,9-11')), undefined],
-    ['VFs that are all in use', nodeWith(0), /openshift\.io\/sriov_vf: 1 device needed, 0 free/],
     ['a report without devices', nodeWith(8, { devices: undefined }), /the devices of openshift\.io\/sriov_vf are not/],
   ];
   for (const [what, status, refusal] of rows) {

@@ -17,14 +17,12 @@ const launcher = { labels: { 'kubevirt.io': 'virt-launcher' } };
 const TAKEN: readonly [string, Pod][] = [
   ['an ordinary Guaranteed pod with an odd number of CPUs', podOf('3')],
   ['more CPUs than the report has free', podOf('64')],
-  ['a Guaranteed launcher without dedicated CPUs', changed(podOf('4', [KVM]), launcher)],
 ];
 
 const REFUSED: readonly [string, Pod][] = [
   ['a VM of KubeVirt 1.8 or later', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
 
   ['an ordinary pod that opted in', changed(podOf('4'), { annotations: { [ALIGN_ANNOTATION]: ALIGN_WHOLE_CORES } })],
-  ['a pod with the resource of pods that opted in', podOf('4', ['plumbline.dev/placed'])],
   ['a pod with a network’s device', podOf('4', ['physnet.plumbline.dev/physnet0'])],
 ];
 
