@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { createFairIntake } from '../../../runtime/fair-intake.ts';
 import { MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -83,31 +82,6 @@ describe('pods with many containers', () => {
   it('are unreadable', () => {
     assert.match(String(observedPod.safeParse(crowd('2', MAX_CONTAINERS + 1)).error), /more than 48 containers/);
     assert.ok(observedPod.safeParse(crowd('2', MAX_CONTAINERS)).success);
-  });
-});
-
-describe('the intake of reports', () => {
-  it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', async () => {
-    let clock = 0;
-    const taken: string[] = [];
-    const intake = createFairIntake<string>(
-      (node, report) => {
-        taken.push(`${node} ${report}`);
-        clock += node === 'noisy' ? 50 : 0.2;
-      },
-      () => clock,
-    );
-    for (let i = 0; i < 10_000; i++) intake.offer('noisy', `${i}`);
-    intake.offer('quiet', 'a');
-    const noisy = taken.filter((one) => one.startsWith('noisy'));
-    assert.ok(noisy.length <= 6, `${noisy.length} reports of 50 ms each`);
-    assert.ok(taken.includes('quiet a'));
-    assert.equal(intake.waiting, 1, 'one report waits, whatever was sent');
-    clock += 60_000;
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    assert.equal(taken.at(-1), 'noisy 9999');
-    assert.equal(intake.waiting, 0);
-    intake.stop();
   });
 });
 

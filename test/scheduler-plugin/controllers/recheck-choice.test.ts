@@ -127,9 +127,7 @@ describe('the choice of the node to touch next', () => {
     choice.improved('n1');
     assert.deepEqual(next(), ['n1 for b', NEVER, false]);
     choice.improved('n1');
-    const { chosen } = choice.next();
-    assert.ok(chosen);
-    choice.touched(chosen);
+    touchNext();
     choice.improved('n1');
     assert.deepEqual(next(), [undefined, 1, false], 'b waits for a second, a for two');
   });
@@ -149,12 +147,6 @@ describe('the choice of the node to touch next', () => {
       clock.now += wait;
       assert.equal(touchNext(), 'far');
     }
-  });
-
-  it('drops a node that was never offered and that can no longer take the pod', () => {
-    const { choice, next } = choiceOf(() => false);
-    choice.neverOffered(podId('a'), four, 'far', 3);
-    assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
   });
 
   it('is empty when the nodes are forgotten or no pod waits any more', () => {

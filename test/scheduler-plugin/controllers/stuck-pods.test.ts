@@ -70,6 +70,11 @@ describe('a pod that cannot start on its node', () => {
     it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(viewOf('a')), why));
   }
 
+  it('is not the mirror of a static pod, which its kubelet would create again', () => {
+    const mirror = { ...viewOf('a'), kubeletUid: '0123456789abcdef0123456789abcdef' };
+    assert.equal(stuckOf({ refusal: 'CPUs 1-2 are elsewhere' }).whyOf(mirror), undefined);
+  });
+
   it('does not need a DPU on the host network', () => {
     const { whyOf, asked } = stuckOf({});
     assert.deepEqual([whyOf(viewOf('a', { hostNetwork: true })), asked], [undefined, []]);
