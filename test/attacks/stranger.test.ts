@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { longestDelay, peakMiB, postTo, type Stage, servesTls, startStage, type Victim } from './stage.ts';
+import { requestFor } from '../webhook/launcher-fixture.ts';
+import { launcherOf, longestDelay, peakMiB, postTo, type Stage, servesTls, startStage, type Victim } from './stage.ts';
 
 /** The memory limit of both Deployments, MiB. */
 const LIMIT = 256;
@@ -57,30 +58,12 @@ describe('attacks by a stranger', function () {
     JSON.stringify({
       apiVersion: 'admission.k8s.io/v1',
       kind: 'AdmissionReview',
-      request: {
-        uid: '1',
-        kind: { group: '', version: 'v1', kind: 'Pod' },
-        operation: 'CREATE',
-        namespace,
-        object,
-      },
+      request: requestFor(object, { namespace }),
     });
-  const launcher = (uid: string, extra: object = {}) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      generateName: 'virt-launcher-',
-      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
-      annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
-      ownerReferences: [{ ...VMI, name: `vm-${uid}`, uid, controller: true, blockOwnerDeletion: true }],
-    },
-    spec: {
-      containers: [
-        { name: 'compute', resources: { requests: { cpu: '9', memory: '1Gi' }, limits: { cpu: '9', memory: '1Gi' } } },
-      ],
-    },
-    ...extra,
-  });
+  const launcher = (uid: string) => {
+    const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+    return launcherOf(uid, { generateName: 'virt-launcher-', annotations });
+  };
   const eventsOf = async (namespace: string) => {
     const { items } = (await stage.admin.get(`/api/v1/namespaces/${namespace}/events`)) as {
       items: { reason: string; source?: { component?: string } }[];

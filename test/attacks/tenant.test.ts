@@ -3,7 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { longestDelay, MALLORY, MERGE, peakMiB, processorMs, REAL_GROUND, type Stage, startStage } from './stage.ts';
+import {
+  launcherOf,
+  longestDelay,
+  MALLORY,
+  MERGE,
+  peakMiB,
+  processorMs,
+  REAL_GROUND,
+  type Stage,
+  startStage,
+} from './stage.ts';
 
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachineinstances`;
 const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;
@@ -41,36 +51,7 @@ describe('attacks by a tenant', function () {
       template: { metadata: { annotations }, spec: { domain: { cpu: { cores }, devices: {} } } },
     },
   });
-  const launcher = (
-    name: string,
-    annotations: Record<string, string>,
-    containers: object[] = [],
-    amounts = { cpu: '9', memory: '1Gi' },
-  ) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      name,
-      labels: { 'kubevirt.io': 'virt-launcher' },
-      annotations,
-      ownerReferences: [
-        {
-          apiVersion: 'kubevirt.io/v1',
-          kind: 'VirtualMachineInstance',
-          name: 'vm',
-          uid: 'u',
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
-    },
-    spec: {
-      containers: [
-        { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } },
-        ...containers,
-      ],
-    },
-  });
+  const launcher = (name: string, annotations: Record<string, string>) => launcherOf('u', { name, annotations });
   /** The sandbox has no admission policies: some input that a real API server refuses does no harm there. */
   const refusalOf = async (work: Promise<unknown>): Promise<string> => {
     const error = await work.then(
