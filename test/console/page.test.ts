@@ -275,7 +275,7 @@ describe('the page in Chromium', function () {
   });
 
   it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
-    const remedies = ['stop a VM on worker-1: plumbline top worker-1', 'add a larger node'];
+    const remedies = [['stop a VM on worker-1', 'plumbline top worker-1'], ['add a larger node']] as const;
     const diagnosis = {
       verdict: 'broken',
       reason: 'TooLarge',
@@ -294,7 +294,11 @@ describe('the page in Chromium', function () {
     const [vm] = inventNode(7).vms;
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.detail', { hasText: 'no node is large enough' }).waitFor();
-    assert.deepEqual(await page.locator('.remedies li').allInnerTexts(), remedies);
+    assert.deepEqual(
+      await page.locator('.remedies li').allInnerTexts(),
+      remedies.map((lines) => lines.join('\n')),
+    );
+    assert.deepEqual(await page.locator('.remedies code').allInnerTexts(), ['plumbline top worker-1']);
     assert.match(await page.locator('.detail').innerText(), /the webhook missed it[\s\S]*a limit/);
     await page.goto(`${other.url}/#/vms/${vm?.namespace}/${vm?.name}`);
     await page.getByText('Only some causes are checked. no answer').waitFor();
