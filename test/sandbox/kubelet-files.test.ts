@@ -91,6 +91,15 @@ describe('cpu_manager_state', () => {
     assert.equal(checksum, checkpointChecksum('static', '0-7', {}));
   });
 
+  it('frees CPUs of an init container that an app container shares only once', async () => {
+    const file = await create();
+    await file.assign('u', 'init', CpuSet.parse('2-3'));
+    await file.assign('u', 'app', CpuSet.parse('2-3'));
+    assert.equal(file.state.defaultSet.toString(), '0-1,4-7');
+    await file.release('u');
+    assert.equal(file.state.defaultSet.toString(), '0-7');
+  });
+
   it('survives a restart', async () => {
     const file = await create();
     await file.assign('u', 'c', CpuSet.parse('2-3'));
