@@ -96,6 +96,11 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['a VMI that does not exist', launcher({}, { owner: { kind: 'absent' } }), 'unchanged; warning vmi-gone'],
   ['a VMI that does not exist, of a launcher that asks for nothing', GONE, 'unchanged'],
   [
+    'a decision on a launcher whose VMI does not exist',
+    launcher(annotated({ [DECISION_ANNOTATION]: '{}' }), { owner: { kind: 'absent' } }),
+    'refused 403; error reserved',
+  ],
+  [
     'a VMI that was created again',
     launcher({}, { owner: { kind: 'replaced', uid: 'u2' } }),
     'unchanged; warning vmi-gone',
@@ -148,6 +153,7 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
     'refused 403; error reserved',
   ],
+  ['a mask of all CPUs on CPUs of its own', masked('all', '2', '2'), '[0] as it is'],
   ['a mask on dedicated CPUs', launcher(annotated({ [CPU_MASK_ANNOTATION]: '0-3' })), 'refused 422; error cpu-mask'],
   ['a mask on shared CPUs', masked('1:2', '200m', '1'), '[0] as it is'],
   ['a mask for more vCPUs', masked('1:2:3', '200m', '1'), 'refused 422; error cpu-mask'],

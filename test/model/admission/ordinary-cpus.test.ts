@@ -74,8 +74,9 @@ describe('the CPUs of an ordinary pod', () => {
   });
 
   it('are none without a whole number of CPUs', () => {
-    const { exclusive, answered, amounts, bearer, stated } = cpusOn([2], 'annotated', '500m');
+    const { exclusive, answered, amounts, bearer, stated, findings } = cpusOn([2], 'annotated', '500m');
     assert.deepEqual([exclusive, answered, amounts, bearer, stated], [false, false, [], undefined, {}]);
+    assert.equal(findings[0]?.code, 'no-exclusive-cpus');
   });
 
   it('get a note about different nodes if they were rounded', () => {

@@ -34,6 +34,23 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   return cache;
 }
 
+describe('a cache of a kind that may not be installed', () => {
+  for (const [what, create, held] of [
+    ['network definitions', createNadCache, NADS],
+    ['Kube-OVN’s subnets', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
+    ['Kube-OVN’s VLANs', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
+    ['VMIs', createVmiCache, VMIS],
+  ] as const) {
+    it(`${what}: is synced when this is known`, async () => {
+      const lists = scriptedLists({}, [held]);
+      const cache = await started(create(optionsOf(lists)));
+      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
+      await lists.release(held);
+      assert.equal(cacheProblem(cache.watches, now), undefined);
+    });
+  }
+});
+
 describe('the cache of network definitions', () => {
   const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
   const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
@@ -64,28 +81,11 @@ describe('the cache of network definitions', () => {
     assert.equal(cache.primaryIn('other'), undefined);
   });
 
-  it('keeps the fields that classify a definition and why it is refused, without absent fields', async () => {
-    const cache = await started(
-      createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b'), nad('c', { name: '' })] }))),
-    );
-    const kept = { physnet: undefined, resourceName: undefined };
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'a' }), { ...kept, main: MAIN });
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'b' }), {
-      ...kept,
-      main: { ...MAIN, role: 'primary' },
-    });
+  it('keeps why a definition is refused', async () => {
+    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('c', { name: '' })] }))));
     const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
     assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
-    assert.equal(cache.find({ namespace: 'other', name: 'a' }), undefined);
-  });
-
-  it('is empty and synced if the kind is not installed, but not before this is known', async () => {
-    const lists = scriptedLists({}, [NADS]);
-    const cache = await started(createNadCache(optionsOf(lists)));
-    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-    await lists.release(NADS);
-    assert.equal(cacheProblem(cache.watches, now), undefined);
-    assert.equal(cache.find({ namespace: 'tenant', name: 'a' }), undefined);
+    assert.equal(cache.find({ namespace: 'other', name: 'c' }), undefined);
   });
 });
 
@@ -116,18 +116,6 @@ describe('the cache of Kube-OVN objects', () => {
     await lists.send(VLANS, 'DELETED', subnet('w', {}));
     assert.deepEqual(cache.current().kubeOvnVlans, vlans.slice(0, 1));
   });
-
-  for (const held of [SUBNETS, VLANS]) {
-    it(`is synced when both lists are read, even if Kube-OVN is not installed: ${held} arrives last`, async () => {
-      for (const there of [LISTS, {}]) {
-        const lists = scriptedLists(there, [held]);
-        const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
-        assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-        await lists.release(held);
-        assert.equal(cacheProblem(cache.watches, now), undefined);
-      }
-    });
-  }
 });
 
 describe('the cache of VMIs', () => {
@@ -163,14 +151,6 @@ describe('the cache of VMIs', () => {
       assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
     }
     assert.equal(cache.find('other', 'a'), undefined);
-  });
-
-  it('is synced if KubeVirt is not installed, but not before this is known', async () => {
-    const lists = scriptedLists({}, [VMIS]);
-    const cache = await started(createVmiCache(optionsOf(lists)));
-    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-    await lists.release(VMIS);
-    assert.equal(cacheProblem(cache.watches, now), undefined);
   });
 });
 
@@ -240,21 +220,12 @@ describe('the cache of nodes', () => {
       ...more,
     },
   });
-  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')], held: string[] = []) => {
-    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports }, held);
+  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')]) => {
+    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports });
     const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined: () => undefined }));
     return { lists, cache };
   };
   const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
-
-  for (const held of [NODES, REPORTS]) {
-    it(`is synced when both lists are read: ${held} arrives last`, async () => {
-      const { lists, cache } = await stage(undefined, undefined, [held]);
-      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-      await lists.release(held);
-      assert.equal(cacheProblem(cache.watches, now), undefined);
-    });
-  }
 
   it('computes the facts about nodes once: heartbeats do not change them', async () => {
     const { lists, cache } = await stage();

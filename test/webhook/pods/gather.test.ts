@@ -83,38 +83,12 @@ describe('the reads for a decision about a pod', () => {
     assert.deepEqual(await gather(requestFor({ metadata, spec: { containers } }), options), { kind: 'malformed', why });
     assert.deepEqual(reads, { schedulerAway: 1 });
   });
-
-  it('an ordinary pod: each watched copy once, and the API server only for a missing definition', async () => {
-    const known = localnet('east');
-    const { options, reads } = counted({
-      findNad: ({ name }) => (name === 'known' ? known : undefined),
-      reportedNetworks: () => ({ physnets: new Set(['east']), tunnel: false }),
-    });
-    const annotations = { [ALIGN_ANNOTATION]: 'whole-cores', 'k8s.v1.cni.cncf.io/networks': 'known,missing' };
-    const amounts = { cpu: '3', memory: '1Gi' };
-    const containers = [{ name: 'dpdk', resources: { requests: amounts, limits: amounts } }];
-    const facts = await gather(requestFor({ metadata: { name: 'dpdk', annotations }, spec: { containers } }), options);
-    assert.deepEqual(reads, {
-      schedulerAway: 1,
-      primaryNetwork: 1,
-      reportedNetworks: 1,
-      networkContext: 1,
-      findNad: 2,
-      fetchNad: 1,
-      candidates: 1,
-      allReport: 1,
-      nodeKinds: 1,
-    });
-    assert.ok(facts.kind === 'ordinary');
-    assert.deepEqual([...facts.cluster.networks.definitions.keys()], ['telco-east/known']);
-  });
 });
 
 describe('the namespace of a pod under review', () => {
   for (const [what, request, own, expected] of [
     ['that of the request', 'telco-east', 'other', 'telco-east'],
     ['its own if the request names none', undefined, 'other', 'other'],
-    ['default if neither names one', undefined, undefined, 'default'],
   ] as const) {
     it(`is ${what}`, () => {
       const pod = podVector();
