@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { pod as podSchema } from '../../../kube/resources.ts';
-import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import type { Settings } from '../../../model/admission/facts.ts';
 import { type AlignmentRequest, cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../../model/launcher/cpus.ts';
-import { recognizeLauncher } from '../../../model/launcher/recognize.ts';
 import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
 import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher } from './facts.ts';
 
-const vectors = join(import.meta.dirname, '../../vectors');
-const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
 /** Nodes whose kubelets do not require whole cores. */
 const anyCores = askedMultiples([{ ...kind(2), fullPcpusOnly: false }]);
 const parity = { [EVEN_PARITY_ANNOTATION]: '' };
@@ -70,13 +63,6 @@ describe('the padding decision', () => {
       'no-effect-not-dedicated',
     ],
     [
-      'a VM without a CPU topology',
-      podOf(),
-      { vmi: { metadata: {}, spec: { domain: {} } } },
-      'not-dedicated',
-      'no-effect-not-dedicated',
-    ],
-    [
       'W3: not isolated',
       podOf(),
       { vmi: vmi({ isolateEmulatorThread: false }) },
@@ -114,13 +100,6 @@ describe('the padding decision', () => {
     ],
     ['an aligned sidecar', podOf('9', '9', { containers: [container('side', '2')] }), {}, '10'],
     ['an ordinary sidecar', podOf('9', '9', { initContainers: [container('log', '15m')] }), {}, '10'],
-    [
-      'an integral init container',
-      podOf('9', '9', { initContainers: [container('init', '3')] }),
-      {},
-      '10',
-      'misaligned-container',
-    ],
     ['an injected container before it that prevents Guaranteed', behind, {}, '10', 'not-guaranteed'],
     ['W4: even parity, one vCPU, pool of 1', podOf('3'), { vmi: vmi({ cores: 1 }, 1, parity) }, '4'],
     ['W4: even parity, two vCPUs, pool of 1', podOf('5'), { vmi: vmi({ cores: 2 }, 1, parity) }, '6'],
@@ -130,12 +109,6 @@ describe('the padding decision', () => {
       podOf('3'),
       { candidates: [1], policy: auto, vmi: vmi({ cores: 1 }, 1, parity) },
       '4',
-    ],
-    [
-      'W4: even parity, SMT off, another amount than KubeVirt renders',
-      podOf('9'),
-      { candidates: [1], policy: auto, vmi: vmi({ cores: 1 }, 1, parity) },
-      'aligned',
     ],
   ];
   for (const [what, pod, request, ...outcome] of cases) {
@@ -163,22 +136,6 @@ describe('the padding decision', () => {
         },
       ),
     );
-  });
-
-  it('describes problems in at most 256 characters', () => {
-    const { findings } = alignmentOf(behind, { vmi: vmi({ cores: 4, threads: 2 }), candidates: [2, 4] });
-    assert.equal(findings.length, 2);
-    for (const { message } of findings) assert.ok(message.length <= 256, message);
-  });
-
-  it('accepts the API’s own objects', () => {
-    const recorded = virtualMachineInstance.parse(fixture('vmi'));
-    for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
-      const decision = alignmentOf(podSchema.parse(fixture(name)), { vmi: recorded });
-      assert.deepEqual(decision, { to: 10, threadsPerCore: 2, findings: [] });
-    }
-    const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
-    assert.deepEqual(recognizeLauncher(hotPlug), { kind: 'other', why: 'hot-plug' });
   });
 });
 

@@ -58,12 +58,6 @@ describe('the gate’s configuration, generated from the primary', () => {
     assert.deepEqual(conf, { ...list, plugins: [{ ...ENTRY, delegate: { type: 't' } }] });
   });
 
-  it('drops a gate without a plugin of its own', () => {
-    const plugins = [{ ...ENTRY, delegate: 'x' }, ENTRY, { type: 't' }, { type: 'u' }];
-    const { conf } = gated({ ...BRIDGE, plugins });
-    assert.deepEqual(conf['plugins'], [{ ...ENTRY, delegate: { type: 't' } }, { type: 'u' }]);
-  });
-
   it('is made for each version that the gate supports, from a text of up to the greatest length', () => {
     for (const cniVersion of CNI_VERSIONS) assert.equal(gated({ ...OVN, cniVersion }).conf['cniVersion'], cniVersion);
     const text = JSON.stringify(OVN);
@@ -135,18 +129,8 @@ describe('the gate’s configuration after a change', () => {
       { kind: 'keep', problem: undefined },
     ],
     [
-      'is written again when the primary changed',
-      [file('10-ovn.conf', { ...OVN, mtu: 9000 }), ownOf(OVN)],
-      { kind: 'write', name: GATE_FILES.plugin, remove: [] },
-    ],
-    [
       'replaces its file when multus is installed before a list',
       [file('00-multus.conf', MULTUS), file('10-pods.conflist', BRIDGE), ownOf(BRIDGE)],
-      { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
-    ],
-    [
-      'removes the second of the gate’s own files',
-      [file('10-ovn.conf', OVN), ownOf(OVN), ownOf(BRIDGE)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
     ],
     ['is removed together with the primary', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],

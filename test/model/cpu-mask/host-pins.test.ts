@@ -118,11 +118,4 @@ describe('pins on a host', () => {
     assert.deepEqual(whole('1:2', { indexes: [0], mayBePlugged: true }), ['undefined', false]);
     assert.deepEqual(whole('1:8', { fixMismatch: true }), ['undefined', true]);
   });
-
-  it('name the mask once in a refusal', () => {
-    const [threads, empty] = [on('1:2:3'), on('0')];
-    assert.ok(threads.kind === 'refused' && empty.kind === 'refused');
-    assert.match(threads.message, /^the CPU mask 1:2:3: .*0.*1/);
-    assert.doesNotMatch(empty.message, /^the CPU mask 0: the CPU mask/);
-  });
 });

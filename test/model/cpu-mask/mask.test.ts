@@ -70,12 +70,6 @@ describe('CPU masks', () => {
     });
   }
 
-  it('M1: are refused before expansion: 0-999999999', () => {
-    const before = process.memoryUsage().arrayBuffers;
-    for (let i = 0; i < 1000; i++) assert.throws(() => parseMask('0-999999999'), ParseError);
-    assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000);
-  });
-
   it('have up to 4096 entries and 16384 characters', () => {
     assert.equal(parseMask(repeated('1', 4096)).entries.length, 4096);
     assert.equal(parseMask('1'.padStart(MAX_MASK_CHARACTERS, '0')).entries.length, 1);

@@ -116,11 +116,6 @@ describe('model/kubelet: amounts of a pod at a time', () => {
       assert.equal(podMemory(same).get('memory') ?? 0, peak);
     });
   }
-
-  it('leave out memory that only init containers and sidecars request, and keep their devices', () => {
-    const request = requestOf(made('init', 0, 3, GI), made('sidecar', 0, 1, GI), made('app', 2));
-    assert.deepEqual([podMemory(request).size, podDevices(request).get('x/nic')], [0, 3]);
-  });
 });
 
 describe('model/kubelet: a request that is stored', () => {
@@ -152,11 +147,6 @@ describe('model/kubelet: the QoS class', () => {
     ['a class in the status', { ...of({}), status: { qosClass: 'Guaranteed' } }, true],
     ['another class in the status', { ...of({ limits: both }), status: { qosClass: 'Burstable' } }, false],
     ['limits of the pod', { spec: { containers: [{ name: 'c' }], resources: { limits: both } } }, true],
-    [
-      'less than that of the pod',
-      { spec: { containers: [container('c', 1)], resources: { limits: { cpu: '1' } } } },
-      false,
-    ],
   ];
   for (const [what, one, guaranteed] of cases)
     it(`is ${guaranteed ? '' : 'not '}Guaranteed with ${what}`, () => assert.equal(isGuaranteed(one), guaranteed));

@@ -117,12 +117,6 @@ describe('taints', () => {
       assert.equal(toleratesAll([toleration], [taint('k', 'NoSchedule', 'v')]), expected));
   }
 
-  it('without a value are tolerated by a toleration without one', () => {
-    assert.equal(toleratesAll([{ key: 'k' }], [taint('k')]), true);
-    assert.equal(toleratesAll([{ key: 'k', value: 'v' }], [taint('k')]), false);
-    assert.equal(toleratesAll([{ key: 'k', value: null }], [{ ...taint('k'), value: null }]), true);
-  });
-
   it('must each be tolerated by a toleration', () => {
     const [a, b] = ['a', 'b'].map((key) => ({ key, operator: 'Exists' }));
     assert.equal(toleratesAll([a!, b!], [taint('a'), taint('b')]), true);

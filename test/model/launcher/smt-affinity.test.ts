@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type NodeRequirement, requiredTerms, type SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import type { NodeRequirement, SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import {
   askedMultiples,
   beforeSmtAffinity,
@@ -63,22 +63,6 @@ describe('affinity terms with one of two added requirements', () => {
     const terms = [term(zone, first), term(second), {}, { matchExpressions: [], matchFields: null }];
     assert.deepEqual(withAlternatives(terms, [first, second]), terms);
   });
-
-  for (const [what, other] of [
-    ['other values', need(THREADS, 'NotIn', '8')],
-    ['another operator', need(THREADS, 'In', '4')],
-    ['another key', need('x', 'NotIn', '4')],
-    ['no values', { key: THREADS, operator: 'NotIn' }],
-  ] as const) {
-    it(`do not treat a requirement with ${what} as one of them`, () =>
-      assert.deepEqual(withAlternatives([term(other)], [first, second]), [term(other, first), term(other, second)]));
-  }
-
-  it('treat missing and empty values as the same', () => {
-    const exists = { key: 'x', operator: 'Exists' };
-    assert.deepEqual(withAlternatives([term(exists)], [{ ...exists, values: [] }]), [term(exists)]);
-    assert.deepEqual(withAlternatives([term({ ...exists, values: [] })], [exists]), [term({ ...exists, values: [] })]);
-  });
 });
 
 describe('a spec without the added requirements', () => {
@@ -99,11 +83,6 @@ describe('a spec without the added requirements', () => {
   ];
   for (const [what, spec] of unchanged) it(`is unchanged: ${what}`, () => assert.equal(beforeSmtAffinity(spec), spec));
 
-  it('has only its selector if there was no affinity', () => {
-    const spec = { nodeSelector, tolerations, ...selecting(term(first), term(second)) };
-    assert.deepEqual(beforeSmtAffinity(spec), { nodeSelector, tolerations });
-  });
-
   it('has its own terms, also one that matches nothing', () => {
     const terms = [term(zone, first), term(zone, second), term(rack), {}];
     assert.deepEqual(beforeSmtAffinity({ nodeSelector, tolerations, ...selecting(...terms) }), {
@@ -111,18 +90,5 @@ describe('a spec without the added requirements', () => {
       tolerations,
       ...selecting(term(zone), term(zone), term(rack), {}),
     });
-  });
-
-  it('has each of its terms twice after they were added', () => {
-    for (const terms of [[term(zone)], [term(zone), term(rack)], [term(zone, rack), { matchFields: fields }]]) {
-      const after = selecting(...withAlternatives(terms, [first, second]));
-      const again = requiredTerms(beforeSmtAffinity(after)) ?? [];
-      assert.deepEqual(
-        again.map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
-        terms
-          .flatMap((original) => [original, original])
-          .map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
-      );
-    }
   });
 });

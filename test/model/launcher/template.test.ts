@@ -34,10 +34,6 @@ const dedicated = { cores: 2, dedicatedCpuPlacement: true };
 const masked = (mask: string, more: Parts = {}): Parts => ({ ...more, annotations: { [MASK]: mask } });
 
 describe('the template of a VM', () => {
-  it('causes no message without annotations', () => {
-    assert.deepEqual(checkTemplate({ ...template(), metadata: {} }, undefined, true), { refusals: [], warnings: [] });
-  });
-
   it('requests something with any one of the annotations', () => {
     assert.equal(ASKING.length, 5);
     for (const name of ASKING) assert.equal(hasAsked({ annotations: { [name]: '' } }), true, name);

@@ -50,7 +50,6 @@ const FIRST_ON_0 = '1-4,33-36';
 
 describe('devices of a report', () => {
   const busy1 = [owned('16-31,48-63')];
-  const half1 = [owned('16-27,48-59')];
   const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
     ['a VF where CPUs are free', withVf('a'), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
     [
@@ -58,12 +57,6 @@ describe('devices of a report', () => {
       withVf('a'),
       { devices: vfs(vfOn('1', 8)), assignments: busy1 },
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    [
-      'a VF where some CPUs are free',
-      withVf('a', 10),
-      { devices: vfs(vfOn('1', 8)), assignments: half1 },
-      `no-common-node: ${VF}: free on NUMA node 1 only; 8 of 10 needed CPUs are free there`,
     ],
     ['policy none ignores it', withVf('a'), { ...policy('none'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
     ['a device on two NUMA nodes', withVf('a'), { devices: vfs(vfOn('0-1', 8)), assignments: busy1 }, FIRST_ON_0],
@@ -73,12 +66,6 @@ describe('devices of a report', () => {
       withVf('a'),
       { devices: vfs(vfOn('0', 0), vfOn('1', 0)) },
       `no-common-node: ${VF}: 1 device needed, 0 free`,
-    ],
-    [
-      'those without topology in use',
-      withVf('a'),
-      { devices: vfs({ total: 8, free: 0 }) },
-      `resources: ${VF}: 1 device needed, 0 free`,
     ],
     [
       'two of a NUMA node that has one',
@@ -139,13 +126,6 @@ describe('devices of pods in flight', () => {
       [...two, withVf('r')],
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
-    [
-      'best-effort has other CPUs for it',
-      withVf('a'),
-      { ...on1, ...policy('best-effort') },
-      [...two, withVf('r')],
-      FIRST_ON_0,
-    ],
     ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 1 device needed, 0 free`],
     [
       'a pod without VFs could take their CPUs first',
@@ -189,13 +169,6 @@ describe('memory and feature gates of a report', () => {
       [],
       'no-common-node: hugepages-1Gi: 6 GiB needed, 2 GiB free on NUMA node 0',
     ],
-    [
-      'too few on both',
-      paged('a'),
-      memory(cell(0, 2, 1), cell(1, 2, 1)),
-      [],
-      'resources: hugepages-1Gi: 6 GiB needed, 4 GiB free',
-    ],
     ['pages of a pod in flight', paged('a'), memory(cell(0, 8), cell(1, 8)), [paged('p')], FIRST_ON_1],
     [
       'a group of NUMA nodes',
@@ -210,13 +183,6 @@ describe('memory and feature gates of a report', () => {
       older,
       [],
       'by count; not predicted: the state of the memory manager is not reported',
-    ],
-    [
-      'the same under policy None',
-      needs('a', 8),
-      { memoryManager: { ...older.memoryManager, policy: 'None' } },
-      [],
-      FIRST_ON_0,
     ],
     ['a gate that is off', needs('a', 8), { featureGates: { PodLevelResourceManagers: false } }, [], FIRST_ON_0],
     ['a gate that is on', needs('a', 8), { featureGates: { PodLevelResourceManagers: true } }, [], 'by count'],
@@ -240,12 +206,6 @@ describe('an init container', () => {
       23,
     ],
     ['with a fraction of a CPU', needs('a', 26), '16-28,48-60', undefined],
-    [
-      'is not the reason if the pod is too large without it',
-      needs('a', 34, {}, 1),
-      'no-common-node: 34 CPUs needed near each other; free by NUMA node: 0: 3, 1: 32',
-      2,
-    ],
   ];
   for (const [what, wanted, expected, missing] of rows) {
     it(what, () => {

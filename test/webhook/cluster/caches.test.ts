@@ -222,8 +222,12 @@ describe('the cache of nodes', () => {
   });
   const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')]) => {
     const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports });
-    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined: () => undefined }));
-    return { lists, cache };
+    let quarantined: ReadonlyMap<string, { readonly code: string }> = new Map();
+    const onQuarantined = (faults: typeof quarantined) => {
+      quarantined = faults;
+    };
+    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined }));
+    return { lists, cache, faults: () => [...quarantined].map(([node, { code }]) => `${node} ${code}`) };
   };
   const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
 
@@ -294,6 +298,25 @@ describe('the cache of nodes', () => {
     await lists.send(NODES, 'DELETED', nodeOf('b'));
     assert.deepEqual(threads(), []);
   });
+
+  for (const [what, node, lie, code] of [
+    ['more CPUs than its Node', 'b', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, 'more-cpus'],
+    ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
+  ] as const) {
+    it(`ignores a report while it has ${what}`, async () => {
+      const bare = { ...nodeOf('bare'), metadata: { name: 'bare', labels: {} } } as ReturnType<typeof nodeOf>;
+      const { lists, cache, faults } = await stage(
+        [nodeOf('a'), nodeOf('b'), nodeOf('c'), bare],
+        'a b c bare'.split(' ').map((name) => reportOf(name)),
+      );
+      const threads = () => cache.kinds().map(({ threadsPerCore }) => threadsPerCore);
+      assert.deepEqual([threads(), faults()], [[2], []]);
+      await lists.send(REPORTS, 'MODIFIED', reportOf(node, lie));
+      assert.deepEqual([threads(), faults()], [[2], [`${node} ${code}`]]);
+      await lists.send(REPORTS, 'MODIFIED', reportOf(node));
+      assert.deepEqual([threads(), faults()], [[2], []]);
+    });
+  }
 
   it('has the networks that a node reports and its kubelet advertises', async () => {
     const tunnel = { tunnel: { cells: '0' } };
