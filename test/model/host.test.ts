@@ -122,7 +122,6 @@ describe('the cores of a host', () => {
   const rows: readonly [string, readonly (readonly number[])[], string][] = [
     ['none of a regular host', regular, ''],
     ['the second thread of the last core', [...regular.slice(0, 3), [3]], '7'],
-    ['the first thread of a core', [[4], ...regular.slice(1)], '0'],
     ['one of four threads', four, '6'],
     ['none of a hybrid processor, whose small cores have one thread', [[0, 1], [2, 3], [4], [5]], ''],
     ['none if the other cores differ', [[0, 1], [2, 9], [4]], ''],

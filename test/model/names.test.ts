@@ -17,7 +17,6 @@ const name = fc.oneof(
 describe('physnet resource names', () => {
   for (const [physnet, part] of [
     ['physnet0', 'physnet0'],
-    ['tenant-a', 'tenant-a'],
     ['tenant a', 'x--74656e616e742061'],
     ['-a', 'x--2d61'],
     ['x--61', 'x--782d2d3631'],

@@ -45,11 +45,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['an annotated launcher', launcher(), SMT2],
   ['a launcher that was not looked up', launcher({}, { owner: { kind: 'not-asked' } }), 'nothing'],
   ['a launcher on a network', launcher(annotated(EAST)), `${SMT2} ${PHYSNET}`],
-  [
-    'a launcher behind an injected container',
-    launcher({ containers: [container('mesh', '100m'), compute()] }),
-    '[1] 10',
-  ],
   ['an ordinary pod', ordinary(), `[0] 4 ${PLACED}`],
   [
     'an ordinary pod on a network',
@@ -128,10 +123,8 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['a mask of all CPUs on CPUs of its own', masked('all', '2', '2'), '[0] as it is'],
   ['a mask on dedicated CPUs', launcher(annotated({ [CPU_MASK_ANNOTATION]: '0-3' })), 'refused 422; error cpu-mask'],
   ['a mask on shared CPUs', masked('1:2', '200m', '1'), '[0] as it is'],
-  ['a mask for more vCPUs', masked('1:2:3', '200m', '1'), 'refused 422; error cpu-mask'],
   ['a mask after a hotplug', masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), '[0] as it is'],
   ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422; error cpu-mask'],
-  ['a mask for more vCPUs on CPUs of its own', masked('1:2:3', '2', '2'), 'refused 422; error cpu-mask'],
   [
     'several findings, errors first and the scheduler last',
     launcher(
@@ -193,7 +186,6 @@ describe('the decision about a pod', () => {
   for (const [title, kinds, placement] of [
     ['nodes with and without SMT', [kind(2), kind(1)], '{"guestThreads":2}'],
     ['nodes with SMT only', [kind(2)], undefined],
-    ['nodes without SMT only', [kind(1)], undefined],
   ] as const) {
     it(`records the guest’s threads for a choice: ${title}`, () => {
       const { annotations } = changesFor(launcher({}, { owner: found(cluster(kinds)) }));
@@ -258,7 +250,6 @@ describe('Plumbline’s own resources on a pod', () => {
     ['once, in its container', requesting({ [PHYSNET]: '1' }), bearer, [PHYSNET], undefined],
     ['other resources', requesting({ cpu: '1', 'nvidia.com/gpu': '1' }), undefined, [], undefined],
     ['twice', requesting({ [PHYSNET]: '2' }), bearer, [PHYSNET], refusal(PHYSNET, '2')],
-    ['in another container', requesting({ [PHYSNET]: '1' }), { ...bearer, index: 0 }, [PHYSNET], refusal(PHYSNET)],
     ['in an init container', requesting({ [PHYSNET]: '1' }, 'initContainers'), bearer, [PHYSNET], refusal(PHYSNET)],
     ['of another network', requesting({ [PHYSNET]: '1' }), bearer, ['other'], refusal(PHYSNET)],
     [

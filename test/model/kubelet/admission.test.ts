@@ -68,10 +68,6 @@ describe('init containers', () => {
     );
   });
 
-  it('of 4 CPUs before an app of 4 share its CPUs with 8 free', () => {
-    assert.equal(outcome(admitOne(predictable(simpleHost(1, 10)), [app], [init])), 'init=2-5 app=2-5');
-  });
-
   it('keep their surplus CPUs until the pod ends', () => {
     const kubelet = predictable(simpleHost(1, 10));
     const start = kubelet.initialState();
@@ -89,15 +85,6 @@ describe('the state of a kubelet', () => {
     const first = kubelet.admit(kubelet.initialState(), request);
     assert.ok(first.admitted);
     assert.match(outcome(kubelet.admit(first.state, request)), /^SMTAlignmentError: .*available physical CPUs = 2, /);
-  });
-
-  it('does not change in the caller’s copy, or through a refused pod', () => {
-    const kubelet = predictable(simpleHost(1, 8));
-    const state = kubelet.initialState();
-    kubelet.admit(state, podRequestOf(pod('a', [container('c', 4)])));
-    assert.equal(`${state.defaultSet}`, '0-7');
-    assert.equal(kubelet.admit(state, podRequestOf(pod('b', [container('c', 2), container('d', 8)]))).admitted, false);
-    assert.equal(`${state.defaultSet}`, '0-7');
   });
 
   it('has a shared pool without reserved CPUs under strict-cpu-reservation', () => {

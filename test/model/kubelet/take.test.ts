@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
-import { HangError, TakeError, takeDistributed } from '../../../model/kubelet/take.ts';
+import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { hostOf } from './arbitraries.ts';
@@ -104,7 +104,6 @@ describe('CPUs distributed over NUMA nodes', () => {
   }
 
   const hinted: readonly [what: string, minCells: number, expected: string][] = [
-    ['without a hint: as few as possible', 0, '0-5'],
     ['a hint of two NUMA nodes', 2, '0-2,8-10'],
     ['a hint of all NUMA nodes', 3, '0-1,8-9,16-17'],
     ['a hint of more NUMA nodes than are free: as few as possible', 4, '0-5'],
@@ -116,6 +115,4 @@ describe('CPUs distributed over NUMA nodes', () => {
       assert.equal(`${cpus}`, expected);
     });
   }
-
-  it('are refused if too few are free', () => assert.throws(() => distributed(2, '0-3', 5), TakeError));
 });

@@ -21,13 +21,7 @@ describe('the plugin of a definition that creates the interface', () => {
       { ...gate, delegate: { ...ovs, name: 'inner' } },
       { ...ovs, name: 'inner' },
     ],
-    ['another plugin with a delegate', { type: 'macvlan', delegate: ovs }, { type: 'macvlan' }],
     ['a gate around nothing', { ...gate, delegate: {} }, gate],
-    [
-      'one with fields of other types, which count as absent',
-      { type: 'vlan', master: 7, linkInContainer: 'x' },
-      { type: 'vlan', master: undefined, linkInContainer: undefined },
-    ],
   ] as const) {
     it(`is ${what}`, () => assert.deepEqual(main(conf), expected));
   }
@@ -65,7 +59,6 @@ const { name: _, ...UNNAMED } = OVN;
 /** Why OVN-Kubernetes or multus refuses a definition `tenants/data`; undefined: both accept it. */
 describe('definitions that are refused', () => {
   const byOvn: [string, object, string | undefined][] = [
-    ['a localnet', OVN, undefined],
     [
       'a localnet with all fields',
       { ...OVN, vlanID: 4095, mtu: 9000, subnets: '10.1.0.0/24, fd00::/64', role: 'secondary' },
@@ -109,11 +102,8 @@ describe('definitions that are refused', () => {
     ['a primary layer2 network', { ...L2, role: 'primary' }, 'a primary layer2 network needs subnets'],
     ['a primary layer2 network with subnets', { ...L2, role: 'primary', subnets: '10.1.0.0/16' }, undefined],
     ['infrastructureSubnets', { ...L3, infrastructureSubnets: '10.0.0.0/30' }, 'infrastructureSubnets needs layer2'],
-    ['reservedSubnets', { ...OVN, reservedSubnets: '10.0.0.0/30' }, 'reservedSubnets needs layer2'],
     ['defaultGatewayIPs', { ...L3, defaultGatewayIPs: '10.0.0.1' }, 'defaultGatewayIPs needs layer2'],
-    ['defaultGatewayIPs on layer2', { ...L2, defaultGatewayIPs: '10.0.0.1' }, undefined],
     ['a VLAN id that is too high', { ...OVN, vlanID: 4096 }, 'vlanID 4096 is not between 1 and 4095'],
-    ['a negative VLAN id', { ...OVN, vlanID: -1 }, 'vlanID -1 is not between 1 and 4095'],
     ['a VLAN id as text', { ...OVN, vlanID: '100' }, 'vlanID: expected number, received string'],
     ['an MTU as text', { ...L2, mtu: '1400' }, 'mtu: expected number, received string'],
     ['a list of subnets', { ...L2, subnets: ['10.0.0.0/16'] }, 'subnets: expected string, received array'],

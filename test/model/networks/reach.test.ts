@@ -78,7 +78,6 @@ describe('the finding that no node can', () => {
   const tunneled = [network(), TUNNEL];
 
   for (const [what, required, nodes] of [
-    ['no required network', [], [node(1, { east: '0' })]],
     ['a network without a location', [BRIDGE], [node(1, { east: '0' })]],
     ['no node', [network()], []],
     ['a node that is large enough', [network()], [node(1, { east: '0' }), node(6, { east: '0' })]],

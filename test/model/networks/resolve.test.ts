@@ -116,12 +116,6 @@ describe('resolved networks of a VM', () => {
     ['a missing definition', on('absent'), ['net0 unknown none'], 'unknown-network'],
     ['a definition without a subnet', on('vlan'), ['net0 unknown none'], 'unknown-network'],
     ['a definition that OVN-Kubernetes refuses', on('chained'), ['net0 chained required'], 'refused-network'],
-    [
-      'an item without a name',
-      { annotation: 'east,' },
-      ['eth0 tunnel none', 'net1 physnet0 required', 'net2 unknown none'],
-      'unknown-network',
-    ],
   ];
   for (const [what, setting, summary, ...codes] of cases) {
     it(`${what}: ${[...summary, ...codes].join(', ')}`, () => {

@@ -217,15 +217,6 @@ describe('pods in flight', () => {
     // Node 0 has four free CPUs, node 1 eight. Two and eight fit in either order; another four fit only if the two go
     // elsewhere.
     assert.equal(outcomeOf(place(needs('c', 2), node(tight), [needs('a', 8), needs('b', 2)])), '6-7 on 0');
-    const middle = {
-      ...single,
-      assignments: [
-        { podUID: 'x', container: 'c', cpus: '2-5' },
-        { podUID: 'y', container: 'c', cpus: '8-11' },
-      ],
-    };
-    // Node 0 has two free CPUs, node 1 four. Four and two fit in either order, because two go to node 0 first.
-    assert.equal(outcomeOf(place(needs('b', 4), node(middle), [needs('a', 2)])), '12-15 on 1');
     const level = {
       ...single,
       assignments: [

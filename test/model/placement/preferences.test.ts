@@ -63,9 +63,7 @@ describe('preferences in an annotation', () => {
       ]),
       { [EAST]: 'a, c', [WEST]: 'b' },
     );
-    assert.equal(of(['a', 'b', 'c', 'd']), 'a, b, c, d');
     assert.equal(of(['a', 'b', 'c', 'd', 'e', 'f']), 'a, b, c, d, and 2 more');
-    assert.equal(of(['x'.repeat(63)]), 'x'.repeat(63));
     assert.equal(of(['x'.repeat(64)]), `${'x'.repeat(62)}…`);
     const longest = of(['w', 'x', 'y', 'z'].map((letter) => letter.repeat(63)));
     assert.ok(longest?.startsWith(`${'w'.repeat(63)}, x`) && longest.endsWith('…'), longest);

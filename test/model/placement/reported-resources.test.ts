@@ -58,8 +58,6 @@ describe('devices of a report', () => {
       { devices: vfs(vfOn('1', 8)), assignments: busy1 },
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
-    ['policy none ignores it', withVf('a'), { ...policy('none'), devices: vfs(vfOn('1', 8)) }, FIRST_ON_0],
-    ['a device on two NUMA nodes', withVf('a'), { devices: vfs(vfOn('0-1', 8)), assignments: busy1 }, FIRST_ON_0],
     ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
     [
       'all in use',
@@ -80,7 +78,6 @@ describe('devices of a report', () => {
       'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
     ],
     ['a resource of DRA', withVf('a'), { devices: [{ resource: VF, groups: [], dra: true }] }, FIRST_ON_0],
-    ['a resource that no plugin has', withVf('a'), { devices: [] }, FIRST_ON_0],
     [
       'unhealthy devices of an unknown one',
       withVf('a'),
@@ -94,7 +91,6 @@ describe('devices of a report', () => {
       `by count; not predicted: the devices of ${VF} are not reported`,
     ],
     ['and a pod without any', needs('a', 8), { devices: undefined }, FIRST_ON_0],
-    ['and a pod with kvm', needs('a', 8, { 'devices.kubevirt.io/kvm': '1' }), { devices: undefined }, FIRST_ON_0],
   ];
   for (const [what, wanted, report, expected] of rows) {
     it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report), expected));

@@ -44,7 +44,6 @@ const CASES: readonly Case[] = [
     '2-3,8-15',
     0.4 + 0.6 * (2 / 5 + 5 / 24 + 1 / 6),
   ],
-  ['a tunnel instead of a network', ['a', 4], { physnets: [], tunnel: { cells: '0' } }, '2-5', 0.4 + 0.6 * 0.25],
   ['a preferred network nearby', ['a', 4, [physnet('east', 'preferred')]], {}, '2-5', 0.8 + 0.2 * 0.75],
   ['a preferred network far away', ['a', 4, [physnet('west', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
   [

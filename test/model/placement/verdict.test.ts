@@ -140,21 +140,6 @@ describe('a predicted refusal by the kubelet', () => {
     }
   });
 
-  it('does not name a network that is preferred or that has enough free CPUs', () => {
-    const most = { ...single, assignments: owned('2-5,10-15') };
-    for (const affinity of ['preferred', 'none'] as const) {
-      const verdict = judgeHost(needs('a', 4, [physnet('east', affinity)]), node(most), [], 'refuse');
-      assert.deepEqual(refused(verdict), [
-        'no-common-node',
-        2,
-        '4 CPUs needed near each other; free by NUMA node: 0: 2, 1: 2',
-      ]);
-    }
-    // Both NUMA nodes of the bond together have just enough.
-    const bond = judgeHost(needs('a', 4, [physnet('bond')]), node(most), [], 'refuse');
-    assert.equal(bond.fits ? '' : bond.kind, 'no-common-node');
-  });
-
   it('is about another resource if enough CPUs are free, or if the kubelet gives none', () => {
     const state = { blocks: 0, group: '0', free: { memory: 2 ** 20 } };
     const memory = {
