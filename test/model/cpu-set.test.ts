@@ -47,14 +47,6 @@ describe('CpuSet', () => {
   });
 
   it('reads the kernel’s mask with a comma after each 32 bits', () => {
-    const kernelForm = (set: CpuSet) =>
-      [...set.toWords(32)]
-        .reverse()
-        .map((word) => word.toString(16).padStart(8, '0'))
-        .join(',');
-    fc.assert(
-      fc.property(ids, (members) => CpuSet.fromMask(kernelForm(CpuSet.of(members))).equals(CpuSet.of(members))),
-    );
     assert.equal(CpuSet.fromMask('ff,ffffffff').toString(), '0-39');
     assert.equal(CpuSet.fromMask('1,0').toString(), '32');
     assert.equal(CpuSet.fromMask('f\n').toString(), '0-3');

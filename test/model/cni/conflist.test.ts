@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import {
   CNI_VERSIONS,
   ConflistError,
@@ -160,29 +159,4 @@ describe('the gate’s configuration after a change', () => {
       }
     });
   }
-
-  it('needs no further change after one pass', () => {
-    const primary = fc.constantFrom<[string, object]>(
-      ['10-ovn.conf', OVN],
-      ['00-multus.conf', MULTUS],
-      ['10-pods.conflist', BRIDGE],
-    );
-    fc.assert(
-      fc.property(
-        fc.array(primary, { maxLength: 3 }),
-        fc.array(fc.constantFrom(OVN, MULTUS, BRIDGE)),
-        (primaries, own) => {
-          const files = new Map<string, { name: string; text: string | undefined }>();
-          for (const [name, value] of primaries) files.set(name, file(name, value));
-          for (const value of own) files.set(ownOf(value).name, ownOf(value));
-          const plan = planConflist([...files.values()]);
-          if (plan.kind === 'write') files.set(plan.name, file(plan.name, plan.text));
-          if (plan.kind !== 'keep') for (const name of plan.remove) files.delete(name);
-          assert.deepEqual(planConflist([...files.values()]), { kind: 'keep', problem: undefined });
-          const ours = [...files.keys()].filter((name) => name.includes('plumbline-gate'));
-          assert.equal(ours.length, primaries.length === 0 ? 0 : 1);
-        },
-      ),
-    );
-  });
 });

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { type HostPins, hostPins, overlaps, planPins } from '../../../model/cpu-mask/host-pins.ts';
-import { parseMask, pinsNothing } from '../../../model/cpu-mask/mask.ts';
+import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { masks } from './arbitrary.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const counting = (count: number) => Array.from({ length: count }, (_, index) => index);
@@ -25,18 +23,6 @@ describe('planned pins', () => {
       assert.deepEqual(plan.kind === 'pin' ? plan.pins.map(({ vcpu, cpus }) => `${vcpu}: ${cpus}`) : plan.code, answer);
     });
   }
-
-  it('M10: stay within the allowed CPUs, for all vCPUs or none', () => {
-    fc.assert(
-      fc.property(masks, fc.nat(16), fc.uniqueArray(fc.nat(300)), (mask, vcpus, ids) => {
-        const allowed = CpuSet.of(ids);
-        const answer = planPins(mask, counting(vcpus), vcpus, allowed);
-        if (answer.kind === 'refused') return;
-        assert.ok(answer.pins.length === vcpus || (answer.pins.length === 0 && pinsNothing(mask)) || vcpus === 0);
-        for (const { cpus } of answer.pins) assert.ok(!cpus.isEmpty && cpus.isSubsetOf(allowed));
-      }),
-    );
-  });
 
   it('M6: overlap between VMs is reported once for each pair', () => {
     const pairs = overlaps([

@@ -28,7 +28,6 @@ const REPORT: HostReport = {
 type Groups = NonNullable<HostReport['devices']>[number]['groups'];
 
 const owned = (cpus: string, podUID = 'b') => ({ podUID, container: 'compute', cpus });
-const policy = (name: string): Partial<HostReport> => ({ topologyManager: { policy: name, scope: 'container' } });
 const vfs = (...groups: Groups) => [{ resource: VF, groups }];
 const vfOn = (cells: string, free: number, total = 8) => ({ cells, total, free });
 
