@@ -72,18 +72,6 @@ describe('the CNI plugin at its limits', () => {
     assert.equal(code, 7);
   });
 
-  it('accepts names of one character', async () => {
-    const { msg } = (await gate.call({ conf: wrapping('a') })).json();
-    assert.equal(msg, 'plumbline-gate: a is in no directory of CNI_PATH');
-    gate.delegate('b', `printf '{"b":1}'`);
-    const relative = { conf: wrapping('b'), environment: { CNI_PATH: '.' }, directory: gate.binDir };
-    assert.deepEqual((await gate.call(relative)).json(), { b: 1 });
-    writeState(gate.state, { dpu: 'not-ready', exempt: ['n'] });
-    const inNamespace = (name: string) =>
-      gate.call({ conf: gated, environment: { CNI_ARGS: `K8S_POD_NAMESPACE=${name}` } });
-    assert.deepEqual([(await inNamespace('n')).code, (await inNamespace('m')).code], [0, 1]);
-  });
-
   it('shows a reason of the state file that fits into a message, and none that is longer', async () => {
     const room = 2048 - 'DPU Not Ready: '.length;
     for (const length of [room, room + 1]) {

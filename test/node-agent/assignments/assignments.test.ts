@@ -45,21 +45,6 @@ const becomes = (expected: string | undefined) =>
 describe('assignments from the kubelet’s files and sockets', () => {
   setUp();
 
-  it('combines both sources: assignments with names, reserved CPUs, free CPUs', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-    await kubelet.start();
-    run();
-    await becomes('0-1,4-7');
-    const { reserved, assignments: list, policy } = assignments.view();
-    assert.equal(reserved?.toString(), '0-1');
-    assert.equal(policy, 'static');
-    assert.deepEqual(
-      list.map(({ podUID, name }) => [podUID, name]),
-      [['u', { namespace: 'ns', podName: 'vm' }]],
-    );
-  });
-
   it('notifies subscribers of each rename by its event, long before the periodic check', async () => {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
@@ -151,15 +136,6 @@ describe('devices of plugins', () => {
     pluginsChange();
     await are([]);
     assert.deepEqual(codes, []);
-  });
-
-  it('are not known while the kubelet’s file about them is torn', async () => {
-    run();
-    await are([['3/4']]);
-    pluginsChange('torn');
-    await are(undefined);
-    pluginsChange();
-    await are([['3/4']]);
   });
 });
 

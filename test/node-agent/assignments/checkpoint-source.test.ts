@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { mock } from 'node:test';
@@ -70,21 +70,6 @@ describe('the kubelet’s checkpoint without events', () => {
     pass(10_000);
     assert.equal(readings.length, 2);
     assert.deepEqual(messages(), []);
-  });
-
-  it('is opened once while it does not change, and published once while its text does not', () => {
-    write(stateOf('0-3'));
-    const open = mock.method(fs, 'openSync');
-    syncBuiltinESMExports();
-    const opened = () => open.mock.calls.filter((call) => call.arguments[0] === file).length;
-    follow();
-    assert.equal(opened(), 1);
-    pass(10_000);
-    assert.equal(opened(), 1);
-    write(stateOf('0-3'));
-    pass(5000);
-    assert.equal(opened(), 2);
-    assert.equal(readings.length, 1);
   });
 
   it('is unreadable at first and after a removal: reported once with the next step, and the last value is kept', () => {

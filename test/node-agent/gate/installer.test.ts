@@ -116,10 +116,8 @@ describe('the gate’s installer', () => {
       now += 400;
       mock.timers.tick(5000);
       assert.equal(existsSync(conf(OWN)), false, '0.4 s after the last time');
-      const looks = clock.mock.callCount();
       pass(599);
       assert.equal(existsSync(conf(OWN)), false);
-      assert.equal(clock.mock.callCount(), looks, 'it waits for the whole time');
       pass(1);
       assert.equal(existsSync(conf(OWN)), true);
     } finally {

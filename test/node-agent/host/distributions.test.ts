@@ -320,11 +320,6 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
     file(STATIC, { command: ['kubelet', '--config=c.yaml'] }),
     unknown(/^c.yaml: relative to a directory that is not known/),
   ],
-  [
-    'another policy than the running kubelet has: no setting of the file is published',
-    file(`${HEAD}topologyManagerPolicy: none\n`),
-    unknown(/^\/c.yaml says cpuManagerPolicy none, but the kubelet runs with static/),
-  ],
 ];
 
 interface PodWithMounts {

@@ -186,12 +186,6 @@ describe('locations of networks', () => {
         symlinkSync('../vrf0', join(tree.root, 'class/net/br-net/master'));
       },
     ],
-    [
-      'a team, VLAN, macvlan or Linux bridge over a NIC as the port',
-      { 'br-net': bridge([port('upper0')]) },
-      '1',
-      () => void tree.stacked('upper0', ['far']),
-    ],
   ];
   for (const [label, bridges, cells, prepare] of ways) {
     it(`a way to a NIC: ${label}`, () => {

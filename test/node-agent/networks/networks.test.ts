@@ -56,21 +56,10 @@ describe('the duty that follows networks', () => {
     await end();
 
     stop = new AbortController();
-    const { setTimeout: timeout } = globalThis;
-    // The periodic check is at least a second away: it never comes.
-    const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 1000 ? work : () => {}, milliseconds);
-    globalThis.setTimeout = short as typeof timeout;
-    try {
-      const restarted = follow(root, { networkMap: file }).networks;
-      await eventually(() => restarted.isComplete, 'the agent is restarted with the bad map');
-      assert.equal(restarted.view().networks.tunnel?.toString(), '0');
-      assert.match(restarted.view().mapFault ?? '', /the last good map stays in use/);
-      replaceFile(file, 'tunnel: {numaNodes: [1]}');
-      await eventually(() => restarted.view().networks.tunnel?.toString() === '1', 'the map is repaired');
-      assert.equal(restarted.view().mapFault, undefined);
-    } finally {
-      globalThis.setTimeout = timeout;
-    }
+    const restarted = follow(root, { networkMap: file }).networks;
+    await eventually(() => restarted.isComplete, 'the agent is restarted with the bad map');
+    assert.equal(restarted.view().networks.tunnel?.toString(), '0');
+    assert.match(restarted.view().mapFault ?? '', /the last good map stays in use/);
   });
 
   it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, mapOf, setOf, type Tables, textOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { createReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
 import { eventually, tempDirectories } from '../support.ts';
 
@@ -13,21 +13,15 @@ interface Exchange {
   readonly request?: { readonly method: string; readonly params: unknown[]; readonly id: number | string };
   readonly reply?: { readonly id: number | string; readonly result?: unknown; readonly error?: unknown };
 }
-type Updates = Record<string, { method: string; params: unknown[] }[]>;
 const samples = vector<Exchange[]>('ovsdb-samples.json');
-const updates = vector<Updates[]>('ovsdb-updates.json');
-
-const tablesOf = (updates: unknown): Tables => {
-  const replica = createReplica(COLUMNS);
-  replica.apply(updates);
-  return replica.tables;
-};
 
 /** The recorded initial reply of monitor_cond_since. */
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
   const [, , initial] = reply.result as [unknown, unknown, unknown];
-  return tablesOf(initial);
+  const replica = createReplica(COLUMNS);
+  replica.apply(initial);
+  return replica.tables;
 }
 
 describe('recorded messages of OVSDB', () => {
@@ -50,29 +44,6 @@ describe('recorded messages of OVSDB', () => {
     assert.deepEqual([...(config.bridges.get('br-int')?.internal ?? [])], ['br-int']);
     const dpdk = config.bridges.get('br-dpdk')?.interfaces.find(({ name }) => name === 'dpdk0');
     assert.deepEqual([dpdk?.devargs, dpdk?.numaId], ['0000:3b:00.0', 1]);
-  });
-
-  it('recorded updates remove a key, change a value and add a port', () => {
-    const named = (name: string) =>
-      updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update2');
-    const initial = updates.find((one) => 'monitor_cond_reply' in one) as unknown as {
-      monitor_cond_reply: { result: unknown };
-    };
-    const { apply, tables } = createReplica(COLUMNS);
-    apply(initial.monitor_cond_reply.result);
-    const externalIds = () => mapOf([...(tables.get('Open_vSwitch')?.values() ?? [])][0]?.['external_ids']);
-    assert.equal(externalIds().get('ovn-encap-type'), 'geneve');
-    apply(named('remove map key')?.params[1]);
-    assert.equal(externalIds().has('ovn-encap-type'), false);
-    assert.equal(externalIds().get('ovn-encap-ip'), '192.168.10.5');
-    apply(named('change map key')?.params[1]);
-    assert.deepEqual(switchConfig(tables).encapIps, ['10.0.0.9']);
-    apply(named('add port to set')?.params[1]);
-    const bridge = [...(tables.get('Bridge')?.values() ?? [])].find((row) => textOf(row['name']) === 'br-data');
-    assert.equal(setOf(bridge?.['ports']).length, 4);
-    const [id = ''] = tables.get('Bridge')?.keys() ?? [];
-    apply({ Bridge: { [id]: { delete: null } } });
-    assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
   });
 });
 

@@ -3,9 +3,8 @@ import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { OvsAffinity, type OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
-import { needs, skipFor, skipWithout } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import {
   allowedLists,
   eventually,
@@ -14,10 +13,8 @@ import {
   type StandIn,
   startStandIn,
   tempDirectories,
-  testMetrics,
 } from '../support.ts';
-import { makeCpuset } from './cpuset.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 let directory: string;
 let rundir: string;
@@ -89,46 +86,6 @@ describe('affinity of real threads', () => {
       ovs.status().sources.find(({ name }) => name === 'cgroups'),
       { name: 'cgroups', problem: null },
     );
-  });
-});
-
-describe('changes to the threads by other processes', () => {
-  standIns();
-  let metrics: ReturnType<typeof testMetrics>;
-  let recorded: ReturnType<typeof recordingEvents>;
-
-  beforeEach(() => {
-    metrics = testMetrics();
-    recorded = recordingEvents();
-    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
-    parts = { checkInterval: 0.1, events, metrics };
-    writeFileSync(enablerFile, '1');
-    start();
-  });
-  it('a thread is moved back at the next check, without an event', async () => {
-    free(first());
-    createAffinity().set(procThreads.list(vswitchd.pid).at(-1)!, cpus(rest()).toWords(1));
-    assert.notDeepEqual(masks(), [first()]);
-    await onlyOn(first());
-  });
-
-  it('a cpuset that limits the threads is accepted: no more writes, one gauge, one Event', async function () {
-    const cpuset = makeCpuset(`plumbline-test-${process.pid}`);
-    if (cpuset === undefined) return skipFor({ name: 'cgroups with cpusets', install: 'run as root' }, this);
-    try {
-      cpuset.allow(first());
-      cpuset.add(vswitchd.pid);
-      const clipped = async () => (await metrics.ovsClipped.get()).values.reduce((sum, { value }) => sum + value, 0);
-      await eventually(async () => (await clipped()) === procThreads.list(vswitchd.pid).length, 'noticed');
-      counted.sets = 0;
-      free(all());
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-      assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
-      assert.equal(counted.sets, 0);
-      assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset confines')).length, 1);
-    } finally {
-      cpuset.remove(vswitchd.pid);
-    }
   });
 });
 

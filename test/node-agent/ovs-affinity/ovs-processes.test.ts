@@ -202,16 +202,6 @@ describe('the processes of Open vSwitch', () => {
     assert.equal(apply({ only: cpus('15-20') }).moved, 2);
   });
 
-  it('have no gauge once they are restored or left', async () => {
-    await daemon('ovs-vswitchd');
-    for (const finish of [() => ovs.restore(), () => ovs.leave()]) {
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 1 });
-      finish();
-      assert.deepEqual(await valuesOf('ovsThreads'), {});
-    }
-  });
-
   it('get the CPUs of the machine’s first process if their saved masks are lost, or else the online CPUs', async () => {
     kernel.thread(1, '0-7', 'init');
     const { pid } = await daemon('ovs-vswitchd', '9');

@@ -76,39 +76,6 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(reasons(), ['OvsAffinityHeld']);
   });
 
-  it('log the reserved CPUs once for each set', () => {
-    for (const list of ['0-1', '0-1', '0-3']) tell.reserved(cpus(list));
-    tell.reserved(undefined);
-    const texts = logged.lines.map(({ msg }) => msg);
-    const text = 'OVS CPU dynamic pinning reservedSystemCPUs set';
-    assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
-  });
-
-  it('log moved threads with their target or avoided CPUs, their number and the milliseconds since the change', async () => {
-    mock.method(performance, 'now', () => 2000.1234567);
-    mock.method(Date, 'now', () => 50_000);
-    tell.moved({ only: cpus('0') }, 3, viewOf('0-3', ''), 2000);
-    writtenAt = 49_500;
-    tell.moved({ avoid: cpus('1-2'), otherwise: cpus('0') }, 2, viewOf('0,3', '1-2'), 1000.1234567);
-    assert.deepEqual(
-      logged.lines.map(({ level: _l, time: _t, ...line }) => line),
-      [
-        { cpus: '0', threads: 3, millisecondsSinceNoticed: 0.123, msg: 'moved OVS threads' },
-        {
-          avoided: '1-2',
-          threads: 2,
-          millisecondsSinceNoticed: 1000,
-          secondsSinceAssigned: 0.5,
-          msg: 'moved OVS threads',
-        },
-      ],
-    );
-    const lines = await messages();
-    assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_sum 0.5'));
-    const sum = lines.find((line) => line.startsWith('plumbline_ovs_move_seconds_sum'));
-    assert.ok(Math.abs(Number(sum?.split(' ')[1]) - 1.0001234567) < 1e-9, sum);
-  });
-
   const assignments: [string, [string | undefined, string], [string | undefined, string], boolean][] = [
     ['free CPUs shrink', ['0-3', ''], ['0-1', ''], true],
     ['CPUs get an owner', ['0-3', ''], ['0-3', '2'], true],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
@@ -231,15 +231,12 @@ describe('the file of saved masks', () => {
     assert.deepEqual([existsSync(path), createMasksFile(path, 'boot').load()], [false, []]);
   });
 
-  const losses: [string, () => void][] = [
-    ['emptied', () => truncateSync(path)],
-    ['torn', () => truncateSync(path, 100)],
-    ['in another form', () => writeFileSync(path, '{"bootId": 1}')],
-    ['too large', () => truncateSync(path, 2 ** 30)],
-  ];
-  for (const [what, lose] of losses) {
+  for (const [what, size] of [
+    ['torn', 100],
+    ['too large', 2 ** 30],
+  ] as const) {
     it(`is lost if it is ${what}, and kept under another name`, () => {
-      lose();
+      truncateSync(path, size);
       const file = createMasksFile(path, 'boot');
       assert.throws(() => file.load(), MasksFileError);
       assert.equal(file.putAside(), `${path}.corrupt`);

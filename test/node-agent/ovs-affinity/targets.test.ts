@@ -181,12 +181,6 @@ describe('the target CPUs from pass to pass', () => {
     assert.equal(targets.lastTarget, undefined);
   });
 
-  it('exclude isolated CPUs and those of poll mode drivers, from the threads and from the mask', () => {
-    pmdMask = '1';
-    isolated = '2';
-    assert.equal(goal(viewOf('0-7'), true, '0'), '3-7');
-  });
-
   it('exclude CPUs that running containers hold, and check them again', () => {
     goal(viewOf('0-3', '4-7'));
     running = { guaranteed: [cpus('4-5')], others: [] };
@@ -213,19 +207,6 @@ describe('the target CPUs from pass to pass', () => {
     assert.equal(goal(viewOf('0-7'), true), '0-3');
     seconds = 61;
     assert.equal(goal(viewOf('0-7'), true), '0-7');
-  });
-
-  it('are set without reading containers if there is nothing to gain', () => {
-    let looks = 0;
-    const containers = () => {
-      looks++;
-      return running;
-    };
-    targets = make({ containers });
-    for (const view of [viewOf('0-7'), viewOf('0-7'), viewOf('0-3', '4-7')]) goal(view);
-    assert.deepEqual([looks, targets.readsContainers], [1, true]);
-    running = undefined;
-    assert.equal(targets.readsContainers, false);
   });
 
   it('exclude vacated CPUs for ten seconds, or until they have their owner', () => {

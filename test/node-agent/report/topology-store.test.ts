@@ -4,7 +4,7 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
 import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
-import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
 import { inputs } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
@@ -93,20 +93,10 @@ describe('the changes of a report', () => {
       value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
       object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
     })).object;
-    const apply = (target: PatchValue | undefined, patch: PatchValue): PatchValue => {
-      if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-      const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
-      const result: Record<string, PatchValue> = isObject ? { ...(target as Record<string, PatchValue>) } : {};
-      for (const [key, value] of Object.entries(patch as Record<string, PatchValue>)) {
-        if (value === null) delete result[key];
-        else result[key] = apply(result[key], value);
-      }
-      return result;
-    };
     fc.assert(
       fc.property(json, json, (from, to) => {
         const patch = createMergePatch(from, to);
-        assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
+        assert.deepEqual(patch === undefined ? from : mergePatched(from, patch), to);
         assert.equal(createMergePatch(to, to), undefined);
       }),
     );

@@ -160,14 +160,6 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     assert.equal(guest.keep('1:2', { withheld })?.moved, 2, 'pinned and restored again');
   });
 
-  it('do not include bugs of the program', () => {
-    const guest = guestOf(2);
-    guest.affinity.set = () => {
-      throw new TypeError('a mistake');
-    };
-    assert.throws(() => guest.keep('1:2'), /a mistake/);
-  });
-
   it('unpin vCPUs that an agent without a record has pinned elsewhere, and all that one with a record has pinned', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('5'));

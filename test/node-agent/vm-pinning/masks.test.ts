@@ -31,20 +31,6 @@ function running() {
 describe('CPU masks on a node', () => {
   const run = running();
 
-  it('pins the threads of the QEMU in the pod’s cgroup, shows that and reports it on the VM', async () => {
-    const scene = createScene(temp());
-    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
-    assert.deepEqual(vcpusOf(vm, 2), ['1', '3']);
-    assert.deepEqual(vms.pinning(), [
-      { podUID: vm.uid, namespace: 'team-a', podName: vm.launcher.podName, state: 'pinned', vcpus: 2 },
-    ]);
-    assert.equal(vm.allowed('qemu-system-x86'), '0-7');
-    assert.equal(scene.eventsOf('CPUMaskApplied').length, 1);
-  });
-
   it('M10: for any mask, cpuset, reserved and owned CPUs, no thread gets a CPU of another pod', async () => {
     const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));
     const masks = fc.array(fc.oneof(fc.constant('all'), cpus.map(String)), { minLength: 1, maxLength: 3 });

@@ -9,7 +9,6 @@ import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { startAnsweringOvs } from '../dpu-lease/answering.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
@@ -191,42 +190,11 @@ describe('the node agent as a process', function () {
     assert.match(valid()?.message ?? '', typo);
     assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.deepEqual(status()?.tunnel, { cells: '0' });
+    assert.match((await agent.probe('/metrics')).body, /plumbline_networks_problems 1\n/);
     const events = () => [...api.objects].filter(([path]) => path.includes('/events/')).map(([, event]) => event);
     const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
     await eventually(() => named() !== undefined, 'the Event');
     assert.match(String(named()?.message ?? named()?.note), typo);
-    assert.equal(await agent.stop(), 0);
-  });
-});
-
-describe('the node agent on a host with a DPU', function () {
-  setUp(this);
-
-  it('creates the Lease on the host and renews it on the DPU while Open vSwitch runs', async () => {
-    const lease = () =>
-      api.objects.get(`/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-${NODE}`);
-    const renewed = () => (lease()?.spec as { renewTime?: string } | undefined)?.renewTime;
-    const timing = ['--dpu-node-lease-renew-interval', '1', '--dpu-node-lease-duration', '2'];
-    agent = startAgent([...flags, '--mode', 'dpu-host', ...timing]);
-    await eventually(() => lease() !== undefined, 'the lease');
-    assert.equal(renewed(), undefined);
-    assert.ok(!agent.lines.some(({ duties }) => String(duties).includes('ovs-affinity')), 'OVS is on the DPU');
-    assert.equal(await agent.stop(), 0);
-
-    for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
-      standIns.push(await startStandIn(name, 0, join(root, `run/${name}.pid`)));
-    }
-    const answering = startAnsweringOvs(join(root, 'run'), standIns[0]!.pid);
-    agent = startAgent([...flags, '--mode', 'dpu', ...timing]);
-    await eventually(() => renewed() !== undefined, 'a renewal');
-    const before = renewed();
-    await eventually(() => renewed() !== before, 'another');
-    await standIns[0]?.stop();
-    await eventually(
-      () => agent.lines.some(({ msg }) => msg === 'renewing the DPU lease failed'),
-      'Open vSwitch is missed',
-    );
-    answering.close();
     assert.equal(await agent.stop(), 0);
   });
 
