@@ -112,9 +112,12 @@ describe('the last good network map', () => {
     assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
     file.save({ networks: undefined });
     assert.deepEqual(file.load(set('0')), { networks: undefined });
-    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000)]) {
+    const reasons: string[] = [];
+    const reading = createLastMapFile(path, (why) => reasons.push(why));
+    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000), '{"format":2}']) {
       writeFileSync(path, text);
-      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+      assert.equal(reading.load(set('0-1')), undefined, text.slice(0, 40));
     }
+    assert.match(reasons.at(-1) ?? '', /it has format 2, this agent reads format 1: a later version has written it/);
   });
 });

@@ -1,66 +1,26 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
-const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));
 const NODE = 'worker-1';
 
-interface Agent {
-  readonly process: ChildProcess;
-  readonly lines: Record<string, unknown>[];
-  /** Standard error other than log lines. */
-  readonly text: string[];
-  /** GET on the probe port. */
-  probe(path: string): Promise<{ status: number; body: string }>;
-  /** Sends SIGTERM and returns the exit status. */
-  stop(): Promise<number | null>;
-}
-
-function startAgent(flags: readonly string[], nodeFlags: readonly string[] = []): Agent {
-  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeFlags, MAIN, '--probe-port', '0', ...flags], {
-    stdio: ['ignore', 'inherit', 'pipe'],
-  });
-  const lines: Record<string, unknown>[] = [];
-  const text: string[] = [];
-  createInterface({ input: child.stderr! }).on('line', (line) => {
-    if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
-    else text.push(line);
-  });
-  return {
-    process: child,
-    lines,
-    text,
-    async probe(path) {
-      const port = lines.find(({ probePort }) => probePort !== undefined)?.probePort;
-      const response = await fetch(`http://127.0.0.1:${port}${path}`);
-      return { status: response.status, body: await response.text() };
-    },
-    async stop() {
-      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
-      child.kill('SIGTERM');
-      await exited;
-      return child.exitCode;
-    },
-  };
-}
+const startAgent = (flags: readonly string[], nodeFlags: readonly string[] = []) =>
+  startAgentProcess([...nodeFlags, ...FROM_SOURCE, '--probe-port', '0', ...flags]);
 
 const temp = tempDirectories();
 const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
 let root: string;
 let api: FakeApi;
 let kubelet: FakeKubelet;
-let agent: Agent;
+let agent: AgentProcess;
 let standIns: StandIn[];
 let flags: string[];
 
