@@ -87,12 +87,4 @@ describe('YAML from other programs', () => {
     refused(`${': '.repeat(65)}x`, 'nested too deeply');
     refused(`${'\t'.repeat(129)}x`, 'nested too deeply');
   });
-
-  it('counts no columns after the first word of a line as indentation', () => {
-    assert.ok(parseBoundedYaml(`a: x${'-?:'.repeat(100)}x`));
-    assert.ok(parseBoundedYaml(`a: x${' '.repeat(500)}\nb: y${'-'.repeat(500)}`));
-    // Each line is counted separately.
-    assert.ok(parseBoundedYaml(`a:\n${`${' '.repeat(100)}x\n`.repeat(3)}`));
-    assert.ok(parseBoundedYaml(`a:\r${`${' '.repeat(100)}x\r`.repeat(3)}`));
-  });
 });

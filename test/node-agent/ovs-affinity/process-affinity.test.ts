@@ -162,12 +162,6 @@ describe('the quick check of threads', () => {
     for (const tid of kernel.masks.keys()) kernel.masks.set(tid, set('0-1'));
     assert.equal(keeper.apply({ only: set('0-3') }).displaced, 0, 'a cpuset');
   });
-
-  it('notices nothing new for threads limited by a cpuset', () => {
-    kernel.cpuset = '0-1';
-    keeper.apply({ only: set('0-5') });
-    assert.equal(keeper.isAsLeft(), true);
-  });
 });
 
 describe('descriptions of the threads of a process', () => {

@@ -86,17 +86,6 @@ describe('cgroups of pods: the place of a container', () => {
     assert.equal(tree.container(UID, ID), join(root, `kubepods/pod${UID}/${ID}`));
     assert.deepEqual(tree.containers(), { guaranteed: [], others: [] });
   });
-
-  it('is undefined on a machine without cgroups', () => {
-    const tree = createCgroupTree(join(newDirectory(), 'gone'));
-    assert.equal(tree.containers(), undefined);
-    assert.equal(tree.container(UID, ID), undefined);
-  });
-
-  it('depends on the version, which the controllers file shows', () => {
-    assert.equal(createCgroupTree(v2({})).version, 2);
-    assert.equal(createCgroupTree(v1({})).version, 1);
-  });
 });
 
 describe('cgroups of pods: processes', () => {

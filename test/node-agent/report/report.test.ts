@@ -201,27 +201,4 @@ describe('publishing the report', () => {
       [['distances', 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml']],
     );
   });
-
-  it('looks again after about 10 s without a notification while something is unknown', async () => {
-    const { setTimeout: timeout } = globalThis;
-    const waits: { milliseconds: number; work: () => void }[] = [];
-    const delayed = (work: () => void, milliseconds = 0) => {
-      if (milliseconds < 5000) return timeout(work, milliseconds);
-      waits.push({ milliseconds, work });
-      return timeout(() => {}, 0);
-    };
-    globalThis.setTimeout = delayed as typeof timeout;
-    try {
-      run();
-      await reservedIs('0');
-      await eventually(() => waits.length === 1, 'it waits');
-      const [{ milliseconds, work }] = waits as [(typeof waits)[0]];
-      assert.ok(milliseconds >= 5000 && milliseconds < 15_000, `${milliseconds} ms`);
-      now = { ...now, view: { ...knownView, reserved: CpuSet.parse('0-1') } };
-      work();
-      await reservedIs('0-1');
-    } finally {
-      globalThis.setTimeout = timeout;
-    }
-  });
 });
