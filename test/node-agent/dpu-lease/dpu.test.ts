@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
 import { startAnswering } from './answering.ts';
 
@@ -146,14 +145,4 @@ describe('the health of a DPU’s Open vSwitch', () => {
     control.close();
     database.close();
   });
-});
-
-it('renew times are in microseconds and strictly increase', () => {
-  const times = createRenewals(() => Date.UTC(2026, 0, 1));
-  times.seen('2025-12-31T23:59:59.000000Z');
-  assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
-  times.seen('2026-01-01T00:00:05.123456Z');
-  assert.equal(times.next(), '2026-01-01T00:00:05.123457Z');
-  times.seen('garbage');
-  assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
 });

@@ -15,11 +15,7 @@ describe('the file of the network map', () => {
     assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', 'tunnel: {numaNodes: [0]}')), false);
   });
 
-  const wrong: [string, string, RegExp][] = [
-    ['broken YAML', 'physnets: {', /map.yaml: not YAML/],
-    ['a misspelt key', 'physnet: {a: {numaNodes: [0]}}', /map.yaml: .*physnet/],
-    ['a name that no resource can have', `physnets: {"${'é'.repeat(40)}": {numaNodes: [0]}}`, /1 to 30 bytes/],
-  ];
+  const wrong: [string, string, RegExp][] = [['broken YAML', 'physnets: {', /map.yaml: not YAML/]];
   for (const [what, text, message] of wrong) {
     it(`refuses ${what}`, () =>
       assert.throws(

@@ -61,15 +61,4 @@ describe('the duty that follows networks', () => {
     assert.equal(restarted.view().networks.tunnel?.toString(), '0');
     assert.match(restarted.view().mapFault ?? '', /the last good map stays in use/);
   });
-
-  it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {
-    const root = temp();
-    const { networks } = follow(root, { networkMap: `${root}/later/map.yaml` });
-    await eventually(() => networks.isComplete, 'looked at');
-    assert.equal(networks.view().problems[0]?.reason, 'InvalidMap');
-    assert.match(networks.view().problems[0]?.message ?? '', /later\/map\.yaml/);
-    writeTree(root, { 'later/map.yaml': 'tunnel: {numaNodes: [1]}' });
-    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the map');
-    assert.deepEqual(networks.view().problems, []);
-  });
 });

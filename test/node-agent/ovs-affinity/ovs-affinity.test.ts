@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAffinity } from '../../../native/affinity.ts';
 import { OvsAffinity, type OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import {
   allowedLists,
@@ -14,7 +12,7 @@ import {
   startStandIn,
   tempDirectories,
 } from '../support.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
+import { all, countingAffinity, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 let directory: string;
 let rundir: string;
@@ -114,28 +112,6 @@ describe('the enabler file and restored masks', () => {
     start();
     free(first());
     assert.equal(counted.sets, 0);
-  });
-
-  it('turning it off restores the mask of each thread; the end of the duty changes none', async () => {
-    const [tid] = procThreads.list(ovsdb.pid).slice(-1);
-    createAffinity().set(tid!, cpus(rest()).toWords(1));
-    const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
-    writeFileSync(enablerFile, '1');
-    start();
-    free(first());
-    assert.deepEqual(masks(), [first()]);
-    counted.sets = 0;
-    stop.abort();
-    await running;
-    assert.deepEqual(masks(), [first()]);
-    assert.equal(counted.sets, 0);
-    stop = new AbortController();
-    start();
-    rmSync(enablerFile);
-    await eventually(
-      () => [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)].join() === before.join(),
-      `as before: ${before}`,
-    );
   });
 
   it('an unreadable enabler file leaves the feature on', async () => {

@@ -200,15 +200,6 @@ describe('a real Open vSwitch under --monitor', function () {
     real.vsctl('del-port', 'poll0', '--', 'remove', 'Open_vSwitch', '.', 'other_config', 'pmd-cpu-mask');
     await eventually(() => polling().length === 0, 'gone');
   });
-
-  it('never has new handler and revalidator threads on other CPUs', async () => {
-    view.free(first());
-    const sampler = await watchMasks(cpus(rest()).first!, [real.pid('ovs-vswitchd')]);
-    const before = procThreads.list(real.pid('ovs-vswitchd')).length;
-    real.vsctl('set', 'Open_vSwitch', '.', 'other_config:n-revalidator-threads=5', 'other_config:n-handler-threads=4');
-    await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > before, 'more threads');
-    await sampler.sawNone();
-  });
 });
 
 /** Allowed CPUs of a process that may still be starting, or may have ended. */

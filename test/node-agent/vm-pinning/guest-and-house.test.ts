@@ -229,11 +229,6 @@ describe('the emulator’s CPUs of a container', () => {
     assert.equal(outcome?.targets.has(200), false);
   });
 
-  it('are shared with IO threads that use all remaining CPUs, and ignore one without a pin', () => {
-    assert.equal(String(house(['0', '1'], '0-2', '2', ['2']).look()?.emulator), '2');
-    assert.equal(String(house(['0', '1'], '0-3', '2-3', ['0-3']).look()?.emulator), '2-3');
-  });
-
   it('depend on the numbers of vCPUs, not on the order of the list, and wait for a missing number', () => {
     const { look, guest, where, affinity } = house(['0', '2'], '0-3', '1');
     assert.equal(look({ threads: guest.list().filter(({ tid }) => tid !== 100) }), undefined);
