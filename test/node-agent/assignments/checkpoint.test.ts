@@ -78,12 +78,6 @@ describe('cpu_manager_state', () => {
     }
   });
 
-  it('refuses a file that is cut off at any character', () => {
-    for (let length = 0; length < V2.length; length++) {
-      assert.throws(() => parseCheckpoint(V2.slice(0, length)), CheckpointError, `after ${length} characters`);
-    }
-  });
-
   const state = (more: object) => JSON.stringify({ policyName: 'static', defaultCpuSet: '0', ...more });
   const wrong: [string, string, RegExp][] = [
     ['nothing', '', /^torn: it is empty$/],

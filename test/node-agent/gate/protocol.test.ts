@@ -25,18 +25,6 @@ describe('the gate’s protocol: requests', () => {
     }
   });
 
-  it('are read in pieces of one byte, and bytes after the end are ignored', () => {
-    const text = 'plumbline-gate/1 ADD 4 2\nA=é{}';
-    const bytes = Buffer.from(text);
-    const reader = createQuestionReader();
-    for (const [i, byte] of bytes.entries()) {
-      const result = reader.read(Buffer.from([byte]));
-      if (i < bytes.length - 1) assert.equal(result, undefined, `after byte ${i}`);
-      else assert.deepEqual([result?.environment.get('A'), result?.conf], ['é', '{}']);
-    }
-    assert.equal(read(`${text}beyond`)?.conf, '{}');
-  });
-
   const refused: [string, string, RegExp][] = [
     ['another version', 'plumbline-gate/2 ADD 0 0\n', /not a request in version 1: "plumbline-gate\/2/],
     ['another verb', 'plumbline-gate/1 MUL 0 0\n', /not a request in version 1/],

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import {
   createReplica,
@@ -61,31 +60,6 @@ describe('values of OVSDB, including unknown forms', () => {
 
 describe('the message stream', () => {
   const bytes = (text: string) => Buffer.from(text);
-  const json = fc.letrec((tie) => ({
-    value: fc.oneof({ depthSize: 'small' }, fc.string({ unit: 'binary' }), fc.double(), fc.constant(null), tie('list')),
-    list: fc.oneof(
-      fc.array(tie('value'), { maxLength: 4 }),
-      fc.dictionary(fc.string({ unit: 'binary' }), tie('value')),
-    ),
-  })).list;
-
-  it('gives the same messages wherever it is cut, with or without blanks', () => {
-    const cuts = fc.array(fc.nat(), { maxLength: 20 });
-    const blank = fc.constantFrom('', ' ', '\n', '\r\n\t ');
-    fc.assert(
-      fc.property(fc.array(fc.tuple(json, blank), { maxLength: 6 }), cuts, (messages, at) => {
-        const bytes = Buffer.from(messages.map(([message, after]) => JSON.stringify(message) + after).join(''));
-        const places = [0, ...at.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-        const read = createJsonStream();
-        const values = places.slice(1).flatMap((end, i) => read(bytes.subarray(places[i], end)));
-        assert.deepEqual(
-          values,
-          messages.map(([message]) => JSON.parse(JSON.stringify(message))),
-        );
-      }),
-    );
-  });
-
   it('refuses more elements than fit the agent’s heap as they come, before parsing', () => {
     const full = `[${'{},'.repeat(131_071)}{}]`;
     assert.equal(createJsonStream()(Buffer.from(full + full)).length, 2);

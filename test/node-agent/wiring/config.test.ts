@@ -36,17 +36,11 @@ describe('settings of the node agent', () => {
   }
 
   const wrong: [string, string[], RegExp][] = [
-    ['duration 0', timing('10', '0'), /--dpu-node-lease-duration 0/],
     ['10 and 10', timing('10', '10'), /duration 10 must be greater than .*interval 10/],
-    ['an interval that is not a number', timing('ten', '40'), /renew-interval ten/],
     ['a missing node name', [], /--node-name/],
     ['an invalid node name', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
-    ['an unknown mode', [...NAME, '--mode', 'half'], /--mode half/],
-    ['a relative path', [...NAME, '--kubelet-dir', 'kubelet'], /--kubelet-dir kubelet.*absolute/],
-    ['an unknown flag', [...NAME, '--frobnicate'], /--frobnicate/],
     ['exemption of all namespaces', [...NAME, '--gate-exempt', '*'], /--gate-exempt \*/],
     ['a star in the middle', [...NAME, '--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
-    ['an empty namespace of the Lease', [...NAME, '--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];
   for (const [name, argv, message] of wrong) {
     it(`refuse ${name}`, () =>

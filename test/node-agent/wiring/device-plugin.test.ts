@@ -23,21 +23,13 @@ const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig =>
   ...changes,
 });
 
-/** What the duty finds. */
-interface State {
-  /** The capacity of the Node, if the API server answers. */
-  node: Record<string, string> | undefined;
-  kubelet: NodeKubeletConfig | undefined;
-  /** Whether the networks are known. */
-  isComplete: boolean;
-  owned: string;
-  reserved: CpuSet | undefined;
-  polled: string;
-}
-
 describe('the agent’s device plugin duty', () => {
   const temp = tempDirectories();
-  let now: State;
+  /** The capacity of the Node, if the API server answers. */
+  let node: Record<string, string> | undefined;
+  let kubeletConfig: NodeKubeletConfig | undefined;
+  /** Whether the networks are known. */
+  let isComplete: boolean;
   let vacated: string[];
   let subscribed: number;
   let changed: () => void;
@@ -45,14 +37,9 @@ describe('the agent’s device plugin duty', () => {
   let ended: () => Promise<void>;
 
   beforeEach(() => {
-    now = {
-      node: { pods: '9' },
-      kubelet: kubelet(),
-      isComplete: true,
-      owned: '2-3',
-      reserved: CpuSet.EMPTY,
-      polled: '',
-    };
+    node = { pods: '9' };
+    kubeletConfig = kubelet();
+    isComplete = true;
     vacated = [];
     subscribed = 0;
     changed = () => {};
@@ -70,8 +57,8 @@ describe('the agent’s device plugin duty', () => {
     const client = {
       get: async (path: string) => {
         if (path.includes('/pods/')) return { metadata: { name: 'vm', namespace: 'ns', uid: 'u' }, spec: {} };
-        if (now.node === undefined) throw new Error('away');
-        return { metadata: { name: 'n', uid: 'u' }, status: { capacity: now.node } };
+        if (node === undefined) throw new Error('away');
+        return { metadata: { name: 'n', uid: 'u' }, status: { capacity: node } };
       },
     };
     const source = {
@@ -84,12 +71,7 @@ describe('the agent’s device plugin duty', () => {
     const stop = new AbortController();
     const done = createDevicePluginDuty(
       {
-        config: {
-          kubeletDir: directory,
-          allocationCheck: 'enforce',
-          logLevel: 'warn',
-          nodeName: 'n',
-        },
+        config: { kubeletDir: directory, allocationCheck: 'enforce', logLevel: 'warn', nodeName: 'n' },
         client,
         events: { record: () => undefined },
         pluginProgram: thread.program,
@@ -98,23 +80,23 @@ describe('the agent’s device plugin duty', () => {
       } as unknown as AgentParts,
       {
         facts: { read: async () => ({ host, description }) },
-        assignments: { ...source, view: () => ({ reserved: now.reserved, owned: set(now.owned) }) },
+        assignments: { ...source, view: () => ({ reserved: CpuSet.EMPTY, owned: set('2-3') }) },
         networks: {
           ...source,
           get isComplete() {
-            return now.isComplete;
+            return isComplete;
           },
           view: () => ({
             networks: { physnets: new Map([['physnet1', set('1')]]), tunnel: undefined },
             down: new Set(['physnet1']),
-            pmdCpus: set(now.polled),
+            pmdCpus: CpuSet.EMPTY,
           }),
         },
         ovs: ovs
           ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
           : undefined,
         refusals: { add: () => undefined },
-        kubeletConfig: async () => ({ config: now.kubelet, problems: [] }),
+        kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
     ).run(stop.signal);
     ended = async () => {
@@ -164,25 +146,26 @@ describe('the agent’s device plugin duty', () => {
   ];
   for (const [name, changes, whole] of policies) {
     it(`under the policy ${name}, a container with half a core is ${whole ? 'refused' : 'started'}`, async () => {
-      now.kubelet = kubelet(changes);
+      kubeletConfig = kubelet(changes);
       run({ resource: PHYSNET, holder: holder('5-6') });
       assert.equal((await answer()) !== undefined, whole);
       assert.equal((await advertised()).wholeCoresOnly, whole);
     });
   }
 
-  const slots: [string, Partial<State>, number][] = [
-    ['the kubelet’s maxPods', {}, 7],
-    ['the Node’s, if the configuration is unknown', { kubelet: undefined }, 9],
-    ['the kubelet’s default, if the Node is unknown, too', { kubelet: undefined, node: undefined }, 110],
-  ];
-  for (const [name, changes, expected] of slots) {
-    it(`advertises as many devices as ${name}: ${expected}`, async () => {
-      Object.assign(now, changes);
+  it('advertises as many devices as the kubelet’s maxPods, or the Node’s, or else the kubelet’s default', async () => {
+    const slots = async () => {
       run();
-      assert.equal((await advertised()).of(PHYSNET)?.slots, expected);
-    });
-  }
+      const { of } = await advertised();
+      await ended();
+      return of(PHYSNET)?.slots;
+    };
+    assert.equal(await slots(), 7);
+    kubeletConfig = undefined;
+    assert.equal(await slots(), 9);
+    node = undefined;
+    assert.equal(await slots(), 110);
+  });
 
   it('devices of a network without a carrier are unhealthy', async () => {
     run();
@@ -190,11 +173,11 @@ describe('the agent’s device plugin duty', () => {
   });
 
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
-    now.isComplete = false;
+    isComplete = false;
     run();
     await eventually(() => subscribed === 1, 'it follows the networks');
     changed();
-    now.isComplete = true;
+    isComplete = true;
     changed();
     assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
     await ended();
