@@ -107,11 +107,6 @@ describe('locations of networks', () => {
   };
   const ways: [string, Record<string, SwitchBridge>, string, prepare?: () => void][] = [
     [
-      'a patch port to a bridge with a NIC',
-      { 'br-net': bridge([], { p0: 'p1' }), 'br-phy': bridge([port('far')], { p1: 'p0' }) },
-      '1',
-    ],
-    [
       'a chain of patch ports, with a way back',
       {
         'br-net': bridge([], { a0: 'a1' }),

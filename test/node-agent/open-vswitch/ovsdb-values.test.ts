@@ -177,20 +177,6 @@ describe('the limits of the copied tables', () => {
     ['a removed pair', 'options', map(['a', '1'], ['b', '2']), map(['a', '1']), map(['b', '2'])],
     ['the last pair removed', 'options', map(['a', '1']), map(['a', '1']), map()],
     ['a pair in an absent map', 'options', undefined, map(['a', '1']), map(['a', '1'])],
-    ['an added id', 'ports', uuids('p', 'q'), uuids('r'), uuids('p', 'q', 'r')],
-    [
-      'a removed id',
-      'ports',
-      uuids('p', 'q', 'r'),
-      uuids('q'),
-      [
-        'set',
-        [
-          ['uuid', 'p'],
-          ['uuid', 'r'],
-        ],
-      ],
-    ],
     ['ids added and removed', 'ports', uuids('p'), uuids('p', 'q'), ['set', [['uuid', 'q']]]],
     ['the only id removed', 'ports', uuids('p'), uuids('p'), ['set', []]],
     ['another text', 'name', 'x', 'y', 'y'],

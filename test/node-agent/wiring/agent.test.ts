@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { writeMachine } from '../../hardware/machine-tree.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
@@ -41,18 +42,15 @@ function setUp(suite: Mocha.Suite): void {
       'kubelet/config.yaml':
         'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
         'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
-      'sys/devices/system/cpu/online': '0-7',
-      'sys/devices/system/node/node0/cpulist': '0-3',
-      'sys/devices/system/node/node1/cpulist': '4-7',
     });
-    for (let cpu = 0; cpu < 8; cpu++) {
-      const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(join(root, `sys/devices/system/cpu/cpu${cpu}/topology`), {
-        core_id: `${cpu >> 1}`,
-        physical_package_id: '0',
-        thread_siblings_list: siblings,
-      });
-    }
+    writeMachine(join(root, 'sys'), {
+      name: NODE,
+      cpus: '0-7',
+      core: [0, 0, 1, 1, 2, 2, 3, 3],
+      package: Array(8).fill(0),
+      siblings: ['0-1', '2-3', '4-5', '6-7'],
+      nodes: { 0: '0-3', 1: '4-7' },
+    });
     flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
     flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
@@ -119,22 +117,6 @@ describe('the node agent as a process', function () {
     assert.deepEqual(masks(), [first], 'the container still owns its CPUs');
     assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
     assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
-  });
-
-  it('runs without kubelet, Open vSwitch or a usable network map, logs what is missing, and publishes nothing', async () => {
-    writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
-    agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => /network map rejected/.test(String(msg))), 'the map');
-    await eventually(
-      () => agent.lines.some(({ msg }) => /querying the kubelet failed/.test(String(msg))),
-      'the kubelet',
-    );
-    const ready = await agent.probe('/readyz');
-    assert.equal(ready.status, 503);
-    assert.match(ready.body, /not known yet/);
-    assert.equal((await agent.probe('/healthz')).status, 200);
-    assert.equal(status(), undefined);
-    assert.equal(await agent.stop(), 0);
   });
 
   it('a typo in the network map leaves the networks unchanged; a condition and an Event on the Node name it', async () => {

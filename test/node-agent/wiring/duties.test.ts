@@ -163,8 +163,6 @@ describe('the gate’s duties', () => {
     stopping.abort();
     await running;
   });
-
-  it('are none while the gate is off', () => assert.deepEqual(createGateDuties(partsOf([]).parts, none), []));
 });
 
 describe('sources of the kubelet’s configuration', () => {
