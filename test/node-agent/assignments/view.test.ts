@@ -251,17 +251,6 @@ describe('containers that the kubelet lists', () => {
     containers: cpuIds.map((ids, i) => ({ name: `c${i}`, cpuIds: ids })),
   });
 
-  it('returns containers with CPUs of their own, with pod and container name', () => {
-    const containers = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
-    assert.deepEqual(
-      containers.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
-      [
-        { namespace: 'ns', podName: 'a', container: 'c0', cpus: '1,3' },
-        { namespace: 'ns', podName: 'b', container: 'c1', cpus: '0' },
-      ],
-    );
-  });
-
   it('reads up to the limit and refuses a longer list', () => {
     assert.equal(listedContainers([pod('a', [0], [1], [])], 2).length, 2);
     // Before it builds any set of CPUs, which would fail here.
