@@ -122,25 +122,17 @@ describe('the checks of a node’s launchers', () => {
     const house = scene.addVm({ vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20], housekeeping: '5' });
     dedicated.add(house.uid);
     for (const { pid } of [vm, house]) costs.set(pid, 30);
-    const launchers = [vm.launcher, house.launcher];
-    const displayed = () =>
-      at(launchers).map(({ threads, mask, housekeeping }) => [
-        threads.length,
-        mask?.state,
-        mask?.moved,
-        housekeeping?.emulator.toString(),
-        housekeeping && housekeeping.repairs > 0,
-      ]);
-    assert.deepEqual(displayed(), [
-      [4, 'pinned', 4, undefined, undefined],
-      [11, undefined, undefined, '5,21', true],
-    ]);
-    lists.length = 0;
-    assert.deepEqual(displayed(), [
-      [4, 'pinned', 0, undefined, undefined],
-      [11, undefined, undefined, '5,21', false],
-    ]);
-    assert.deepEqual(lists, []);
+    const displayed = () => {
+      const [masked, housed] = at([vm.launcher, house.launcher]);
+      return [
+        masked?.mask?.state,
+        masked?.mask?.moved,
+        `${housed?.housekeeping?.emulator}`,
+        housed?.housekeeping?.repairs,
+      ];
+    };
+    assert.deepEqual(displayed(), ['pinned', 4, '5,21', 4]);
+    assert.deepEqual(displayed(), ['pinned', 0, '5,21', 0]);
   });
 
   it('of VMs that are about to start, in between: a mask without vCPU threads, for a minute after the container', () => {
