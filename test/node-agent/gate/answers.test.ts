@@ -6,6 +6,7 @@ import { type AnswersDeps, createAnswers, type GatePolicy } from '../../../node-
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
+import { turns } from '../support.ts';
 
 const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
@@ -54,11 +55,6 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
     answers,
     shim,
     question,
-    /** Sends a request and does not wait for the answer. */
-    begin(changes: Partial<Question> & { args?: string } = {}) {
-      const caller = shim();
-      return { ...caller, done: answers.answer(question(changes), caller.asker) };
-    },
     async ask(changes: Partial<Question> & { args?: string } = {}) {
       const caller = shim();
       await answers.answer(question(changes), caller.asker);
@@ -71,27 +67,10 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   };
 }
 
-/** Work that ends when the test ends it. */
-function work() {
-  let finish = () => {};
-  const done = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
-  return { done, finish };
-}
-
-/** Lets pending work reach its next wait. */
-const turns = () => new Promise((resolve) => setImmediate(resolve));
-
 const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
 
 describe('the gate’s answers: ADD', () => {
   afterEach(() => mock.reset());
-
-  it('keeps the connection open after allowing a delegate', async () => {
-    const { ask } = stage();
-    assert.deepEqual((await ask()).messages, ['allow\n']);
-  });
 
   it('refuses pods while the DPU is dead, without a vacate, except in exempt namespaces', async () => {
     const { ask, state, vacated } = stage();
@@ -126,8 +105,13 @@ describe('the gate’s answers: ADD', () => {
 
   it('sends one wait request after 0.2 s', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    const { done: vacated, finish } = work();
-    const { messages, done } = stage({}, { vacate: () => vacated }).begin({ args: `K8S_POD_UID=${UID}` });
+    let finish = () => {};
+    const vacated = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const { answers, shim, question } = stage({}, { vacate: () => vacated });
+    const { messages, asker } = shim();
+    const done = answers.answer(question({ args: `K8S_POD_UID=${UID}` }), asker);
     await turns();
     mock.timers.tick(199);
     assert.deepEqual(messages, []);

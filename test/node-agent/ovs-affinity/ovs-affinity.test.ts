@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OvsAffinity, type OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import {
   allowedLists,
@@ -14,49 +14,35 @@ import {
 } from '../support.ts';
 import { all, countingAffinity, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
-let directory: string;
-let rundir: string;
-let enablerFile: string;
-let vswitchd: StandIn;
-let ovsdb: StandIn;
-let ovs: OvsAffinity;
-let stop: AbortController;
-let running: Promise<void>;
-let view: ReturnType<typeof settableView>;
-let counted: ReturnType<typeof countingAffinity>;
-/** Parts that a test replaces. */
-let parts: Partial<OvsAffinityDeps>;
-let logged: ReturnType<typeof recordingLogger>;
-
-const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
-const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
-const free = (list: string) => view.free(list);
-
-function start(): void {
-  ovs = new OvsAffinity(ovsParts(directory, { affinity: counted, assignments: view, log: logged.log, ...parts }));
-  running = ovs.run(stop.signal);
-}
-
 /** Two real processes with threads, a run directory with their pidfiles, and a view with all CPUs free. */
-function standIns(): void {
+describe('affinity of real threads, and the enabler file', () => {
   needs('linux');
   const temp = tempDirectories();
+  let directory: string;
+  let enablerFile: string;
+  let vswitchd: StandIn;
+  let ovsdb: StandIn;
+  let ovs: OvsAffinity;
+  let stop: AbortController;
+  let running: Promise<void>;
+  let view: ReturnType<typeof settableView>;
+  let counted: ReturnType<typeof countingAffinity>;
+  let logged: ReturnType<typeof recordingLogger>;
+
   before(function () {
     skipWithout('twoCpus', this);
   });
   beforeEach(async () => {
     directory = temp();
-    rundir = join(directory, 'run');
     enablerFile = join(directory, 'etc/enable');
-    for (const path of [rundir, join(directory, 'etc')]) mkdirSync(path);
+    for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
     [vswitchd, ovsdb] = await Promise.all([
-      startStandIn('ovs-vswitchd', 6, join(rundir, 'ovs-vswitchd.pid')),
-      startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid')),
+      startStandIn('ovs-vswitchd', 6, join(directory, 'run/ovs-vswitchd.pid')),
+      startStandIn('ovsdb-server', 1, join(directory, 'run/ovsdb-server.pid')),
     ]);
     stop = new AbortController();
     logged = recordingLogger();
     counted = countingAffinity();
-    parts = {};
     view = settableView({ free: machine() });
   });
   afterEach(async () => {
@@ -64,16 +50,19 @@ function standIns(): void {
     await running;
     await Promise.all([vswitchd.stop(), ovsdb.stop()]);
   });
-}
 
-describe('affinity of real threads', () => {
-  standIns();
+  const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
+  const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
+  const start = () => {
+    ovs = new OvsAffinity(ovsParts(directory, { affinity: counted, assignments: view, log: logged.log }));
+    running = ovs.run(stop.signal);
+  };
 
   it('every thread of both daemons follows each change, and the log has the duration', async () => {
     writeFileSync(enablerFile, '1');
     start();
     for (const list of [first(), all(), rest(), first()]) {
-      free(list);
+      view.free(list);
       assert.deepEqual(masks(), [list], 'moved within the event itself');
     }
     const line = logged.lines.findLast(({ msg }) => msg === 'moved OVS threads');
@@ -85,14 +74,10 @@ describe('affinity of real threads', () => {
       { name: 'cgroups', problem: null },
     );
   });
-});
-
-describe('the enabler file and restored masks', () => {
-  standIns();
 
   it('absent at start, made later: on without a restart; emptied, removed, replaced', async () => {
     start();
-    free(first());
+    view.free(first());
     assert.equal(counted.sets, 0);
     assert.ok(!logged.said('OVS CPU affinity pinning disabled'), 'it was never on');
     writeFileSync(enablerFile, '1');
@@ -110,19 +95,19 @@ describe('the enabler file and restored masks', () => {
   it('an empty file enables nothing', async () => {
     writeFileSync(enablerFile, '');
     start();
-    free(first());
+    view.free(first());
     assert.equal(counted.sets, 0);
   });
 
   it('an unreadable enabler file leaves the feature on', async () => {
     writeFileSync(enablerFile, '1');
     start();
-    free(first());
+    view.free(first());
     // A symbolic link to itself: ELOOP, even for root.
     rmSync(enablerFile);
     symlinkSync(enablerFile, enablerFile);
-    free(all());
-    free(first());
+    view.free(all());
+    view.free(first());
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.deepEqual(masks(), [first()]);
     assert.equal(ovs.status().enabled, true);
