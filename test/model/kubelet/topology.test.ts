@@ -1,45 +1,10 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import {
-  countByCell,
-  cpusAt,
-  flagsOf,
-  numaMask,
-  numaNodes,
-  topologyOfHost,
-  withSiblings,
-} from '../../../model/kubelet/topology.ts';
-import { hostOf, shapes } from './arbitraries.ts';
+import { cpusAt, flagsOf, numaMask, numaNodes, topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
 describe('model/kubelet: the topology of a host', () => {
-  it('counts and groups CPUs as the host does', () => {
-    fc.assert(
-      fc.property(shapes(64), fc.array(fc.nat(80)), (shape, ids) => {
-        const host = hostOf(shape);
-        const topology = topologyOfHost(host);
-        const asked = CpuSet.of(ids);
-        const known = asked.intersect(host.online);
-        assert.ok(topology.cpus.equals(host.online));
-        assert.ok(cpusAt(topology, flagsOf(topology, asked)).equals(known));
-        assert.deepEqual(
-          [...countByCell(topology, asked)],
-          host.cells.map(({ cpus }) => cpus.intersect(asked).size),
-        );
-        const siblings = host.cores.filter((core) => core.intersects(asked)).flatMap((core) => [...core]);
-        assert.ok(withSiblings(topology, asked).equals(CpuSet.of(siblings)));
-        assert.deepEqual(topology.cores.sets.map(String), host.cores.map(String));
-        const perSocket = shape.cores * shape.threads * shape.cellsPerSocket;
-        assert.deepEqual(
-          [topology.cpusPerCore, topology.cpusPerSocket, topology.cells.smallest],
-          [shape.threads, perSocket, shape.cores * shape.threads],
-        );
-      }),
-    );
-  });
-
   it('has no CPUs in any group of a host without CPUs', () => {
     const topology = topologyOfHost(createHost({ cells: [{ id: 0, cpus: '' }], cores: [] }));
     const { cpusPerCore, cpusPerSocket, cpusPerUncore, counts, numaIds } = topology;
