@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { boundedWarnings } from '../../sandbox/api-server/requests.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
 import { type Listener, listen, podOf, useApiServer } from './support.ts';
@@ -171,11 +170,6 @@ describe('sandbox admission: answers of a webhook', () => {
     const { headers } = await hooks.call('POST', PODS, pod());
     assert.equal(headers.warning, '299 - "say \\"hi\\"", 299 - "two"');
   });
-  it('have their warnings shortened if they are too long', () => {
-    assert.deepEqual(boundedWarnings(['x'.repeat(4000)]), ['x'.repeat(4000)]);
-    assert.deepEqual(boundedWarnings(['x'.repeat(4000), 'y'.repeat(97)]), ['x'.repeat(256), 'y'.repeat(97)]);
-  });
-
   const bad: [string, Answer, RegExp][] = [
     ['another uid', () => review('other', { allowed: true }), /expected response.uid=/],
     [

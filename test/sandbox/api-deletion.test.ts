@@ -105,10 +105,4 @@ describe('sandbox API server: dependent objects', () => {
     await call('DELETE', '/api/v1/namespaces/ns');
     assert.equal((await call('GET', '/api/v1/namespaces/ns/configmaps/in')).status, 404);
   });
-
-  it('a collection is deleted by selector', async () => {
-    for (const name of ['c1', 'c2']) await call('POST', MAPS, { metadata: { name, labels: { n: name } } });
-    await call('DELETE', `${MAPS}?labelSelector=n%3Dc1`);
-    assert.deepEqual([await there(`${MAPS}/c1`), await there(`${MAPS}/c2`)], [false, true]);
-  });
 });
