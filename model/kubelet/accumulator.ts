@@ -43,7 +43,6 @@ export class Accumulator {
     return this.#taken;
   }
 
-  /** The CPUs that are still free in a group. */
   freeIn({ groups }: Level, group: number): CpuSet {
     return this.#free.intersect(groups.get(group)!);
   }
@@ -76,7 +75,6 @@ export class Accumulator {
     return this.sorted(above).flatMap((group) => this.#within(above.groups.get(group)!, level));
   }
 
-  /** The groups that are free as a whole. */
   wholeGroups(level: Level): number[] {
     const { groups, whole } = level;
     return this.sorted(level).filter((group) => this.freeIn(level, group).size === (whole ?? groups.get(group)!.size));
@@ -100,7 +98,6 @@ export class Accumulator {
     return Array.from({ length: turns }, (_, turn) => ofCores.flatMap((cpus) => cpus[turn] ?? [])).flat();
   }
 
-  /** Takes whole groups. */
   takeWhole(level: Level): void {
     for (const group of this.wholeGroups(level)) {
       const members = level.groups.get(group)!;

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import {
-  Fleet,
-  type NodeFlag,
-  NodeShapes,
-  ownedCpusOf,
-  reportsPod,
-  trustedShape,
-} from '../../../scheduler-plugin/cluster/fleet.ts';
+import { Fleet, type NodeFlag, NodeShapes, reportsPod, trustedShape } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { statusOf } from '../extender-fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
@@ -76,7 +69,7 @@ describe('the fleet', () => {
       [reportsPod(node('n1'), 'b'), reportsPod(node('n1'), 'c'), reportsPod(node('n3'), 'a')],
       [true, false, false],
     );
-    assert.equal(`${ownedCpusOf(node('n1'))}`, '1-3,9-11');
+    assert.equal(`${node('n1').owned}`, '1-3,9-11');
     assert.equal(node('n1').load, node('n2').load);
     assert.notEqual(node('n1').load, node('n3').load);
     assert.match(node('n1').load, /^\d+ 1-3,9-11$/);

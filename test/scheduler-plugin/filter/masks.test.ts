@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { MaskVerdictCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -133,37 +131,6 @@ describe('CPU masks at scheduling', () => {
       );
     });
   }
-
-  it('are checked once for nodes with the same shape and load, and again when either changes', () => {
-    const { state } = extenderOf({ nodes: { n1: four, n2: four, n3: owned } });
-    const judged: string[] = [];
-    /** The assignments are read to judge a node. */
-    const observed = () =>
-      [...state.fleet.nodes()].map((node) => ({
-        ...node,
-        get assignments() {
-          judged.push(node.name);
-          return node.assignments;
-        },
-      }));
-    const cache = new MaskVerdictCache();
-    const ask = (mask: string) =>
-      observed().map((node) => cache.verdict(maskRequestOf({ annotations: { [MASK]: mask } })!, node).fits);
-    assert.deepEqual(ask('1'), [true, true, false]);
-    assert.deepEqual(ask('1'), [true, true, false]);
-    assert.equal(judged.length, 2);
-    assert.deepEqual(ask('3'), [true, true, true]);
-    assert.equal(judged.length, 4);
-    state.reportChanged('n2', owned);
-    assert.deepEqual(ask('1'), [true, false, false]);
-  });
-
-  it('cannot be checked for a node that does not report', () => {
-    const { state } = extenderOf({ nodes: { n1: undefined } });
-    const cache = new MaskVerdictCache();
-    const ask = () => cache.verdict(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.get('n1')!);
-    assert.throws(ask, /node n1 has not reported its CPUs/);
-  });
 
   it('are an error if malformed, and have no effect on pods other than launchers', () => {
     const { filter } = extenderOf({ nodes: { n1: four } });
