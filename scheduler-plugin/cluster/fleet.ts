@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
@@ -70,8 +69,6 @@ export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
 
-/** Maximum characters of a load to store as it is; a longer one is stored as a digest: loads are keys of caches. */
-const MAX_LOAD_CHARACTERS = 128;
 /** Maximum prepared hosts to keep, so that repeated predictions for a node do not prepare it again. */
 const MAX_PREPARED_HOSTS = 512;
 
@@ -154,7 +151,7 @@ export class Fleet {
     node.shape = shape;
     node.owned = owned;
     node.usage = usage;
-    node.load = loadOf(shape, owned, usage);
+    node.load = `${shape.id} ${owned}${usage}`;
     node.free = freeCpusOf(shape.empty, owned);
     node.assignments = owners.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
@@ -189,11 +186,6 @@ export class Fleet {
     if (exists || dpuHost || dpuDead || draCpu || stale || agentRenewed || quarantined) return;
     if (shape === undefined && reservations === 0) this.#nodes.delete(name);
   }
-}
-
-function loadOf({ id }: NodeShape, owned: CpuSet, usage: string): string {
-  const text = `${id} ${owned}${usage}`;
-  return text.length <= MAX_LOAD_CHARACTERS ? text : createHash('sha256').update(text).digest('base64');
 }
 
 /**
