@@ -156,8 +156,13 @@ const ARGUMENT = /^command-argument value '(?<value>.*)' is invalid for argument
 const OPTION =
   /^option '(?:-\w, )?(?<flag>--[\w-]+) .(?<noun>[\w-]+).' argument '(?<value>.*)' is invalid\. (?<why>.*)$/s;
 
+const EXCESS = /^too many arguments(?: for '.*')?\. Expected (?<limit>\d+) arguments? but got (?<count>\d+)\.$/;
+
 /** Commander's message about a wrong value in the form of Plumbline's own; another message stays as it is. */
 function valueText(message: string): string {
+  const { limit, count } = EXCESS.exec(message)?.groups ?? {};
+  if (limit === '0') return 'it takes no arguments';
+  if (limit !== undefined) return `it takes at most ${limit} arguments, got ${count}`;
   const { flag, noun, value, why = '' } = (ARGUMENT.exec(message) ?? OPTION.exec(message))?.groups ?? {};
   if (value === undefined) return message;
   const [, choices] = /^Allowed choices are (.*)\.$/.exec(why) ?? [];

@@ -18,7 +18,7 @@ export interface LauncherObjects {
   /** Nodes with an expired agent Lease. */
   readonly silent: ReadonlySet<string> | undefined;
   readonly instances: readonly ExplainedVmi[];
-  readonly scheduler?: SchedulerFacts;
+  readonly scheduler?: SchedulerFacts | undefined;
   /** Events that matter before a launcher runs. */
   readonly events?: readonly Occurrence[];
 }

@@ -39,10 +39,11 @@ export function commandText({ program, args }: Command): string {
   return [program, ...quoted].join(' ');
 }
 
-/** The remedy with its commands in one line. */
-export function remedyText({ text, commands }: Pick<Remedy, 'text' | 'commands'>): string {
-  if (commands.length === 0) return text;
-  return `${text}: ${commands.map(commandText).join('; ')}`;
+/** A remedy for people: its text, then each command in shell syntax. */
+export type RemedyLines = readonly [text: string, ...commands: string[]];
+
+export function remedyLines({ text, commands }: Pick<Remedy, 'text' | 'commands'>): RemedyLines {
+  return [text, ...commands.map(commandText)];
 }
 
 /** The name in commands about a VM. */

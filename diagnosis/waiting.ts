@@ -2,8 +2,9 @@ import { countText } from '../model/amounts.ts';
 import { SCHEDULER } from '../model/names.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { schedulerOf } from './bypasses.ts';
-import type { Cause, NodeGroup, SearchFacts, VmFacts } from './facts.ts';
+import type { Cause, NodeGroup, SchedulerFacts, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
+import { NO_READY_REPLICA } from './objects.ts';
 import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
 /** In an error of kube-scheduler: the path of the extender that it called. */
@@ -21,14 +22,8 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     };
   }
   const scheduler = schedulerOf(pod);
-  const { away, extenderAway } = (scheduler === SCHEDULER ? facts.scheduler : undefined) ?? {};
-  if (away !== undefined) {
-    return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies: [bringSchedulerBack()] };
-  }
-  if (extenderAway !== undefined) {
-    const text = `${extenderAway}, and ${SCHEDULER} places no pod without it`;
-    return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
-  }
+  const fault = scheduler === SCHEDULER ? schedulerFault(facts.scheduler) : undefined;
+  if (fault !== undefined) return fault;
   const nominated = pod.status?.nominatedNodeName;
   const { search } = facts;
   if (search === undefined && nominated) {
@@ -47,6 +42,28 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
     return { reason: 'NoNodeFits', text, remedies: [] };
   }
   return searched(facts, search);
+}
+
+/** Why Plumbline's own scheduler places no pod; undefined if it works, or if that is unknown. */
+export function schedulerFault({ away, extenderAway }: SchedulerFacts = {}): Cause | undefined {
+  const remedies = [bringSchedulerBack()];
+  if (away !== undefined) return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies };
+  if (extenderAway === undefined) return undefined;
+  return { reason: 'ExtenderAway', text: `${extenderAway}, and ${SCHEDULER} places no pod without it`, remedies };
+}
+
+/**
+ * The scheduler, as a reader of the cluster's objects knows it.
+ * @param election undefined: unknown
+ * @param isReady whether a replica of its Deployment is ready; undefined: unknown, or another way of installation
+ */
+export function schedulerFacts(
+  election: SchedulerFacts | undefined,
+  isReady: boolean | undefined,
+): SchedulerFacts | undefined {
+  if (election === undefined || election.away !== undefined || isReady !== false) return election;
+  // The extender decides the readiness of the pod. One that leads without it gets no answer.
+  return { ...election, extenderAway: `its extender does not answer (${NO_READY_REPLICA})` };
 }
 
 const RETRY: readonly Remedy[] = [
@@ -92,8 +109,9 @@ const noneOf = (nodes: number | string, closest: string) =>
 const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
 
 /**
- * kube-scheduler's message as a prediction would word it; any other text stays as it is. kube-scheduler only asks the
- * extender about nodes that pass its own filters, so a reason of the extender is the closest match, else the most frequent one.
+ * kube-scheduler's last message in short, marked as its own: Plumbline may predict something else now. Any other text stays
+ * as it is. kube-scheduler only asks the extender about nodes that pass its own filters, so a reason of the
+ * extender is the closest match, else the most frequent one.
  */
 function summaryOf(message: string): string {
   const [, nodes, list = ''] =
@@ -103,7 +121,7 @@ function summaryOf(message: string): string {
   const reasons = entries.map((entry) => entry.replace(/^\d+ /, ''));
   const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
   if (nodes === undefined || nodes === '0' || !closest) return message;
-  return reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest);
+  return `kube-scheduler: ${reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest)}`;
 }
 
 function searchText({ groups, nodes }: SearchFacts): string {

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
 import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
@@ -56,7 +56,7 @@ const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis 
     const [namespace = '', name = ''] = reference.split('/');
     const subject = await readSubject(cluster.client, { kind, namespace, name }, namespace);
     const { verdict, reason, text, causes, remedies, notes } = await explain(cluster, subject, flags, Date.now());
-    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyText), notes };
+    const texts = { causes: causes.map((cause) => cause.text), remedies: remedies.map(remedyLines), notes };
     return { verdict, reason, text, ...texts };
   });
 

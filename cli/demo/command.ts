@@ -14,7 +14,8 @@ export function createCommand(): Command {
   return new Command('demo')
     .description(
       'Start an embedded cluster of four nodes and the three daemons, and run VMs through them step by step. ' +
-        'Needs only Node.js. Exit status: 0 if every step succeeded.',
+        'Needs only Node.js. The logs of the daemons are in a folder that it prints with --keep, or if a step fails. ' +
+        'Exit status: 0 if every step succeeded.',
     )
     .option('--json', 'print the steps as one JSON document')
     .option('--keep', 'keep everything running afterwards and print how to reach it; Ctrl-C stops it')

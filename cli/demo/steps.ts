@@ -162,8 +162,9 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     return { threads: threads.length, allowed: unionOf(threads).toString(), moved: false };
   }
   expect(move !== undefined, 'the agent reports no move');
-  const { millisecondsSinceNoticed: milliseconds } = move;
-  expect(typeof milliseconds === 'number', 'the agent reports no duration of its move');
+  const { sinceNoticedSeconds } = move;
+  expect(typeof sinceNoticedSeconds === 'number', 'the agent reports no duration of its move');
+  const milliseconds = Math.round(sinceNoticedSeconds * 1_000_000) / 1000;
   printer.lines([
     `${String(move['threads'])} threads moved ${milliseconds} ms after the agent learned who owns the CPUs`,
   ]);

@@ -1,5 +1,5 @@
 import { isDpuHost } from '../../diagnosis/objects.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText } from '../../model/amounts.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
@@ -8,7 +8,7 @@ import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
-import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
+import { joinParts, type Line, paint, remedyParagraph, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
@@ -130,8 +130,10 @@ export function doctorLines(
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(wide && finding.objects?.length ? [['    objects: ', ...joinParts(finding.objects, ' ')]] : []),
       ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
-      ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
-      ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
+      ...remedyParagraph(remedyLines(finding.fix), columns, '    fix: '),
+      ...(finding.meanwhile === undefined
+        ? []
+        : remedyParagraph(remedyLines(finding.meanwhile), columns, '    meanwhile: ')),
       '',
     ];
   });

@@ -111,18 +111,17 @@ function recentEvents({ events }: Subject, now: number) {
   const explained = [];
   for (const event of events) {
     const { type, reason, message, source, reportingComponent } = event;
-    const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
+    const ageSeconds = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
     const component = source?.component || reportingComponent || 'unknown';
     const isMinor = type !== 'Warning' && !isOfPlumbline({ component });
     const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
-    if (isKnown || ago > RECENT_SECONDS || (isMinor && explained.length > 1)) continue;
+    if (isKnown || ageSeconds > RECENT_SECONDS || (isMinor && explained.length > 1)) continue;
     seen.add(`${reason} ${message}`);
     explained.push({
       reason: reason ?? '',
       message: message ?? '',
-      /** Seconds. */
-      ago,
+      ageSeconds,
       component,
       /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
       verified: isVerified(event),

@@ -1,8 +1,8 @@
 import type { Stage, Verdict } from '../../diagnosis/reasons.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cutLine, type Line, paint, type Style, someNames, wrap } from '../support/terminal.ts';
+import { cutLine, type Line, paint, remedyParagraph, type Style, someNames, wrap } from '../support/terminal.ts';
 import { type ExplainedEvent, type Explanation, explain, isOfPlumbline } from './explain.ts';
 import { nearestLines, readNearest } from './nearest.ts';
 import { parseReference } from './reference.ts';
@@ -53,7 +53,7 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
  */
 export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
   const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
-  const help = explanation.remedies.map(remedyText);
+  const help = explanation.remedies.map(remedyLines);
   const columns = Math.min(width, 120);
   const { text, style } = STAGES[state];
   const faults: Partial<Record<Verdict, Style>> = { broken: 'red', degraded: 'yellow' };
@@ -74,7 +74,11 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
-    lines.push('', [paint('bold', 'What would help')], ...help.flatMap((one) => para('  - ', one)));
+    lines.push(
+      '',
+      [paint('bold', 'What would help')],
+      ...help.flatMap((one) => remedyParagraph(one, Math.max(40, columns), '  - ')),
+    );
   }
   lines.push(...groupLines(explanation, columns, wide));
   if (scheduler !== undefined) {
@@ -84,7 +88,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   if (current.length > 0) {
     const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
     const rows = current.flatMap((event) =>
-      para('  ', `${ageText(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
+      para('  ', `${ageText(event.ageSeconds)} ago  ${event.reason} (${author(event)}): ${event.message}`),
     );
     lines.push('', [paint('bold', 'Events')], ...rows);
   }

@@ -35,7 +35,7 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
     askExtender(cluster, name, choice),
   ]);
   const { opinions, reported }: OwnOpinions =
-    'opinions' in response ? response : await ownOpinions(client, pod, nodes, response.whyNot, now);
+    'opinions' in response ? response : await ownOpinions(client, pod, nodes, response, now);
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
   const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
@@ -53,8 +53,13 @@ export interface ExtenderChoice {
   readonly extender?: string | undefined;
 }
 
-/** `away`: no extender answers in the pod of its scheduler. */
-type Asked = { readonly opinions: Opinions } | { readonly whyNot: string; readonly away: boolean };
+interface NoAnswer {
+  readonly whyNot: string;
+  /** Whether no extender answers in the pod of its scheduler, which is then the reason of the state. */
+  readonly away: boolean;
+}
+
+type Asked = { readonly opinions: Opinions } | NoAnswer;
 
 /**
  * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
@@ -85,7 +90,7 @@ async function ownOpinions(
   client: KubeClient,
   pod: ExplainedPod,
   nodes: readonly ExplainedNode[],
-  whyNot: string,
+  { whyNot, away }: NoAnswer,
   now: number,
 ): Promise<OwnOpinions> {
   const needs = placementNeedsOf(pod);
@@ -100,7 +105,7 @@ async function ownOpinions(
   const silent = agents?.silent ?? new Set<string>();
   const reported = hostsOf(topologies);
   const own = predictOpinions({ pod, nodes, reported, pending: pending ?? [], silent });
-  const notes = [`computed from the nodes’ reports, because ${whyNot}`, ...own.notes];
+  const notes = [`computed from the nodes’ reports${away ? '' : `, because ${whyNot}`}`, ...own.notes];
   return { opinions: { ...own, notes }, reported };
 }
 

@@ -50,6 +50,8 @@ export async function getFromPod(config: KubeConfig, target: PodPort, path: stri
 export function forwardFailure(error: unknown): { readonly status: number; readonly text: string } {
   const { status = 0, message } = error as Error & { readonly status?: number };
   if (status >= 500) return { status, text: `${status}: check that the API server reaches the kubelet of that node` };
+  // The kubelet's text of a closed port has the network namespace and both addresses of the pod.
+  if (/connect(?:ion)?[: ]+(?:ECONN)?refused/i.test(message)) return { status, text: 'connection refused' };
   return { status, text: message.trim().split('\n')[0] ?? '' };
 }
 

@@ -57,13 +57,26 @@ export async function run(flags: SimulateFlags): Promise<void> {
     progress.update(requested === 0 ? 0 : placed / requested, `${countText(placed, 'VM')} placed`);
   const result = simulate(places.hosts, demands, update, places.circumstances);
   progress.end();
-  const allNotes = [...notes, ...threadNotes(result, demands, places.hosts), ...places.notes];
+  const allNotes = [
+    ...(nodes === undefined ? [] : [assumedText({ ...flags, nodes, topology })]),
+    ...notes,
+    ...threadNotes(result, demands, places.hosts),
+    ...places.notes,
+  ];
   const fits = !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, allNotes), {
     text: ({ width }) => simulationLines(result, allNotes, width),
     wide: ({ width }) => simulationLines(result, allNotes, width, true),
   });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
+}
+
+function assumedText({ topology, reserved, topologyManager, kubelet, physnet }: Invention): string {
+  const networks = physnet.length === 0 ? 'no networks' : `networks ${physnet.join(', ')}`;
+  return (
+    `assumed nodes: ${topology} (NUMA nodes x cores x threads), reserved ${reserved ?? 'the first core'}, ` +
+    `topology manager ${topologyManager}, kubelet ${kubelet}, ${networks}`
+  );
 }
 
 /**

@@ -15,7 +15,8 @@ import {
 import { type Stage, VERDICTS, WAITING_STAGES } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import { schedulerFacts } from '../../diagnosis/waiting.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER } from '../../model/names.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
@@ -23,7 +24,8 @@ import { deployment } from '../doctor/facts/objects.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { notFound } from '../support/exit-status.ts';
+import { readAgentLeases, readAll, readIfAllowed, readTopologies, undefinedIfForbidden } from '../support/lists.ts';
 
 export interface WaitingVm {
   readonly namespace: string;
@@ -34,7 +36,7 @@ export interface WaitingVm {
   readonly text: string;
   readonly node: string | undefined;
   /** Seconds since its launcher, instance or VM was created; undefined: unknown. */
-  readonly age: number | undefined;
+  readonly ageSeconds: number | undefined;
 }
 
 export type ClusterStatus = Awaited<ReturnType<typeof readStatus>>;
@@ -45,11 +47,13 @@ const RECENT_MILLISECONDS = 3600 * 1000;
 /**
  * @param namespace of the VMs; undefined: all
  * @param now milliseconds since 1970
- * @throws CliError if Plumbline is not installed; KubeError
+ * @throws CliError if Plumbline is not installed, or the namespace does not exist; KubeError
  */
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
   const facts = await readStatusFacts(cluster.client, namespace, now);
   const { topologies, nodes, agents, machines, differences, deployments } = facts;
+  if (namespace !== undefined && facts.launched.size === 0 && (machines ?? []).length === 0)
+    await assertNamespace(cluster.client, namespace);
   const silent = [...(agents.value?.silent ?? [])].filter((name) =>
     topologies.some((one) => one.metadata.name === name),
   );
@@ -58,7 +62,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     waiting: [...waitingLaunchers(facts, now), ...waitingMachines(facts, now)].sort(
       (a, b) =>
         VERDICTS.indexOf(b.verdict) - VERDICTS.indexOf(a.verdict) ||
-        (b.age ?? -1) - (a.age ?? -1) ||
+        (b.ageSeconds ?? -1) - (a.ageSeconds ?? -1) ||
         a.namespace.localeCompare(b.namespace) ||
         byName<WaitingVm>(({ name }) => name)(a, b),
     ),
@@ -67,7 +71,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       .filter((one) => !hasReadyReplica(one))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
     /** Nodes whose agents have stopped, with the seconds since their last renewal. */
-    silentAgents: silent.sort().map((node) => ({ node, seconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
+    silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
       const text = deadDpu(node);
       return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
@@ -94,6 +98,15 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         : []),
     ],
   };
+}
+
+/** @throws CliError if the namespace does not exist; KubeError */
+async function assertNamespace(client: KubeClient, name: string): Promise<void> {
+  const namespace = client.get(`/api/v1/namespaces/${encodeURIComponent(name)}`);
+  await namespace.catch((error: unknown) => {
+    if (isNotFound(error)) throw notFound(`there is no namespace ${name}`);
+    undefinedIfForbidden(error);
+  });
 }
 
 type StatusFacts = Awaited<ReturnType<typeof readStatusFacts>>;
@@ -125,12 +138,9 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
   return { topologies, nodes, agents, machines, launched, ...state };
 }
 
-/** If no replica of the scheduler is ready but one leads, its extender does not answer: the extender decides its readiness. */
 function schedulerOf({ scheduler, deployments }: Pick<StatusFacts, 'scheduler' | 'deployments'>) {
   const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
-  if (scheduler === undefined || scheduler.away !== undefined || own === undefined || hasReadyReplica(own))
-    return scheduler;
-  return { ...scheduler, extenderAway: `its extender does not answer (${NO_READY_REPLICA})` };
+  return schedulerFacts(scheduler, own && hasReadyReplica(own));
 }
 
 function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
@@ -185,8 +195,8 @@ function waitingVm(
   if (!WAITING_STAGES.includes(state)) return [];
   const [namespace = '', name = ''] = vm.split('/', 2);
   const since = Date.parse(created ?? '');
-  const age = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));
-  return [{ namespace, name, state, verdict, reason, text, node: node || undefined, age }];
+  const ageSeconds = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));
+  return [{ namespace, name, state, verdict, reason, text, node: node || undefined, ageSeconds }];
 }
 
 /** `namespace/name` of the VM of a launcher. */

@@ -65,7 +65,7 @@ export function statusLines(
       ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
       waiting.map((vm) => [
         namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
-        vm.age === undefined ? '' : ageText(vm.age),
+        vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
         vm.node ?? '-',
         vm.reason,
         vm.text,
@@ -79,7 +79,7 @@ export function statusLines(
     ...section(
       countText(silentAgents.length, 'agent is silent', 'agents are silent'),
       ['NODE', 'LAST RENEWAL'],
-      silentAgents.map(({ node, seconds }) => [node, `${ageText(seconds)} ago`]),
+      silentAgents.map(({ node, silentSeconds }) => [node, `${ageText(silentSeconds)} ago`]),
     ),
     ...section(
       countText(deadDpus.length, 'DPU is dead', 'DPUs are dead'),

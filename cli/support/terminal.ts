@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import type { RemedyLines } from '../../diagnosis/remedy.ts';
 import { cutText, MAX_TEXT_CHARACTERS, printable } from '../../runtime/printable.ts';
 
 export type Style = Parameters<typeof styleText>[0];
@@ -93,6 +94,16 @@ export function wrap(
     empty = false;
   }
   return [...lines, line];
+}
+
+/**
+ * A remedy: its text, then each command on a line of its own, which is not broken so that it can be copied.
+ * @param first prefix of the first line
+ */
+export function remedyParagraph([text, ...commands]: RemedyLines, width: number, first: string): string[] {
+  const indent = ' '.repeat(first.search(/\S/) + 4);
+  const lines = wrap(commands.length === 0 ? text : `${text}:`, width, first);
+  return [...lines, ...commands.map((command) => indent + command)];
 }
 
 const MAX_CELL_CHARACTERS = 1024;

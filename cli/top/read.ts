@@ -16,6 +16,7 @@ import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { notFound } from '../support/exit-status.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { ageText } from '../support/output.ts';
 
 /** The data to show, and notes about data that could not be read. */
 export interface TopView {
@@ -69,7 +70,7 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
   const remarksOf = (name: string): Remark[] => [
     ...remarkIf(nodes !== undefined && !nodesByName.has(name), 'NodeGone', 'gone'),
     ...remarkIf(nodesByName.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
-    ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
+    ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', silentText(agents?.ages.get(name))),
     ...remarkIf(deadDpu(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
   return {
@@ -79,6 +80,11 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
       ...(pods === undefined ? ['you may not read pods: the map shows launchers instead of VMs'] : []),
     ],
   };
+}
+
+/** @param age seconds since the last renewal of the agent's Lease */
+function silentText(age: number | undefined): string {
+  return `its agent is silent${age === undefined ? '' : `: report ${ageText(age)} old`}`;
 }
 
 interface Owner {

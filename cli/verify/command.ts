@@ -18,6 +18,7 @@ export function createCommand(): Command {
   const command = new Command('verify')
     .description('Check the CPU mask of every VM against every node: which nodes can host it, and why others cannot.')
     .option('-n, --namespace <name>', 'VMs of one namespace; default: all')
+    .option('-A, --all-namespaces', 'VMs of all namespaces, also if -n names one')
     .addHelpText('after', NOTES)
     .action(async (flags: VerifyFlags) => (await import('./run.ts')).run(flags));
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);

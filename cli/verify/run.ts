@@ -7,13 +7,15 @@ import { cutLine, type Line, paint, someNames, wrap } from '../support/terminal.
 import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
 
 export interface VerifyFlags extends ClusterFlags {
+  readonly allNamespaces?: true;
   readonly output?: OutputFormat;
 }
 
 /** Prints which nodes can host each VM with a CPU mask. @throws CliError, KubeError */
 export function run(flags: VerifyFlags): Promise<void> {
   return usingCluster(flags, async ({ client }) => {
-    const verification = verifyMasks(await readVerifyFacts(client, flags.namespace, Date.now()));
+    const namespace = flags.allNamespaces ? undefined : flags.namespace;
+    const verification = verifyMasks(await readVerifyFacts(client, namespace, Date.now()));
     await print(flags.output, verification, {
       text: ({ width }) => verificationLines(verification, width),
       wide: ({ width }) => verificationLines(verification, width, true),

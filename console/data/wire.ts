@@ -4,7 +4,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 8;
+export const WIRE_VERSION = 9;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
@@ -25,6 +25,9 @@ export interface ShapeContent {
   readonly kubelet?: string | undefined;
 }
 
+/** What would help, as `plumbline explain` says it: the text, then the commands. */
+export type RemedyEntry = readonly [text: string, ...commands: string[]];
+
 /** After the name of a pod that only the old report of a silent agent has: it keeps its CPUs in the map, and is no running VM. */
 export const GONE = ' (gone)';
 
@@ -37,8 +40,7 @@ export interface NodeContent {
   /** Absent without a report, and if the report is in quarantine. */
   readonly shape?: ShapeContent | undefined;
   readonly problems: readonly NodeProblem[];
-  /** What would help, as `plumbline explain` says it. */
-  readonly remedies: readonly string[];
+  readonly remedies: readonly RemedyEntry[];
   /** The last renewal of a silent agent's Lease, RFC 3339: the age of the node's data. */
   readonly silentSince?: string | undefined;
   readonly dpu: DpuState;
@@ -58,7 +60,7 @@ export type RunningEntry = readonly [
   verdict: StateVerdict,
   reason: string,
   text: string,
-  remedies: readonly string[],
+  remedies: readonly RemedyEntry[],
 ];
 /** The state of a VM or pod, with the same names as in every output of Plumbline. */
 export type StateVerdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
@@ -78,7 +80,7 @@ export interface PodContent {
   readonly verdict?: StateVerdict | undefined;
   readonly reason?: string | undefined;
   readonly text?: string | undefined;
-  readonly remedies?: readonly string[] | undefined;
+  readonly remedies?: readonly RemedyEntry[] | undefined;
   /** KubeVirt has not created its launcher: `name` is the VM's, and what it requests is unknown. */
   readonly noLauncher?: true | undefined;
   readonly cpus: number;
@@ -136,7 +138,7 @@ export interface Diagnosis {
   readonly reason: string;
   readonly text: string;
   readonly causes: readonly string[];
-  readonly remedies: readonly string[];
+  readonly remedies: readonly RemedyEntry[];
   readonly notes: readonly string[];
 }
 

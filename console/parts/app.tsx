@@ -28,7 +28,7 @@ export function App() {
         <Summary />
         <nav class="tabs" aria-label="Lists">
           <Tab to="nodes" title="Nodes" count={totals.value.nodes} attention={totals.value.withProblems} />
-          <Tab to="vms" title="VMs" count={vms.value.length} attention={vmsToLookAt.value} />
+          <Tab to="vms" title="Running VMs" count={vms.value.length} attention={vmsToLookAt.value} />
           <Tab to="waiting" title="Waiting" count={waiting.value.length} attention={waitingBroken.value} />
         </nav>
         <section class="list" aria-label={LIST_LABELS[list]}>

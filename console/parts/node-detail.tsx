@@ -38,7 +38,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
           ))}
           <DataAge since={node.silentSince} />
           {node.dpu !== '' && <Dpu node={node} />}
-          <Remedies texts={node.remedies} />
+          <Remedies entries={node.remedies} />
           {node.shape && (
             <>
               <CpuMap node={node} shape={node.shape} switched={switchedOf(node.shape, moved)} />

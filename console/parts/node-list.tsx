@@ -141,7 +141,7 @@ const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts n
 /** A node without problems, by the state of its DPU. */
 const HEALTHY: Readonly<Record<DpuState, { text: string; look: string; title?: string }>> = {
   '': { text: 'Healthy', look: 'is-good' },
-  alive: { text: 'Healthy, DPU ready', look: 'is-good' },
+  alive: { text: 'Healthy', look: 'is-good' },
   dead: { text: 'DPU not ready', look: 'is-bad' },
   unknown: { text: 'DPU unknown', look: 'is-waiting', title: DPU_TEXT.unknown },
 };
@@ -150,10 +150,13 @@ function State({ node: { shape, problems, dpu, silentSince } }: { readonly node:
   if (problems.length === 0) {
     const { text, look, title } = shape === undefined ? NO_AGENT : HEALTHY[dpu];
     return (
-      <span class={`badge ${look}`} title={title}>
-        {text}
-        <OldAge />
-      </span>
+      <>
+        <span class={`badge ${look}`} title={title}>
+          {text}
+          <OldAge />
+        </span>
+        {dpu === 'alive' && <span class="why">DPU ready</span>}
+      </>
     );
   }
   return (

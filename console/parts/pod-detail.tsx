@@ -21,7 +21,7 @@ export function PodDetail({ name }: { readonly name: string }) {
   const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
   const kind = pod?.vm === undefined ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
-  const text = answer !== undefined && 'data' in answer ? answer.data.text : pod?.text;
+  const { text, verdict } = (answer !== undefined && 'data' in answer ? answer.data : pod) ?? {};
   return (
     <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
@@ -31,7 +31,7 @@ export function PodDetail({ name }: { readonly name: string }) {
         </p>
       ) : (
         <>
-          <p class={pod.verdict === 'broken' ? 'problem' : 'problem is-mild'}>{text}</p>
+          <p class={verdict === 'broken' ? 'problem' : 'problem is-mild'}>{text}</p>
           {pod.unscheduled && text !== pod.unscheduled && (
             <details class="about scheduler-message">
               <summary>kube-scheduler’s message</summary>

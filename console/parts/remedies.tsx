@@ -1,4 +1,4 @@
-import type { Diagnosis } from '../data/wire.ts';
+import type { Diagnosis, RemedyEntry } from '../data/wire.ts';
 import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 
 const REFRESH_MILLISECONDS = 30_000;
@@ -10,14 +10,21 @@ export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause
 }
 
 /** What would help, in the words of `plumbline explain`. */
-export function Remedies({ texts }: { readonly texts: readonly string[] }) {
-  if (texts.length === 0) return null;
+export function Remedies({ entries }: { readonly entries: readonly RemedyEntry[] }) {
+  if (entries.length === 0) return null;
   return (
     <section class="remedies" aria-labelledby="remedies">
       <h3 id="remedies">What would help</h3>
       <ul>
-        {texts.map((text) => (
-          <li key={text}>{text}</li>
+        {entries.map(([text, ...commands]) => (
+          <li key={text}>
+            {text}
+            {commands.map((command) => (
+              <code key={command} class="command">
+                {command}
+              </code>
+            ))}
+          </li>
         ))}
       </ul>
     </section>
@@ -30,17 +37,17 @@ export function DiagnosisDetails({
   remedies,
 }: {
   answer: ServerAnswer<Diagnosis>;
-  remedies: readonly string[];
+  remedies: readonly RemedyEntry[];
 }) {
   const diagnosis = answer !== undefined && 'data' in answer ? answer.data : undefined;
   return (
     <>
       {diagnosis?.causes.map((cause) => (
-        <p key={cause} class="problem is-mild">
+        <p key={cause} class={diagnosis.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
           {cause}
         </p>
       ))}
-      <Remedies texts={diagnosis?.remedies ?? remedies} />
+      <Remedies entries={diagnosis?.remedies ?? remedies} />
       {diagnosis?.notes.map((note) => (
         <p key={note} class="about">
           {note}

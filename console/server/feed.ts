@@ -1,4 +1,7 @@
+import type { Cause } from '../../diagnosis/facts.ts';
 import { startRefusal } from '../../diagnosis/vm-facts.ts';
+import { schedulerFacts, schedulerFault } from '../../diagnosis/waiting.ts';
+import { SCHEDULER } from '../../model/names.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, waits } from './pods.ts';
@@ -12,6 +15,13 @@ export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1
 
 /** The node that a pod is on, or is nominated to. */
 const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
+
+/** Why Plumbline's own scheduler places no pod; undefined if it works, or if that is unknown. */
+function faultOf({ leader, notReady }: Status): Cause | undefined {
+  if (leader === undefined) return undefined;
+  const away = leader === null ? `no replica of ${SCHEDULER} is the leader` : undefined;
+  return schedulerFault(schedulerFacts({ away }, !notReady.includes(SCHEDULER)));
+}
 
 const byAge = (a: ShownPod, b: ShownPod): number =>
   Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
@@ -28,6 +38,7 @@ export class Feed {
   readonly #records = new Map<string, string>();
   readonly #changed = new Set<string>();
   #complete = false;
+  #schedulerFault: Cause | undefined;
 
   /** The newest record of each thing as JSON, by key. */
   get records(): ReadonlyMap<string, string> {
@@ -84,6 +95,7 @@ export class Feed {
     if (there.size > 0) for (const pod of this.#pods.values()) there.get(targetOf(pod) ?? '')?.push(pod);
     for (const [name, pods] of there) this.#writeNode(name, pods, cluster);
     this.#dirtyNodes.clear();
+    this.#takeSchedulerFault(faultOf(status));
     for (const uid of this.#dirtyPods) this.#writePod(uid, cluster);
     this.#dirtyPods.clear();
     this.#writeVms(cluster);
@@ -115,10 +127,20 @@ export class Feed {
     }
   }
 
+  /** All pods that wait for the scheduler follow its state. */
+  #takeSchedulerFault(fault: Cause | undefined): void {
+    if (fault?.text === this.#schedulerFault?.text) return;
+    this.#schedulerFault = fault;
+    for (const { uid, waitsForScheduler } of this.#pods.values()) if (waitsForScheduler) this.#dirtyPods.add(uid);
+  }
+
   #writePod(uid: string, cluster: Cluster): void {
     const pod = this.#pods.get(uid);
     const refusal = pod && startRefusal(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
-    this.#write(keyOf('p', uid), pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal)] : undefined);
+    this.#write(
+      keyOf('p', uid),
+      pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal, this.#schedulerFault)] : undefined,
+    );
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }
 

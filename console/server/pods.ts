@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import { bypassesOf } from '../../diagnosis/bypasses.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
-import { MANAGED_RESOURCES } from '../../model/names.ts';
+import { MANAGED_RESOURCES, SCHEDULER } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import type { PodShape } from '../../model/shapes.ts';
@@ -28,7 +28,7 @@ const MAX_MESSAGE_CHARACTERS = 1024;
 
 /** The state in the record of a pod. The remedies are the texts of `plumbline explain`. */
 export function shownState({ verdict, reason, text, remedies }: VmState) {
-  return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyText) };
+  return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyLines) };
 }
 
 const ENDED = new Set(['Succeeded', 'Failed']);
@@ -36,9 +36,9 @@ const ENDED = new Set(['Succeeded', 'Failed']);
 /** Undefined for a pod that the page does not show: nearly all pods of a cluster, which are not stored. */
 export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
-  const { phase = 'Pending', nominatedNodeName } = pod.status ?? {};
+  const { phase, nominatedNodeName } = pod.status ?? {};
   const rejected = rejectionOf(pod);
-  const ended = ENDED.has(phase) && rejected === undefined;
+  const ended = ENDED.has(phase ?? '') && rejected === undefined;
   if (metadata.uid === undefined || ended) return undefined;
   const needs = readNeeds(pod);
   if (needs === undefined) return undefined;
@@ -47,7 +47,7 @@ export function shownPod(pod: WatchedPod) {
   const vm = vmOf(pod);
   const owns = isExclusive(needs) || needs.mask !== undefined;
   if (!owns && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
-  const pending = phase === 'Pending' && metadata.deletionTimestamp === undefined;
+  const pending = isPending(pod);
   return {
     uid: metadata.uid,
     /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
@@ -59,6 +59,8 @@ export function shownPod(pod: WatchedPod) {
     nominated: nominatedNodeName || undefined,
     /** Whether no container has run yet and the pod is not being deleted. */
     pending,
+    /** Whether Plumbline's own scheduler must place it. */
+    waitsForScheduler: waitsForScheduler(pod),
     /** The kubelet's reason if it rejected the pod at admission. */
     rejected,
     /** RFC 3339. */
@@ -121,6 +123,17 @@ function schedulerMessage({ status }: WatchedPod): string | undefined {
 function vmOf({ metadata }: WatchedPod): string | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
+}
+
+/** Whether no container has run yet and the pod is not being deleted. */
+function isPending({ metadata, status }: WatchedPod): boolean {
+  return (status?.phase ?? 'Pending') === 'Pending' && metadata.deletionTimestamp === undefined;
+}
+
+/** Whether Plumbline's own scheduler must place it. */
+function waitsForScheduler(pod: WatchedPod): boolean {
+  const { nodeName, schedulerName, schedulingGates } = pod.spec;
+  return isPending(pod) && !nodeName && schedulerName === SCHEDULER && (schedulingGates ?? []).length === 0;
 }
 
 /** The API server has validated every quantity, so one that cannot be parsed has an unsupported format. */

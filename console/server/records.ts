@@ -1,9 +1,9 @@
-import type { NodeGroup } from '../../diagnosis/facts.ts';
+import type { Cause, NodeGroup } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
 import { DEAD_DPU } from '../../diagnosis/objects.ts';
 import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
 import { runningState } from '../../diagnosis/state.ts';
 import { isLauncherName, nodeFacts } from '../../diagnosis/vm-facts.ts';
@@ -18,6 +18,7 @@ import {
   type NodeContent,
   type NodeProblem,
   type PodContent,
+  type RemedyEntry,
   type RunningEntry,
 } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
@@ -89,21 +90,25 @@ const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind
 };
 
 /** What would help a node, as `plumbline explain` says it about a pod that cannot go there. */
-function remediesOf(problem: NodeProblem, node: string): string[] {
+function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   if (problem === 'no-node') return [];
   const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
-  return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyText);
+  return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyLines);
 }
 
-/** @param refusal why the agent of its node refused its start, if it did */
-export function podContent(pod: ShownPod, refusal: string | undefined): PodContent {
+/**
+ * @param refusal why the agent of its node refused its start, if it did
+ * @param fault why Plumbline's own scheduler places no pod
+ */
+export function podContent(pod: ShownPod, refusal: string | undefined, fault: Cause | undefined): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const common = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
-  if (refusal === undefined) return { ...common, ...pod.state };
-  // The pod's own objects do not contain the refusal.
-  const { reason, text, remedies } = allocationRefused(node ?? '', refusal);
+  // The pod's own objects contain neither the refusal nor the fault.
+  const cause = refusal === undefined ? fault : allocationRefused(node ?? '', refusal);
+  if (cause === undefined || (refusal === undefined && !pod.waitsForScheduler)) return { ...common, ...pod.state };
+  const { reason, text, remedies } = cause;
   const { verdict } = REASONS[reason];
-  return { ...common, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyText) };
+  return { ...common, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyLines) };
 }
 
 /** Characters of a mask; its owner determines the length. */

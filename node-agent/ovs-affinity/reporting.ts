@@ -17,7 +17,7 @@ export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly assignedAt: () => number | undefined;
 }
 
-const round = (value: number): number => Math.round(value * 1000) / 1000;
+const round = (value: number): number => Math.round(value * 1_000_000) / 1_000_000;
 
 /** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
@@ -53,8 +53,8 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
         {
           ...where,
           threads,
-          millisecondsSinceNoticed: round(millis),
-          ...(exposed !== undefined && { secondsSinceAssigned: round(exposed) }),
+          sinceNoticedSeconds: round(millis / 1000),
+          ...(exposed !== undefined && { sinceAssignedSeconds: round(exposed) }),
         },
         'moved OVS threads',
       );

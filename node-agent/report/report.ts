@@ -39,13 +39,15 @@ export interface ReportDeps extends Omit<Services, 'events'> {
 /** Changed owners that a log line names. */
 const MAX_LOGGED_OWNERS = 20;
 
-/** The owners of CPUs in a list that another list does not have, as `namespace/pod container: CPUs`. */
-function newOwners(owners: readonly Assignment[], others: readonly Assignment[]): readonly string[] | undefined {
-  const textOf = ({ namespace, podName, podUID, container, cpus }: Assignment) =>
-    `${podName === undefined ? podUID : `${namespace}/${podName}`} ${container}: ${cpus}`;
-  const otherTexts = new Set(others.map(textOf));
-  const texts = owners.map(textOf).filter((text) => !otherTexts.has(text));
-  return texts.length === 0 ? undefined : texts.slice(0, MAX_LOGGED_OWNERS);
+/** The owners of CPUs in a list that another list does not have. */
+function newOwners(owners: readonly Assignment[], others: readonly Assignment[]) {
+  const keyOf = ({ podUID, container, cpus }: Assignment) => `${podUID} ${container} ${cpus}`;
+  const otherKeys = new Set(others.map(keyOf));
+  const changed = owners.filter((owner) => !otherKeys.has(keyOf(owner)));
+  if (changed.length === 0) return undefined;
+  return changed.slice(0, MAX_LOGGED_OWNERS).map(({ namespace, podName, podUID, container, cpus }) => {
+    return { pod: podName === undefined ? podUID : `${namespace}/${podName}`, container, cpus };
+  });
 }
 
 /**

@@ -81,16 +81,7 @@ describe('attacks by a compromised node', function () {
       '400 overlapping cores of 65,536 CPUs',
       { cells: [{ id: 0, cpus: '0-65535' }], cores: Array.from({ length: 400 }, () => '0-65535') },
     ],
-    ['2,048 cores of the same eight CPUs', { cells: quarter(8), cores: Array.from({ length: 2048 }, () => '0-7') }],
-    [
-      'more CPUs than its Node has',
-      { cells: quarter(2048), cores: Array.from({ length: 1024 }, (_, i) => `${i * 2}-${i * 2 + 1}`) },
-    ],
-    ['overlapping NUMA nodes', { cells: [0, 1, 2].map((id) => ({ id, cpus: '0-15' })) }],
-    ['a NUMA node with id 65535', { cells: [{ id: 65_535, cpus: '0-15' }] }],
-    ['reserved CPUs that it does not have', { reserved: '8000-8191' }],
     ['a physnet with an invalid resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
-    ['overlapping sockets', { sockets: Array.from({ length: 64 }, (_, id) => ({ id, cpus: '0-15' })) }],
   ];
   for (const [name, lie] of lies) {
     it(`${name}: is quarantined with little CPU time, and changes no other VM`, async () => {
@@ -203,19 +194,9 @@ describe('attacks by a compromised node', function () {
     if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
     for (const lie of [
       { cores: Array.from({ length: 2049 }, (_, i) => `${i}`) },
-      { cells: Array.from({ length: 65 }, (_, id) => ({ id, cpus: `${id}` })) },
       { cores: [`0-1,${'2,'.repeat(200)}3`] },
-      { assignments: Array.from({ length: 2049 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: '1' })) },
       { assignments: Array.from({ length: 17 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: WIDEST_LIST })) },
       { uncores: Array.from({ length: 17 }, (_, id) => ({ id, cpus: WIDEST_LIST })) },
-      {
-        refusals: Array.from({ length: 65 }, (_, i) => ({
-          namespace: 'n',
-          podName: `${i}`,
-          container: 'c',
-          message: '',
-        })),
-      },
     ]) {
       await assert.rejects(report(lie), (error) => error instanceof KubeError && error.status === 422);
     }

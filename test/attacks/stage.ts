@@ -69,6 +69,29 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
+const AMOUNTS = { cpu: '9', memory: '1Gi' };
+
+/** A pod that looks like the launcher of the VMI `vm` with this uid. */
+export const launcherOf = (uid: string, metadata: object) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: {
+    labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
+    ownerReferences: [
+      {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        name: 'vm',
+        uid,
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
+    ...metadata,
+  },
+  spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: AMOUNTS, limits: AMOUNTS } }] },
+});
+
 export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';

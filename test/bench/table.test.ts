@@ -35,8 +35,4 @@ describe('bench/table', () => {
     equal(text.trim().split('\n').length, 4);
     equal(goalsFor([figure('webhook.reviews-over-pepr', '4.00')]), '');
   });
-
-  it('has no such section if every bound was met', () => {
-    equal(reasonsFor([row('native.gate-added-over-delegate', '<= 10')]), '');
-  });
 });

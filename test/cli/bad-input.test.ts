@@ -61,7 +61,7 @@ describe('reports an error in one line, with the next step', function () {
       [['explain', 'pvc', 'x'], /unknown kind 'pvc': use vm, vmi, pod; see plumbline explain --help/],
       [['explain', 'node', 'x'], /only a VM or a pod can be explained; for a node: plumbline top x$/m],
       [['explain', 'no/x'], /for a node: plumbline top x$/m],
-      [['explain', 'vm', 'a', 'b'], /too many arguments/],
+      [['explain', 'vm', 'a', 'b'], /it takes at most 2 arguments, got 3/],
       [['explain', 'vm', 'a', '--outptu', 'json'], /unknown option '--outptu' \(Did you mean --output\?\)/],
       [
         ['explain', 'vm', 'a', '-o', 'xml'],

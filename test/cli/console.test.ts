@@ -5,7 +5,7 @@ import { unreadableKinds } from '../../cli/console/run.ts';
 import type { Explanation } from '../../cli/explain/explain.ts';
 import type { Diagnosis } from '../../console/data/wire.ts';
 import { KINDS } from '../../console/server/kinds.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/events.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
@@ -77,7 +77,7 @@ describe('plumbline console', function () {
       reason: explained.reason,
       text: explained.text,
       causes: explained.causes.map(({ text }) => text),
-      remedies: explained.remedies.map(remedyText),
+      remedies: explained.remedies.map(remedyLines),
       notes: explained.notes,
     });
     assert.equal(missing.status, 502);

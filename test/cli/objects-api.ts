@@ -18,6 +18,8 @@ export function createObjectsApi(objects: Objects): KubeClient {
       const [, prefix = '', namespace, rest = ''] =
         /^(\/apis?\/(?:[^/]+\/)?v[^/]+)(?:\/namespaces\/([^/]+))?\/(.+)$/.exec(path) ?? [];
       const [plural = '', name, ...more] = rest.split('/');
+      const isNamespace = prefix === '/api/v1' && plural === 'namespaces' && name !== undefined;
+      if (isNamespace && hasNamespace(objects, name)) return { metadata: { name } };
       const all = objects[`${prefix}/${plural}`];
       if (all === undefined || more.length > 0) throw new KubeError(404, 'NotFound', `GET ${path}: 404 NotFound`);
       const within = all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
@@ -34,6 +36,11 @@ export function createObjectsApi(objects: Objects): KubeClient {
     watch: refuse,
     close: async () => undefined,
   };
+}
+
+/** Every object is in a namespace that exists. */
+function hasNamespace(objects: Objects, name: string): boolean {
+  return Object.values(objects).some((list) => list.some(({ metadata }) => metadata.namespace === name));
 }
 
 function isSelected(object: ApiObject, query: Readonly<Record<string, unknown>>): boolean {

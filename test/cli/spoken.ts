@@ -1,5 +1,5 @@
 import type { Explanation } from '../../cli/explain/explain.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyText } from '../diagnosis/fixture.ts';
 
 /** An explanation with its parts in the form of the text output. */
 export interface Spoken extends Omit<Explanation, 'causes' | 'asks'> {

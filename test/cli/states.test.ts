@@ -137,8 +137,8 @@ describe('the states of a VM in every output', () => {
           assert.ok(!['unscheduled', 'gated'].includes(one.state));
           return;
         }
-        const record = podContent(shown, refusal);
-        // The page reports a missing leader separately, at its top; the list only knows the pod's own state.
+        const record = podContent(shown, refusal, undefined);
+        // By the pod alone. The state of the scheduler comes from the console's watches: test/console/feed.test.ts.
         const byPod: Partial<Record<Reason, Reason>> = {
           SchedulerAway: 'NotTried',
           ExtenderAway: 'NotTried',

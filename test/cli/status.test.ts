@@ -69,7 +69,7 @@ describe('plumbline status', () => {
         ],
       },
       undefined,
-      { silentAgents: [{ node: NODE, seconds: 600 }] },
+      { silentAgents: [{ node: NODE, silentSeconds: 600 }] },
     ],
     [
       'a DPU that is dead',
@@ -117,6 +117,10 @@ describe('plumbline status', () => {
     });
   }
 
+  it('says that a namespace does not exist', async () => {
+    await assert.rejects(statusOf(runs, 'nosuch'), { message: 'there is no namespace nosuch', status: 4 });
+  });
+
   it('shows broken VMs first, then those that wait longest, as the console does', async () => {
     const machine = (name: string, status: object, ago: number) => ({
       metadata: { name, namespace: 'tenants', creationTimestamp: seconds(ago) },
@@ -143,7 +147,8 @@ describe('plumbline status', () => {
     assert.ok(all.every((line) => line.length <= 60));
     const one = statusLines(await statusOf(objects, 'tenants'), 'tenants', terminal).map((line) => lineText(line));
     assert.match(one[2] ?? '', /^ {2}fw /);
-    const none = statusLines(await statusOf(objects, 'other'), 'other', terminal).map((line) => lineText(line));
+    const elsewhere = { ...objects, '/api/v1/namespaces': [{ metadata: { name: 'other' } }] };
+    const none = statusLines(await statusOf(elsewhere, 'other'), 'other', terminal).map((line) => lineText(line));
     assert.deepEqual(none, ['no VM is waiting in namespace other (-A: all)']);
   });
 });

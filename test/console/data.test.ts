@@ -192,7 +192,7 @@ describe('the list of VMs', () => {
   const records: WireRecord[] = [
     ['n', 'n1', { ...EMPTY, shape: TURNS, owners: upf }],
     ['n', 'n2', { ...EMPTY, shape: TURNS, owners: [['west/du', 'compute', '1,3,5', 0]] }],
-    ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead', ['bring it back']]],
+    ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead', [['bring it back']]]],
     ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned', []]],
   ];
   const query: VmQuery = { text: '', sort: 'name', descending: false, filter: 'all' };

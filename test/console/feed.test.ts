@@ -9,7 +9,15 @@ import { AGENT_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { launcher } from './cluster.ts';
 import { type Listener, listen } from './events.ts';
-import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, NO_ROOM, unscheduled, waitingPod } from './fixture.ts';
+import {
+  type ConsoleFixture,
+  type ConsoleUnderTest,
+  consoleOf,
+  LEADER,
+  NO_ROOM,
+  unscheduled,
+  waitingPod,
+} from './fixture.ts';
 
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
 const isRecords = ({ event }: { readonly event: string }) => event === 'message';
@@ -229,7 +237,7 @@ describe('the stream of the console', () => {
     under.see(waitingPod('vm', 4), unscheduled('0/3 nodes are available: 3 too few free CPUs. preemption: none.'));
     const listener = await join();
     await listener.until(({ data }) => data.includes('"uid-vm"'));
-    assert.equal(pageOf(listener.events).pods.get('uid-vm')?.text, 'all 3 nodes: too few free CPUs');
+    assert.equal(pageOf(listener.events).pods.get('uid-vm')?.text, 'kube-scheduler: all 3 nodes: too few free CPUs');
   });
 
   it('shows at once that an agent is silent if the extender says so, until its Lease changes', async () => {
@@ -283,7 +291,7 @@ describe('the stream of the console', () => {
       vm?.text,
       'the webhook does not answer (no endpoints available), so KubeVirt cannot create its launcher',
     );
-    assert.match(vm?.remedies?.[0] ?? '', /^repair the webhook: kubectl -n plumbline-system get pods/);
+    assert.deepEqual(vm?.remedies?.[0]?.slice(0, 2), ['repair the webhook', 'kubectl -n plumbline-system get pods']);
     const from = listener.events.length;
     under.see(waitingPod('two-cores', 4));
     await listener.until(({ data }) => data.includes('["p","east/two-cores"]'), from);
@@ -305,6 +313,36 @@ describe('the stream of the console', () => {
     assert.deepEqual(pageOf(listener.events).status?.notReady, ['plumbline-webhook']);
     deployment('plumbline-webhook', 1);
     await listener.until(({ data }) => data.includes('"notReady":[]'), listener.events.length);
+  });
+
+  it('lists what waits for Plumbline’s scheduler as broken while that does not answer, also a pod that waited before', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    const metadata = { name: 'plumbline-scheduler', namespace: NAMESPACE };
+    const deployment = (readyReplicas: number) =>
+      under.api.put('deployments', { metadata, status: { readyReplicas } } as never);
+    deployment(1);
+    const pod = waitingPod('vm', 4);
+    const refused = unscheduled('0/3 nodes are available: 3 too few free CPUs.');
+    under.see(pod, refused);
+    const foreign = waitingPod('other', 4);
+    under.see({ ...foreign, spec: { ...foreign.spec, schedulerName: 'default-scheduler' } }, refused);
+    const listener = await join();
+    const reasons = () =>
+      [...pageOf(listener.events).pods.values()].map(({ uid, verdict, reason }) => [uid, verdict, reason]).sort();
+    await listener.until(({ data }) => data.includes('"uid-vm"'));
+    const waits = ['uid-vm', 'waiting', 'NoNodeFits'];
+    const other = ['uid-other', 'waiting', 'NoNodeFits'];
+    assert.deepEqual(reasons(), [other, waits]);
+    deployment(0);
+    await listener.until(({ data }) => data.includes('ExtenderAway'));
+    assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'ExtenderAway']]);
+    under.lease('plumbline-scheduler', { holderIdentity: '', renewTime: '2026-05-04T10:00:01.000000Z' });
+    await listener.until(({ data }) => data.includes('SchedulerAway'));
+    assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'SchedulerAway']]);
+    deployment(1);
+    under.lease('plumbline-scheduler', { holderIdentity: `${LEADER}_1`, renewTime: '2026-05-04T10:00:02.000000Z' });
+    await listener.until(({ data }) => data.includes('NoNodeFits'), listener.events.length);
+    assert.deepEqual(reasons(), [other, waits]);
   });
 
   it('shows everything else without KubeVirt or the permission to read VMIs, and names what is missing', async () => {

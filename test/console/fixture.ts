@@ -7,7 +7,7 @@ import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedy.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
@@ -173,7 +173,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     const nodes = pod === undefined ? [] : (await explained(name)).nodes.map((one) => extenderVerdict.parse(one));
     const search = { groups: groupNodes(nodes), nodes: nodes.length };
     const { remedies, causes, ...state } = vmState({ namespace, name: own, kind: 'vm', pod, search });
-    return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyText), notes: [] };
+    return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyLines), notes: [] };
   };
   const page = createConsole({
     client: api.client,

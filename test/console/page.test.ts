@@ -86,7 +86,10 @@ describe('the page in Chromium', function () {
     const viewport = { width: 1920, height: 1000 };
     const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}?filter=dpu`, { viewport });
     await page.locator('.detail h2').waitFor();
-    await page.locator('.cell-problems .badge', { hasText: 'Healthy, DPU ready' }).first().waitFor();
+    await page
+      .locator('.cell-problems', { hasText: /Healthy.*DPU ready/ })
+      .first()
+      .waitFor();
     const cut = await page.evaluate<number>(
       `[...document.querySelectorAll('.cell-problems')].filter((cell) => cell.scrollWidth > cell.clientWidth).length`,
     );
@@ -275,7 +278,7 @@ describe('the page in Chromium', function () {
   });
 
   it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
-    const remedies = ['stop a VM on worker-1: plumbline top worker-1', 'add a larger node'];
+    const remedies = [['stop a VM on worker-1', 'plumbline top worker-1'], ['add a larger node']] as const;
     const diagnosis = {
       verdict: 'broken',
       reason: 'TooLarge',
@@ -294,7 +297,11 @@ describe('the page in Chromium', function () {
     const [vm] = inventNode(7).vms;
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.detail', { hasText: 'no node is large enough' }).waitFor();
-    assert.deepEqual(await page.locator('.remedies li').allInnerTexts(), remedies);
+    assert.deepEqual(
+      await page.locator('.remedies li').allInnerTexts(),
+      remedies.map((lines) => lines.join('\n')),
+    );
+    assert.deepEqual(await page.locator('.remedies code').allInnerTexts(), ['plumbline top worker-1']);
     assert.match(await page.locator('.detail').innerText(), /the webhook missed it[\s\S]*a limit/);
     await page.goto(`${other.url}/#/vms/${vm?.namespace}/${vm?.name}`);
     await page.getByText('Only some causes are checked. no answer').waitFor();

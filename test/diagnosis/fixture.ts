@@ -1,5 +1,5 @@
 import type { Cause, VmFacts } from '../../diagnosis/facts.ts';
-import { remedyText } from '../../diagnosis/remedy.ts';
+import { type Remedy, remedyLines } from '../../diagnosis/remedy.ts';
 import type { PodShape } from '../../model/shapes.ts';
 
 /** A VM with only a known name. */
@@ -38,6 +38,12 @@ export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resourc
     },
     ...(status && { status }),
   };
+}
+
+/** A remedy in one line. */
+export function remedyText(remedy: Pick<Remedy, 'text' | 'commands'>): string {
+  const [text, ...commands] = remedyLines(remedy);
+  return commands.length === 0 ? text : `${text}: ${commands.join('; ')}`;
 }
 
 /** A cause in a readable form: its remedies as id and the text for the user. */

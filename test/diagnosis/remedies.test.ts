@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
-import { commandText, kubectl, placeAgain, plumbline, remedy, remedyText, virtctl } from '../../diagnosis/remedy.ts';
-import { launcher, VM } from './fixture.ts';
+import { commandText, kubectl, placeAgain, plumbline, remedy, remedyLines, virtctl } from '../../diagnosis/remedy.ts';
+import { launcher, remedyText, VM } from './fixture.ts';
 
 const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({
   kind,
@@ -188,7 +188,11 @@ describe('commands', () => {
   });
 
   it('follow the text of the remedy', () => {
-    assert.equal(remedyText(remedy('wait', 'wait')), 'wait');
-    assert.equal(remedyText(remedy('wait', 'wait', kubectl('a'), virtctl('b'))), 'wait: kubectl a; virtctl b');
+    assert.deepEqual(remedyLines(remedy('wait', 'wait')), ['wait']);
+    assert.deepEqual(remedyLines(remedy('wait', 'wait', kubectl('a'), virtctl('b'))), [
+      'wait',
+      'kubectl a',
+      'virtctl b',
+    ]);
   });
 });

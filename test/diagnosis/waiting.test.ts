@@ -121,12 +121,15 @@ describe('a pod that waits for a node', () => {
     for (const [message, expected] of [
       [
         `0/4 nodes are available: 2 node(s) were unschedulable, ${dead}, ${room}.${preemption}`,
-        'none of 4 nodes can take it; closest match: DPU not ready: dead, last renewal 60 s ago',
+        'kube-scheduler: none of 4 nodes can take it; closest match: DPU not ready: dead, last renewal 60 s ago',
       ],
-      [`0/4 nodes are available: 4 Insufficient cpu.${preemption}`, 'all 4 nodes: Insufficient cpu'],
-      ['0/4 nodes are available: 4 too small. preemption: 0/4 nodes are available: 4 x.', 'all 4 nodes: too small'],
-      ['0/1 nodes are available: 1 too small.', 'the only node: too small'],
-      ['0/1 nodes are available: 1 a. no new claims to deallocate.', 'the only node: a'],
+      [`0/4 nodes are available: 4 Insufficient cpu.${preemption}`, 'kube-scheduler: all 4 nodes: Insufficient cpu'],
+      [
+        '0/4 nodes are available: 4 too small. preemption: 0/4 nodes are available: 4 x.',
+        'kube-scheduler: all 4 nodes: too small',
+      ],
+      ['0/1 nodes are available: 1 too small.', 'kube-scheduler: the only node: too small'],
+      ['0/1 nodes are available: 1 a. no new claims to deallocate.', 'kube-scheduler: the only node: a'],
       ['0/0 nodes are available: no nodes available to schedule pods.', undefined],
       ['0/7 nodes are available', undefined],
       ['running PreFilter plugin "x": error', undefined],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
 import { apiAccess } from '../../kube/api-access.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
+import { kubeconfigText } from './api-fixture.ts';
 
 const isConfigError = (message: RegExp) => (error: unknown) =>
   error instanceof ConfigError && message.test(error.message);
@@ -59,13 +59,8 @@ describe('the API access of a daemon', () => {
   describe('from a kubeconfig', () => {
     const fileWith = (user: object) => {
       const directory = temp();
-      const content = {
-        'current-context': 'x',
-        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-        clusters: [{ name: 'c', cluster: { server: 'https://api.example.org:6443//' } }],
-        users: [{ name: 'u', user }],
-      };
-      writeTree(directory, { kubeconfig: stringify(content), token: 'first\n' });
+      const kubeconfig = kubeconfigText({ server: 'https://api.example.org:6443//' }, user);
+      writeTree(directory, { kubeconfig, token: 'first\n' });
       return join(directory, 'kubeconfig');
     };
     const access = (user: object) =>
@@ -74,11 +69,6 @@ describe('the API access of a daemon', () => {
     it('has the server without slashes at its end, and the token', async () => {
       const { server, token, tokenFile } = await access({ token: 't' });
       assert.deepEqual([server, token(), tokenFile], ['https://api.example.org:6443', 't', undefined]);
-    });
-
-    it('has no token with a client certificate', async () => {
-      const { token, tokenFile } = await access({});
-      assert.deepEqual([token(), tokenFile], [undefined, undefined]);
     });
 
     it('reads the token from its file for each request, in place of a token of the kubeconfig', async () => {

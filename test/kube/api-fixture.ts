@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
@@ -9,12 +10,22 @@ import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 export interface ApiFixture {
   readonly server: ApiServer;
   readonly client: KubeClient;
-  /** A client with another token. */
-  clientWith(token: string): Promise<KubeClient>;
   stop(): Promise<void>;
 }
 
 const TOKEN = 'admin-token';
+
+/** A kubeconfig with one cluster and one user. */
+export function kubeconfigText(cluster: object, user: object): string {
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'x',
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user }],
+  });
+}
 
 /** A sandbox API server and a client of it. */
 export async function startApi(options: ApiServerOptions = {}): Promise<ApiFixture> {
@@ -24,21 +35,14 @@ export async function startApi(options: ApiServerOptions = {}): Promise<ApiFixtu
     ...options,
   });
   await server.start();
-  const clients: KubeClient[] = [];
-  const clientWith = async (token: string) => {
-    const file = join(folder, `${token}.kubeconfig`);
-    await writeFile(file, kubeconfig({ server: server.url, ca: server.ca, token }));
-    const client = createKubeClient(kubeconfigAccess(file), 'test');
-    clients.push(client);
-    return client;
-  };
-  const client = await clientWith(TOKEN);
+  const file = join(folder, 'kubeconfig');
+  await writeFile(file, kubeconfig({ server: server.url, ca: server.ca, token: TOKEN }));
+  const client = createKubeClient(kubeconfigAccess(file), 'test');
   return {
     server,
     client,
-    clientWith,
     async stop() {
-      await Promise.all(clients.map((one) => one.close()));
+      await client.close();
       await server.stop();
       await rm(folder, { recursive: true });
     },

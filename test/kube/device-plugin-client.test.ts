@@ -33,7 +33,7 @@ describe('a client of a device plugin', () => {
   let allocated: (readonly string[])[];
   let started: (readonly string[])[];
   /** The answer to PreStartContainer. */
-  let start: (signal: AbortSignal) => object | Promise<object>;
+  let start: () => object;
 
   beforeEach(async () => {
     [streams, watched, allocated, started, start] = [new Set(), 0, [], [], () => ({})];
@@ -51,9 +51,9 @@ describe('a client of a device plugin', () => {
         const response = { mounts: [], devices: [], annotations: {}, cdiDevices: [] };
         return { containerResponses: containerRequests.map((_, i) => ({ ...response, envs: { CONTAINER: `${i}` } })) };
       }),
-      preStartContainer: unaryHandler(({ devicesIds }, signal) => {
+      preStartContainer: unaryHandler(({ devicesIds }) => {
         started.push(devicesIds);
-        return start(signal);
+        return start();
       }),
     };
     server = new Server(SERVER_OPTIONS);
@@ -86,20 +86,6 @@ describe('a client of a device plugin', () => {
       code: 'refused',
       message: `PreStartContainer on ${socket}: the CPUs differ`,
     });
-  });
-
-  it('gives up the start of a container with the signal of the caller', async () => {
-    let cancelled = false;
-    const stop = new AbortController();
-    start = (signal) =>
-      new Promise(() => {
-        signal.addEventListener('abort', () => {
-          cancelled = true;
-        });
-        stop.abort();
-      });
-    await assert.rejects(client.preStartContainer(['a'], { signal: stop.signal }), hasCode('cancelled'));
-    await eventually(() => cancelled, 'the plugin sees that the caller gave up');
   });
 
   it('yields each list of devices until the signal aborts, which is no error', async () => {

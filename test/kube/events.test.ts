@@ -86,7 +86,6 @@ describe('an Event recorder', () => {
       ['a state that is reported three times', 'AAA', 1, ['Test A x3'], 2],
       ['a change and back', 'ABA', 1, ['Test B x1', 'Test A x2'], 3],
       ['a state that ends within its minute', 'AAB', 1, ['Test A x2', 'Test B x1'], 3],
-      ['a state that is reported each minute', 'AAA', 60, ['Test A x3'], 3],
     ];
     for (const [label, letters, seconds, expected, writes] of sequences) {
       it(`shows ${label}: the last one last, each with its count`, async () => {
@@ -181,8 +180,6 @@ describe('an Event recorder', () => {
 
     const refusals: [number, string, number][] = [
       [403, 'Forbidden', 1],
-      [404, 'NotFound', 1],
-      [422, 'Invalid', 1],
       [429, 'TooManyRequests', 2],
       [500, 'InternalError', 2],
     ];
@@ -210,48 +207,16 @@ describe('an Event recorder', () => {
     });
   });
 
-  it('writes into the namespace of the object, or into default', async () => {
-    const { recorder } = start(undefined, 'worker-1');
-    recorder.record(vm('a'), text('x'.repeat(2000)));
-    recorder.record(nodeTarget('worker-1'), text());
-    await recorder.flush();
-    assert.deepEqual(
-      written.map(({ path }) => path),
-      ['/api/v1/namespaces/tenants/events', '/api/v1/namespaces/default/events'],
-    );
-    assert.equal(written[0]?.message.length, 1024);
-    assert.match(written[0]?.name ?? '', /^a\.[0-9a-f]+$/);
-    assert.deepEqual(written[1]?.event['involvedObject'], {
-      apiVersion: 'v1',
-      kind: 'Node',
-      name: 'worker-1',
-      uid: 'worker-1',
-    });
-    assert.deepEqual(written[0]?.event['source'], { component: 'test', host: 'worker-1' });
-    assert.equal(written[0]?.event['reportingInstance'], 'worker-1');
-  });
-
-  it('remembers the last 1,000 objects, so an older Event is created again', async () => {
-    const { recorder } = start();
-    const record = async (i: number) => {
-      recorder.record(vm(`vm-${i}`), text());
-      await recorder.flush();
-    };
-    for (let i = 0; i < 1000; i++) await record(i);
-    await record(0);
-    assert.equal(written.length, 1000, 'the first is still known');
-    await record(1000);
-    await record(1);
-    assert.equal(written.length, 1002, 'the second was forgotten for the newest');
-  });
-
   it('writes all fields that kubectl shows, with the time in whole seconds', async () => {
     mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 0, 2, 3, 4, 5, 678) });
-    const { recorder } = start(undefined);
-    recorder.record(vm('a'), text('padded', 'PaddedToWholeCores'));
+    const { recorder } = start(undefined, 'worker-1');
+    recorder.record(vm('a'), text('x'.repeat(2000), 'PaddedToWholeCores'));
+    recorder.record(nodeTarget('worker-1'), text());
     await recorder.flush();
     mock.timers.reset();
-    assert.deepEqual(written[0]?.event, {
+    const [ofVm, ofNode] = written;
+    assert.equal(ofVm?.path, '/api/v1/namespaces/tenants/events');
+    assert.deepEqual(ofVm.event, {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: {
@@ -262,32 +227,26 @@ describe('an Event recorder', () => {
       involvedObject: vm('a'),
       type: 'Normal',
       reason: 'PaddedToWholeCores',
-      message: 'padded',
-      source: { component: 'test' },
+      message: 'x'.repeat(1024),
+      source: { component: 'test', host: 'worker-1' },
       reportingComponent: 'test',
-      reportingInstance: '',
+      reportingInstance: 'worker-1',
       firstTimestamp: '2026-01-02T03:04:05Z',
       lastTimestamp: '2026-01-02T03:04:05Z',
       count: 1,
     });
+    const node = { apiVersion: 'v1', kind: 'Node', name: 'worker-1', uid: 'worker-1' };
+    assert.deepEqual([ofNode?.path, ofNode?.event['involvedObject']], ['/api/v1/namespaces/default/events', node]);
   });
 
-  it('gives 1,000 Events of one millisecond different names, in the order of their times', async () => {
+  it('gives Events of one millisecond different names, in the order of their times', async () => {
     mock.timers.enable({ apis: ['Date'], now: 5000 });
     const { recorder } = start();
-    const record = async (i: number) => {
-      recorder.record({ ...vm('a'), uid: `${i}` }, text());
-      await recorder.flush();
-    };
-    for (let i = 0; i < 1000; i++) await record(i);
-    mock.timers.setTime(5001);
-    await record(1000);
+    for (const uid of ['1', '2', '3']) recorder.record({ ...vm('a'), uid }, text());
+    await recorder.flush();
     mock.timers.reset();
     const numbers = written.map(({ name }) => Number.parseInt(name.replace('a.', ''), 16));
-    assert.deepEqual(
-      numbers,
-      Array.from({ length: 1001 }, (_, i) => 5_000_000 + i),
-    );
+    assert.deepEqual(numbers, [5_000_000, 5_000_001, 5_000_002]);
   });
 
   it('uses the first 200 characters of a long name, so that the name of the Event has at most 253', async () => {
@@ -295,7 +254,6 @@ describe('an Event recorder', () => {
     recorder.record(vm('n'.repeat(253)), text());
     await recorder.flush();
     assert.match(written[0]?.name ?? '', /^n{200}\.[0-9a-f]{1,52}$/);
-    assert.deepEqual(written[0]?.event['involvedObject'], vm('n'.repeat(253)));
   });
 
   it('distinguishes Events by kind, namespace, name, uid, reason and message', async () => {
@@ -312,24 +270,5 @@ describe('an Event recorder', () => {
     for (const [target, event] of [...another, ...another]) recorder.record(target, event);
     await recorder.flush();
     assert.equal(written.length, another.length);
-  });
-
-  it('waits in flush for every Event in progress', async () => {
-    let answer = (): void => undefined;
-    const { recorder } = start(
-      () =>
-        new Promise<void>((resolve) => {
-          answer = resolve;
-        }),
-    );
-    recorder.record(vm('a'), text());
-    let flushed = false;
-    const flushing = recorder.flush().then(() => {
-      flushed = true;
-    });
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(flushed, false);
-    answer();
-    await flushing;
   });
 });

@@ -40,18 +40,6 @@ describe('a unary call to the kubelet', () => {
     assert.deepEqual(scripted({ deadlineSeconds: 0.5 }).sent, [{ deadline: 100_500 }]);
   });
 
-  it('returns the response', async () => {
-    const call = scripted();
-    call.answer(null, 'pods');
-    assert.equal(await call.result, 'pods');
-  });
-
-  it('fails with method, socket and reason', async () => {
-    const call = scripted();
-    call.answer(failure(status.NOT_FOUND, 'no such pod'));
-    await assert.rejects(call.result, { code: 'not-found', message: 'List on /run/kubelet.sock: no such pod' });
-  });
-
   it('is not sent after the signal', async () => {
     const call = scripted({ signal: AbortSignal.abort() });
     await assert.rejects(call.result, { code: 'cancelled', message: 'List on /run/kubelet.sock: the caller gave up' });

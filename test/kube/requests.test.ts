@@ -1,31 +1,18 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { stringify } from 'yaml';
 import { createKubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
-import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
+import { tempDirectories } from '../support/files.ts';
+import { kubeconfigText } from './api-fixture.ts';
 
 const authority = createCertificateAuthority('api');
 const serving = authority.issue(['localhost', '127.0.0.1']);
-const encode = (pem: string) => Buffer.from(pem).toString('base64');
-
-/** A kubeconfig with one cluster and one user. */
-function kubeconfig(cluster: object, user: object): string {
-  return stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'x',
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    clusters: [{ name: 'c', cluster }],
-    users: [{ name: 'u', user }],
-  });
-}
 
 describe('requests to the API server', () => {
   const temp = tempDirectories();
@@ -50,14 +37,7 @@ describe('requests to the API server', () => {
   let lost: number;
 
   before(async () => {
-    const options = {
-      cert: serving.cert,
-      key: serving.key,
-      ca: authority.cert,
-      requestCert: true,
-      rejectUnauthorized: false,
-    };
-    server = createServer(options, async (request, response) => {
+    server = createServer({ cert: serving.cert, key: serving.key }, async (request, response) => {
       const { method = '', url: path = '', headers } = request;
       if (early) {
         response.writeHead(answer.status).end(answer.body);
@@ -92,17 +72,12 @@ describe('requests to the API server', () => {
     lost = 0;
     early = false;
   });
-  const access = (
-    user: object,
-    cluster: object = { server: url, 'certificate-authority-data': encode(authority.cert) },
-  ) => {
-    const root = temp();
-    writeTree(root, { kubeconfig: kubeconfig(cluster, user), 'ca.pem': authority.cert, token: 'from-file\n' });
-    const file = join(root, 'kubeconfig');
-    return { root, file, read: () => kubeconfigAccess(file) };
+  const client = () => {
+    const file = join(temp(), 'kubeconfig');
+    const cluster = { server: url, 'certificate-authority-data': Buffer.from(authority.cert).toString('base64') };
+    writeFileSync(file, kubeconfigText(cluster, { token: 't' }));
+    return createKubeClient(kubeconfigAccess(file), 'test/1');
   };
-  const client = (user: object = { token: 't' }, cluster?: object) =>
-    createKubeClient(access(user, cluster).read(), 'test/1');
 
   it('have one kept connection, a token, a query and a body', async () => {
     const api = client();
@@ -175,23 +150,6 @@ describe('requests to the API server', () => {
     );
     await assert.rejects(api.replace('/a', {}), (error) => error instanceof KubeError && error.status === 409);
     await api.close();
-  });
-
-  it('read credentials from files: a renewed token, a CA, a client certificate', async () => {
-    const { cert, key } = authority.issue(['agent']);
-    const current = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
-    const api = createKubeClient(current.read(), 'test/1');
-    await api.get('/a');
-    replaceFile(join(current.root, 'token'), 'renewed');
-    await api.get('/a');
-    assert.deepEqual(
-      requests.map(({ authorization }) => authorization),
-      ['Bearer from-file', 'Bearer renewed'],
-    );
-    const withCertificate = client({ 'client-certificate-data': encode(cert), 'client-key-data': encode(key) });
-    await withCertificate.get('/a');
-    assert.equal(requests.at(-1)?.authorization, undefined);
-    await Promise.all([api.close(), withCertificate.close()]);
   });
 
   it('use keep-alive probes, so that a watch ends when its server disappears', async () => {

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
-import { stringify } from 'yaml';
 import { createKubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
 import { tempDirectories, writeTree } from '../node-agent/support.ts';
+import { kubeconfigText } from './api-fixture.ts';
 
 const DAY = 86_400_000;
 const authority = createCertificateAuthority('api');
@@ -103,15 +103,8 @@ describe('TLS to the API server', () => {
   };
   const clientOf = (cluster: object, user: object = { token: 't' }) => {
     const root = temp();
-    const kubeconfig = {
-      'current-context': 'x',
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-      clusters: [{ name: 'c', cluster }],
-      users: [{ name: 'u', user }],
-    };
     writeTree(root, {
-      kubeconfig: stringify(kubeconfig),
-      'ca.crt': authority.cert,
+      kubeconfig: kubeconfigText(cluster, user),
       'me.crt': me.cert,
       'me.key': me.key,
     });

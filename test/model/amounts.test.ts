@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
-import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../../model/alignment.ts';
 import { amountText, countText, cpuListText, cpusAre, cpusText } from '../../model/amounts.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { byName } from '../../model/lists.ts';
@@ -24,25 +22,6 @@ describe('amounts for people', () => {
   ] as const) {
     it(expected, () => assert.equal(actual, expected));
   }
-});
-
-describe('alignment to whole cores', () => {
-  it('is the smallest sufficient multiple, and does not change it again', () => {
-    assert.deepEqual([alignedCpus(9, 2), alignedCpus(9, 8), alignedCpus(0, 2)], [10, 16, 0]);
-    fc.assert(
-      fc.property(fc.nat(4096), fc.integer({ min: 1, max: 16 }), (from, threadsPerCore) => {
-        const to = alignedCpus(from, threadsPerCore);
-        assert.equal(to % threadsPerCore, 0);
-        assert.ok(to >= from && to - from < threadsPerCore);
-        assert.ok(isAligned(to, threadsPerCore));
-      }),
-    );
-  });
-
-  it('uses an even number with the annotation, or more if a candidate has more threads per core', () => {
-    assert.deepEqual([annotatedThreadsPerCore([]), annotatedThreadsPerCore([1])], [2, 2]);
-    assert.equal(annotatedThreadsPerCore([1, 8, 2]), 8);
-  });
 });
 
 describe('the order of names', () => {

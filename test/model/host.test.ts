@@ -7,7 +7,6 @@ import {
   HostError,
   isWholeCores,
   missingThreads,
-  unevenCore,
   wholeCoresTouching,
   wholeCoresWithin,
 } from '../../model/host.ts';
@@ -61,11 +60,6 @@ describe('the limits of a host', () => {
     ['2,049 CPUs', { cells: cells([0, '0-2048']) }, /^NUMA nodes name more than 2048 CPUs/],
     ['overlapping NUMA nodes', { cells: cells([0, '0-1023'], [1, '0-2047']) }, /^NUMA nodes name more than 2048 CPUs/],
     ['overlapping cores', { cores: ids(257).map((id) => `${id * 8}-${id * 8 + 7}`) }, /^cores name more than 2048/],
-    [
-      'overlapping sockets',
-      { sockets: ids(128).map((id) => ({ id, cpus: '0-2047' })) },
-      /^sockets name more than 2048/,
-    ],
     ['a core of 65 CPUs', { cores: ['0-64'] }, /^core 0-64 has 65 CPUs: a core has at most 64/],
     ['a count of 65 CPUs for one core', { counts: { cpus: 65, sockets: 1 } }, /counts 65 CPUs and 1 cores/],
     ['the id 1024 of a NUMA node', { cells: cells([2000, '0'], [1024, '1-7']) }, /^NUMA node 1024: ids end at 1023/],
@@ -110,11 +104,6 @@ describe('the cores of a host', () => {
   const hybrid = createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2', '3'] });
   const even = createHost({ cells: cells([0, '0-7']), cores: ['0-1', '2-3', '4-5', '6-7'] });
 
-  it('are compared to find one with another number of threads', () => {
-    assert.equal(`${unevenCore(hybrid)}`, '2');
-    assert.equal(unevenCore(even), undefined);
-  });
-
   it('are those that CPUs touch, and those that they fill', () => {
     assert.equal(`${wholeCoresTouching(even, set('1-2,7'))}`, '0-3,6-7');
     assert.equal(`${wholeCoresWithin(even, set('0-2,6-7'))}`, '0-1,6-7');
@@ -133,7 +122,6 @@ describe('the cores of a host', () => {
   const rows: readonly [string, readonly (readonly number[])[], string][] = [
     ['none of a regular host', regular, ''],
     ['the second thread of the last core', [...regular.slice(0, 3), [3]], '7'],
-    ['the first thread of a core', [[4], ...regular.slice(1)], '0'],
     ['one of four threads', four, '6'],
     ['none of a hybrid processor, whose small cores have one thread', [[0, 1], [2, 3], [4], [5]], ''],
     ['none if the other cores differ', [[0, 1], [2, 9], [4]], ''],

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
-import { type Listener, listen, podOf, useApiServer } from './support.ts';
+import { answering, type Listener, podOf, useApiServer } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
-const VALIDATING = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
 interface Review {
   request: JsonRecord & { uid: string; object: { metadata: { labels?: Record<string, string>; uid?: string } } | null };
@@ -34,18 +32,13 @@ function useWebhook() {
   let answer: Answer = allow;
   let listener: Listener;
   const suite = useApiServer({ resolveService: () => ({ host: '127.0.0.1', port: listener.port }) });
-  const handle = async (request: IncomingMessage, response: ServerResponse) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const decoded = JSON.parse(Buffer.concat(chunks).toString()) as Review;
-    heard.push(decoded);
-    const reply = await answer(decoded);
-    if (typeof reply === 'number') response.statusCode = reply;
-    response.end(typeof reply === 'string' ? reply : JSON.stringify(reply));
-  };
   before(async () => {
     const names = ['hook.system.svc', '127.0.0.1'];
-    listener = await listen((request, response) => void handle(request, response), { authority, names });
+    const call = ({ body }: { body: unknown }) => {
+      heard.push(body as Review);
+      return answer(body as Review);
+    };
+    listener = await answering(call, { authority, names });
   });
   after(() => listener.close());
   const webhook = (name: string, extra: JsonRecord = {}): JsonRecord => ({
@@ -60,9 +53,9 @@ function useWebhook() {
     timeoutSeconds: 1,
     ...extra,
   });
-  const configure = async (webhooks: JsonRecord[], name = 'hooks', path = CONFIGURATIONS) => {
-    await suite.call('DELETE', `${path}/${name}`);
-    return suite.call('POST', path, { metadata: { name }, webhooks });
+  const configure = async (webhooks: JsonRecord[]) => {
+    await suite.call('DELETE', `${CONFIGURATIONS}/hooks`);
+    return suite.call('POST', CONFIGURATIONS, { metadata: { name: 'hooks' }, webhooks });
   };
   return {
     call: suite.call,
@@ -107,30 +100,16 @@ describe('sandbox admission: requests to a webhook', () => {
     assert.deepEqual(request.options, { apiVersion: 'meta.k8s.io/v1', kind: 'CreateOptions', fieldManager: 'me' });
     assert.equal(request.object?.metadata.uid, undefined);
   });
-  it('have the dry-run flag', async () => {
-    hooks.say(allow);
-    await hooks.call('POST', `${PODS}?dryRun=All`, pod());
-    assert.equal(hooks.heard[0]?.request.dryRun, true);
-  });
 
   const rules = (operations: string[], resources: string[], extra = {}) => [
     { operations, apiGroups: ['*'], apiVersions: ['*'], resources, ...extra },
   ];
   const matches: [string, JsonRecord, boolean][] = [
     ['another operation', { rules: rules(['UPDATE'], ['pods']) }, false],
-    ['another resource', { rules: rules(['CREATE'], ['nodes']) }, false],
-    ['every resource', { rules: rules(['*'], ['*']) }, true],
     ['every subresource', { rules: rules(['*'], ['*/*']) }, true],
     ['only a subresource', { rules: rules(['*'], ['pods/status']) }, false],
-    ['cluster scope', { rules: rules(['*'], ['*'], { scope: 'Cluster' }) }, false],
-    ['an existing label', { objectSelector: { matchLabels: { a: 'b' } } }, true],
     ['a missing label', { objectSelector: { matchLabels: { a: 'c' } } }, false],
     ['an expression', { objectSelector: { matchExpressions: [{ key: 'z', operator: 'DoesNotExist' }] } }, true],
-    [
-      'the namespace by name',
-      { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } } },
-      true,
-    ],
     [
       'other namespaces',
       {
@@ -159,17 +138,12 @@ describe('sandbox admission: answers of a webhook', () => {
     const { status, body } = await hooks.call('POST', PODS, pod());
     assert.deepEqual([status, body.metadata.labels], [201, { x: '1' }]);
   });
-  it('may not have a patch that makes the object invalid', async () => {
-    hooks.say(({ request }) =>
-      review(request.uid, { allowed: true, ...patch([{ op: 'remove', path: '/spec/containers/0' }]) }),
-    );
-    assert.equal((await hooks.call('POST', PODS, pod())).status, 422);
-  });
   it('may have warnings, which become headers', async () => {
     hooks.say(({ request }) => review(request.uid, { allowed: true, warnings: ['say "hi"', 'two'] }));
     const { headers } = await hooks.call('POST', PODS, pod());
     assert.equal(headers.warning, '299 - "say \\"hi\\"", 299 - "two"');
   });
+
   const bad: [string, Answer, RegExp][] = [
     ['another uid', () => review('other', { allowed: true }), /expected response.uid=/],
     [
@@ -187,17 +161,6 @@ describe('sandbox admission: answers of a webhook', () => {
       ({ request }) => review(request.uid, { allowed: true, patch: 'W10=' }),
       /response.patch but not response.patchType/,
     ],
-    [
-      'a type without its patch',
-      ({ request }) => review(request.uid, { allowed: true, patchType: 'JSONPatch' }),
-      /response.patchType but not response.patch/,
-    ],
-    [
-      'another patch type',
-      ({ request }) => review(request.uid, { allowed: true, patch: 'W10=', patchType: 'Merge' }),
-      /invalid response.patchType/,
-    ],
-    ['invalid JSON', () => 'oops', /no JSON/],
     ['HTTP 500', () => 500, /HTTP 500/],
     ['no answer in time', () => new Promise((resolve) => setTimeout(resolve, 1_300, 'late').unref()), /deadline/],
   ];
@@ -215,7 +178,6 @@ describe('sandbox admission: answers of a webhook', () => {
   }
   for (const [what, fields] of [
     ['that does not apply', patch([{ op: 'replace', path: '/spec/nowhere/x', value: 1 }])],
-    ['that is not JSON', { patch: Buffer.from('{').toString('base64'), patchType: 'JSONPatch' }],
   ] as const) {
     it(`a patch ${what}: 500 even under Ignore`, async () => {
       await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
@@ -224,7 +186,6 @@ describe('sandbox admission: answers of a webhook', () => {
     });
   }
   for (const [what, status, code, message] of [
-    ['with a message', { message: 'no room' }, 400, 'admission webhook "a.example.dev" denied the request: no room'],
     ['with a code', { message: 'no', code: 422 }, 422, 'admission webhook "a.example.dev" denied the request: no'],
     ['without a message', undefined, 400, 'admission webhook "a.example.dev" denied the request without explanation'],
   ] as const) {
@@ -254,16 +215,9 @@ describe('sandbox admission: match conditions', () => {
   const rows: readonly Row[] = [
     { what: 'all true', expressions: ['true', 'has(object.spec.containers)'], called: true },
     { what: 'one false', expressions: ['true', 'has(object.metadata.labels)'], called: false },
-    { what: 'the operation', expressions: [`request.operation == 'CREATE' && oldObject == null`], called: true },
     { what: 'an amount', expressions: [`quantity('2').compareTo(quantity('2000m')) == 0`], called: true },
-    {
-      what: 'a member of a list',
-      expressions: [`object.spec.containers.exists(c, c.name in ['a', 'main'])`],
-      called: true,
-    },
     { what: 'a failing one, Fail', expressions: [broken], status: 403, called: false },
     { what: 'a failing one, Ignore', expressions: [broken], failurePolicy: 'Ignore', called: false },
-    { what: 'a failing one and a false one', expressions: [broken, 'false'], called: false },
   ];
   for (const { what, expressions, status = 201, called, ...policy } of rows) {
     it(`${what}: ${called ? 'called' : 'not called'}, ${status}`, async () => {
@@ -313,26 +267,10 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     assert.deepEqual(body.metadata.labels, { n: '3' });
     assert.equal(hooks.heard.length, 3);
   });
-  it('configurations run in the order of their names', async () => {
-    await hooks.configure([hooks.webhook('b', { objectSelector: { matchLabels: { n: '1' } } })], 'z-last');
-    await hooks.configure([hooks.webhook('a')]);
-    hooks.say(labelling);
-    assert.deepEqual((await hooks.call('POST', PODS, pod())).body.metadata.labels, { n: '2' });
-    await hooks.call('DELETE', `${CONFIGURATIONS}/z-last`);
-  });
-  it('a validating webhook may deny but not patch', async () => {
-    await hooks.configure([hooks.webhook('v')], 'judges', VALIDATING);
-    hooks.say(({ request }) => review(request.uid, { allowed: false, status: { message: 'never' } }));
-    assert.match(String((await hooks.call('POST', PODS, pod())).body.message), /denied the request: never/);
-    hooks.say(({ request }) => review(request.uid, { allowed: true, ...addLabel('x') }));
-    assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
-    await hooks.call('DELETE', `${VALIDATING}/judges`);
-  });
   it('a URL works like a Service', async () => {
     const caBundle = Buffer.from(authority.cert).toString('base64');
-    await hooks.configure([
-      hooks.webhook('u', { clientConfig: { url: `https://127.0.0.1:${hooks.port}/u`, caBundle } }),
-    ]);
+    const clientConfig = { url: `https://127.0.0.1:${hooks.port}/u`, caBundle };
+    await hooks.configure([hooks.webhook('u', { clientConfig })]);
     hooks.say(allow);
     assert.equal((await hooks.call('POST', PODS, pod())).status, 201);
     assert.equal(hooks.heard.length, 1);
@@ -341,7 +279,6 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
   const other = Buffer.from(createCertificateAuthority('other').cert).toString('base64');
   for (const [what, clientConfig] of [
     ['another CA', { service, caBundle: other }],
-    ['a missing CA bundle', { service }],
     [
       'a name that is not in the certificate',
       { service: { ...service, name: 'else' }, caBundle: Buffer.from(authority.cert).toString('base64') },
@@ -355,10 +292,7 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     });
   }
   for (const [what, extra, field] of [
-    ['a name with one part', { name: 'short' }, /webhooks\[0\].name/],
-    ['missing sideEffects', { sideEffects: undefined as unknown as string }, /sideEffects/],
-    ['missing v1', { admissionReviewVersions: ['v1beta1'] }, /must include at least one of v1/],
-    ['31 seconds', { timeoutSeconds: 31 }, /timeoutSeconds/],
+    ['missing sideEffects', { sideEffects: null }, /sideEffects/],
     ['url and service', { clientConfig: { url: 'https://x', service } }, /exactly one of url or service/],
     [
       'a match condition that is not CEL',

@@ -27,12 +27,6 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     assert.equal((await bind('b2', {})).status, 400);
     assert.equal((await bind('b3', { name: 'n' })).status, 404);
   });
-
-  it('a pod without a kubelet is deleted at once', async () => {
-    await make('d');
-    await call('DELETE', `${PODS}/d`);
-    assert.equal(await there(`${PODS}/d`), false);
-  });
   it('a pod on a node is marked, and deleted by its kubelet', async () => {
     await make('g');
     await bind('g', { name: 'n1' });
@@ -43,13 +37,6 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     assert.equal((await bind('g', { name: 'n1' })).status, 409);
     await call('DELETE', `${PODS}/g`, { gracePeriodSeconds: 0 });
     assert.equal(await there(`${PODS}/g`), false);
-  });
-  it('an ended pod is deleted at once', async () => {
-    const pod = await make('f');
-    await bind('f', { name: 'n1' });
-    await call('PUT', `${PODS}/f/status`, { ...podOf('f'), spec: pod.spec, status: { phase: 'Failed' } });
-    await call('DELETE', `${PODS}/f`);
-    assert.equal(await there(`${PODS}/f`), false);
   });
 
   for (const [field, value] of [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { podOf, useApiServer } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
+const MAPS = '/api/v1/namespaces/default/configmaps';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const configMap = (name: string, extra: object = {}) => ({ metadata: { name, ...extra }, data: { a: '1' } });
@@ -60,6 +61,7 @@ describe('sandbox API server: a created object', () => {
 });
 
 const device = 'devices.kubevirt.io/kvm';
+const event = { metadata: { name: 'e' }, involvedObject: { namespace: 'kube-system' } };
 /** The reason of each refusal. */
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
@@ -67,111 +69,44 @@ const REASONS: Readonly<Record<number, string>> = {
   409: 'AlreadyExists',
   422: 'Invalid',
 };
-/** By default a pod is created. */
-const refusals: readonly (readonly [what: string, body: unknown, status: number, message: RegExp, path?: string])[] = [
-  [
-    'the same name again',
-    configMap('twice'),
-    409,
-    /configmaps "twice" already exists/,
-    '/api/v1/namespaces/default/configmaps',
-  ],
-  ['a missing name', podOf(''), 422, /metadata.name: Required value: name or generateName is required/],
-  [
-    'an upper-case name',
-    podOf('Pod'),
-    422,
-    /Pod "Pod" is invalid: metadata.name: Invalid value: "Pod": a lowercase RFC 1123 subdomain/,
-  ],
-  ['a dotted namespace name', { metadata: { name: 'a.b' } }, 422, /RFC 1123 label/, '/api/v1/namespaces'],
-  [
-    'a resourceVersion',
-    { ...podOf('v'), metadata: { name: 'v', resourceVersion: '3' } },
-    400,
-    /resourceVersion should not be set/,
-  ],
-  [
-    'another namespace than the path',
-    { ...podOf('v'), metadata: { name: 'v', namespace: 'other' } },
-    400,
-    /namespace of the provided object does not match/,
-  ],
-  [
-    'a missing namespace',
-    { ...podOf('v'), metadata: { name: 'v' } },
-    404,
-    /namespaces "nowhere" not found/,
-    '/api/v1/namespaces/nowhere/pods',
-  ],
-  ['another kind', { ...podOf('v'), kind: 'Node' }, 400, /kind in the data \(Node\) does not match/],
-  ['another apiVersion', { ...podOf('v'), apiVersion: 'v2' }, 400, /API version in the data \(v2\)/],
-  ['a list', [], 400, /must be a JSON object/],
-  [
-    'a label that is not a string',
-    { ...podOf('v'), metadata: { name: 'v', labels: { a: 1 } } },
-    400,
-    /cannot unmarshal number/,
-  ],
-  ['missing containers', { metadata: { name: 'v' }, spec: { containers: [] } }, 422, /spec.containers: Required value/],
-  [
-    'two containers with one name',
-    { metadata: { name: 'v' }, spec: { containers: [{ name: 'a' }, { name: 'a' }] } },
-    422,
-    /Duplicate value: "a"/,
-  ],
+const named = (name: string, metadata: object = {}) => ({ ...podOf(name), metadata: { name, ...metadata } });
+/** By default a pod is created. The message contains a text, mostly the field. */
+const refusals: readonly (readonly [what: string, body: unknown, status: number, message: string, path?: string])[] = [
+  ['the same name again', configMap('twice'), 409, 'configmaps "twice"', MAPS],
+  ['an upper-case name', podOf('Pod'), 422, 'metadata.name: Invalid value: "Pod"'],
+  ['a resourceVersion', named('v', { resourceVersion: '3' }), 400, 'resourceVersion'],
+  ['another namespace than the path', named('v', { namespace: 'other' }), 400, 'namespace'],
+  ['a missing namespace', named('v'), 404, 'namespaces "nowhere"', '/api/v1/namespaces/nowhere/pods'],
+  ['another kind', { ...podOf('v'), kind: 'Node' }, 400, 'kind in the data (Node)'],
+  ['missing containers', { ...named('v'), spec: { containers: [] } }, 422, 'spec.containers: Required value'],
   [
     'more requested than the limit',
     podOf('v', { requests: { cpu: '3' }, limits: { cpu: '2' } }),
     422,
-    /must be less than or equal to cpu limit of 2/,
+    'cpu limit of 2',
   ],
-  [
-    'a device without a limit',
-    podOf('v', { requests: { [device]: '1' } }),
-    422,
-    /Limit must be set for non overcommitable resources/,
-  ],
-  [
-    'a device with another limit',
-    podOf('v', { requests: { [device]: '1' }, limits: { [device]: '2' } }),
-    422,
-    /must be equal to devices.kubevirt.io\/kvm limit of 2/,
-  ],
-  ['a fraction of a device', podOf('v', { limits: { [device]: '500m' } }), 422, /must be an integer/],
-  ['an invalid quantity', podOf('v', { limits: { cpu: 'two' } }), 422, /limits\[cpu\]: Invalid value: "two"/],
-  ['a time with three digits', lease('l', { renewTime: '2026-01-01T00:00:00.123Z' }), 400, /six digits/, LEASES],
-  [
-    'a duration of zero',
-    lease('l', { leaseDurationSeconds: 0 }),
-    422,
-    /leaseDurationSeconds: Invalid value: 0: must be greater than 0/,
-    LEASES,
-  ],
-  [
-    'an event of another namespace',
-    { metadata: { name: 'e' }, involvedObject: { namespace: 'kube-system' } },
-    422,
-    /does not match event.namespace/,
-    '/api/v1/namespaces/default/events',
-  ],
+  ['a device without a limit', podOf('v', { requests: { [device]: '1' } }), 422, 'Limit must be set'],
+  ['an invalid quantity', podOf('v', { limits: { cpu: 'two' } }), 422, 'limits[cpu]: Invalid value: "two"'],
+  ['a time with three digits', lease('l', { renewTime: '2026-01-01T00:00:00.123Z' }), 400, 'six digits', LEASES],
+  ['a duration of zero', lease('l', { leaseDurationSeconds: 0 }), 422, 'leaseDurationSeconds', LEASES],
+  ['an event of another namespace', event, 422, 'event.namespace', '/api/v1/namespaces/default/events'],
 ];
 describe('sandbox API server: refused creations', () => {
   const { call } = useApiServer();
-  before(() => call('POST', '/api/v1/namespaces/default/configmaps', configMap('twice')));
+  before(() => call('POST', MAPS, configMap('twice')));
   for (const [what, body, status, message, path = PODS] of refusals) {
     it(`${what}: ${status}`, async () => {
       const reply = await call('POST', path, body);
       assert.deepEqual([reply.status, reply.body.reason, reply.body.code], [status, REASONS[status], status]);
-      assert.match(String(reply.body.message), message);
+      assert.ok(String(reply.body.message).includes(message), reply.body.message);
     });
   }
-  for (const [what, body, type, status] of [
-    ['malformed JSON', '{"a":', 'application/json', 400],
-    ['protobuf', 'k8s', 'application/vnd.kubernetes.protobuf', 415],
-    ['a body of 4 MiB', `"${'x'.repeat(4 * 1024 * 1024)}"`, 'application/json', 413],
+  for (const [what, body, status] of [
+    ['malformed JSON', '{"a":', 400],
+    ['a body of 4 MiB', `"${'x'.repeat(4 * 1024 * 1024)}"`, 413],
   ] as const) {
     it(`${what}: ${status}`, async () => {
-      const reply = await call('POST', PODS, body, { type }).catch((error: NodeJS.ErrnoException) => error.code);
+      const reply = await call('POST', PODS, body).catch((error: NodeJS.ErrnoException) => error.code);
       // The answer to a body that is too long may arrive before the body is sent: then the connection breaks.
       if (typeof reply === 'string') assert.ok(['EPIPE', 'ECONNRESET'].includes(reply), reply);
       else assert.equal(reply?.status, status);
@@ -181,11 +116,11 @@ describe('sandbox API server: refused creations', () => {
 
 describe('sandbox API server: PUT', () => {
   const { call } = useApiServer();
-  const path = '/api/v1/namespaces/default/configmaps/put';
+  const path = `${MAPS}/put`;
   let made: Record<string, unknown> & { metadata: Record<string, unknown> };
   beforeEach(async () => {
     await call('DELETE', path);
-    made = (await call('POST', '/api/v1/namespaces/default/configmaps', configMap('put'))).body;
+    made = (await call('POST', MAPS, configMap('put'))).body;
   });
   it('with the current version writes and increments the version', async () => {
     const { status, body } = await call('PUT', path, { ...made, data: { a: '2' } });
@@ -197,26 +132,13 @@ describe('sandbox API server: PUT', () => {
     const { body } = await call('PUT', path, made);
     assert.equal(body.metadata.resourceVersion, made.metadata.resourceVersion);
   });
-  const wrong: [string, (metadata: object) => object, number, RegExp][] = [
-    [
-      'an old version',
-      (m) => ({ ...m, resourceVersion: '1' }),
-      409,
-      /Operation cannot be fulfilled on configmaps "put": the object has been modified; please apply your changes/,
-    ],
-    [
-      'another uid',
-      (m) => ({ ...m, uid: 'other' }),
-      409,
-      /Precondition failed: UID in precondition: other, UID in object meta/,
-    ],
-    ['another name', (m) => ({ ...m, name: 'else' }), 400, /does not match the name on the URL/],
-  ];
-  for (const [what, change, status, message] of wrong) {
-    it(`${what}: ${status}`, async () => {
-      const reply = await call('PUT', path, { ...made, metadata: change(made.metadata) });
-      assert.equal(reply.status, status);
-      assert.match(String(reply.body.message), message);
+  for (const [what, change, status] of [
+    ['an old version', { resourceVersion: '1' }, 409],
+    ['another uid', { uid: 'other' }, 409],
+    ['another name', { name: 'else' }, 400],
+  ] as const) {
+    it(`with ${what}: ${status}`, async () => {
+      assert.equal((await call('PUT', path, { ...made, metadata: { ...made.metadata, ...change } })).status, status);
     });
   }
   it('without a version overwrites', async () => {
@@ -265,9 +187,7 @@ describe('sandbox API server: other requests', () => {
 
   for (const [method, path, status] of [
     ['GET', '/api/v1/namespaces/default/widgets', 404],
-    ['GET', '/apis/none.dev/v1/things', 404],
     ['POST', `${PODS}/x`, 405],
-    ['POST', '/api/v1/pods', 405],
     ['GET', `${PODS}/x/log`, 404],
   ] as const) {
     it(`${method} ${path}: ${status}`, async () => {

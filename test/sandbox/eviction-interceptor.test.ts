@@ -38,10 +38,7 @@ const CASES: readonly {
 }[] = [
   { name: 'LiveMigrate, never started', vmi: vmi('LiveMigrate', false), denied: /not live-migratable/ },
   { name: 'LiveMigrate, running', vmi: vmi('LiveMigrate', true), denied: /triggered evacuation of VMI "default\/vm"/ },
-  { name: 'LiveMigrateIfPossible, running', vmi: vmi('LiveMigrateIfPossible', true), denied: /triggered evacuation/ },
   { name: 'LiveMigrateIfPossible, never started', vmi: vmi('LiveMigrateIfPossible', false) },
-  { name: 'External', vmi: vmi('External', false), denied: /triggered evacuation/ },
-  { name: 'None', vmi: vmi('None', true) },
   {
     name: 'the target of a migration',
     pod: launcher({ node: 'n2' }),

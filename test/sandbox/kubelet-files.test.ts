@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-sysfs.ts';
-import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/managers.ts';
 import { checkpointChecksum, createStateFile, readStateFile } from '../../sandbox/kubelet/state-files.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
@@ -14,7 +13,6 @@ import { describeHost } from '../support/describe-host.ts';
 import { temporaryDirectory } from './support.ts';
 
 const HOSTS: Record<string, HostDescription> = {
-  'one socket, SMT off': { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
   'two sockets, SMT2, siblings far apart': {
     cells: [
       { id: 0, cpus: '0-3,8-11' },
@@ -93,21 +91,6 @@ describe('cpu_manager_state', () => {
     assert.equal(checksum, checkpointChecksum('static', '0-7', {}));
   });
 
-  it('assign: the pool shrinks before the entry is added; release: the entry goes before the pool grows', async () => {
-    const texts: string[] = [];
-    const file = await create();
-    const watching = watchWrites(path, texts);
-    await file.assign('u', 'c', CpuSet.parse('2-3'));
-    await file.release('u');
-    await watching.stop();
-    const steps = texts.map((text) => {
-      const { defaultCpus, owned } = parseCheckpoint(text);
-      return `${defaultCpus} ${owned}`;
-    });
-    assert.deepEqual(steps, ['0-1,4-7 ', '0-1,4-7 2-3', '0-1,4-7 ', '0-7 ']);
-    assert.deepEqual(await readdir(directory.path), ['cpu_manager_state']);
-  });
-
   it('frees CPUs of an init container that an app container shares only once', async () => {
     const file = await create();
     await file.assign('u', 'init', CpuSet.parse('2-3'));
@@ -126,14 +109,12 @@ describe('cpu_manager_state', () => {
     assert.equal(await readStateFile(`${path}x`, 'static'), undefined);
   });
   for (const [what, spoil, message] of [
-    ['torn', (text: string) => text.slice(0, 20), /torn/],
     ['with another checksum', (text: string) => text.replace('0-1', '0-2'), /corrupted/],
     [
       'of another policy',
       (text: string) => text,
       /configured policy "none" differs from state checkpoint policy "static"/,
     ],
-    ['another format', () => '{}', /not a CPU manager checkpoint/],
   ] as const) {
     it(`prevents a start of the kubelet: ${what}`, async () => {
       const file = await create();
@@ -143,25 +124,3 @@ describe('cpu_manager_state', () => {
     });
   }
 });
-
-/** Every content of the file after a rename: a tight loop follows the file's inode. */
-function watchWrites(path: string, into: string[]) {
-  let running = true;
-  let last = '';
-  const loop = (async () => {
-    last = await readFile(path, 'utf8');
-    while (running) {
-      const text = await readFile(path, 'utf8');
-      if (text !== last) into.push(text);
-      last = text;
-    }
-    const text = await readFile(path, 'utf8');
-    if (text !== last) into.push(text);
-  })();
-  return {
-    stop() {
-      running = false;
-      return loop;
-    },
-  };
-}

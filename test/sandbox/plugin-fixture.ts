@@ -25,7 +25,6 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
   const streams = new Set<ServerWritableStream<Empty, ListAndWatchResponse>>();
   const calls: string[] = [];
   let refusal: string | undefined;
-  let allocationRefusal: string | undefined;
   const devices = (health: string): Device[] =>
     Array.from({ length: count }, (_, i) => ({
       ID: `${resourceName}-${i}`,
@@ -42,7 +41,6 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
     getPreferredAllocation: unaryHandler(() => ({ containerResponses: [] })),
     allocate: unaryHandler(({ containerRequests }) => {
       calls.push(`allocate ${containerRequests[0]?.devicesIds.join()}`);
-      if (allocationRefusal !== undefined) throw new RpcError(status.INTERNAL, allocationRefusal);
       return { containerResponses: [{ envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] }] };
     }),
     preStartContainer: unaryHandler(({ devicesIds }) => {
@@ -67,9 +65,6 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
     calls,
     refuseStart(text: string | undefined) {
       refusal = text;
-    },
-    refuseAllocation(text: string | undefined) {
-      allocationRefusal = text;
     },
     setHealth(health: 'Healthy' | 'Unhealthy') {
       for (const stream of streams) stream.write({ devices: devices(health) });

@@ -38,11 +38,11 @@ describe('scheduler: built-in filters', () => {
       },
     },
   });
+  const preferred = { spec: { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] } };
   const taint = { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } };
   const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
   const cases: [what: string, pod: KubePod, node: KubeNode, reason: string | undefined][] = [
     ['no requirements', pod(), node(), undefined],
-    ['cordoned', pod(), node({ spec: { unschedulable: true } }), 'node(s) were unschedulable'],
     [
       'not ready',
       pod(),
@@ -50,27 +50,10 @@ describe('scheduler: built-in filters', () => {
       'node(s) had untolerated taint {node.kubernetes.io/not-ready: }',
     ],
     ['tainted', pod(), node(taint), 'node(s) had untolerated taint {k: v}'],
-    [
-      'tolerated',
-      pod({ tolerations: [{ key: 'k', operator: 'Equal', value: 'v', effect: 'NoSchedule' }] }),
-      node(taint),
-      undefined,
-    ],
-    ['all taints tolerated', pod({ tolerations: [{ operator: 'Exists' }] }), node(taint), undefined],
-    [
-      'a PreferNoSchedule taint',
-      pod(),
-      node({ spec: { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] } }),
-      undefined,
-    ],
-    ['a matching selector', pod({ nodeSelector: { zone: 'a' } }), node(), undefined],
+    ['tolerated', pod({ tolerations: [{ key: 'k', operator: 'Exists' }] }), node(taint), undefined],
+    ['a PreferNoSchedule taint', pod(), node(preferred), undefined],
     ['a failing selector', pod({ nodeSelector: { zone: 'b' } }), node(), AFFINITY],
-    ['a matching In', pod(affinity('In', ['a', 'b'])), node(), undefined],
-    ['a failing NotIn', pod(affinity('NotIn', ['a'])), node(), AFFINITY],
-    ['a matching DoesNotExist', pod(affinity('DoesNotExist', [], 'none')), node(), undefined],
-    ['a matching Gt', pod(affinity('Gt', ['7'], 'size')), node(), undefined],
     ['a failing Lt', pod(affinity('Lt', ['8'], 'size')), node(), AFFINITY],
-    ['enough CPU', pod({ containers: [asking({ cpu: '8' })] }), node(), undefined],
     ['too little CPU', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
     ['too few devices', pod({ containers: [asking({ 'x.dev/y': '2' })] }), node(), 'Insufficient x.dev/y'],
     ['an ignored device', pod({ containers: [asking({ 'ignored.dev/z': '2' })] }), node(), undefined],
@@ -125,26 +108,13 @@ describe('scheduler: the protocol of extenders', () => {
   const read = (reply: unknown) => readFilterReply('e', reply, offered);
 
   it('names are kept, with two maps of reasons', () => {
-    const { names, failed, unresolvable } = read({
-      NodeNames: ['b'],
-      FailedNodes: { a: 'x' },
-      FailedAndUnresolvableNodes: {},
-    });
+    const { names, failed, unresolvable } = read({ NodeNames: ['b'], FailedNodes: { a: 'x' } });
     assert.deepEqual([names, [...failed], [...unresolvable]], [['b'], [['a', 'x']], []]);
-  });
-  it('no node is kept without names', () => {
-    assert.deepEqual(read({ NodeNames: null }).names, []);
   });
   const wrong: [string, unknown, RegExp][] = [
     ['an Error', { Error: 'not synced' }, /not synced/],
-    [
-      'a name that was not sent',
-      { NodeNames: ['a', 'z'] },
-      /claims a filtered node "z" which is not found in the input node list/,
-    ],
+    ['a name that was not sent', { NodeNames: ['a', 'z'] }, /a filtered node "z" which is not found/],
     ['names that are not a list', { NodeNames: 'a' }, /filter reply/],
-    ['an array', [], /filter reply/],
-    ['a reason that is not text', { FailedNodes: { a: 1 } }, /filter reply/],
   ];
   for (const [what, reply, message] of wrong) it(`rejects ${what}`, () => assert.throws(() => read(reply), message));
 
@@ -152,11 +122,7 @@ describe('scheduler: the protocol of extenders', () => {
     const scores = readPrioritizeReply('e', [{ Host: 'a', Score: 10 }]);
     assert.deepEqual([...scores], [['a', 10]]);
   });
-  for (const [what, reply] of [
-    ['a fraction', [{ Host: 'a', Score: 7.5 }]],
-    ['an enclosing object', { HostPriorityList: [] }],
-    ['lower-case keys', [{ host: 'a', score: 1 }]],
-  ] as const) {
+  for (const [what, reply] of [['a fraction', [{ Host: 'a', Score: 7.5 }]]] as const) {
     it(`rejects the whole reply for ${what}`, () =>
       assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
   }
@@ -173,12 +139,7 @@ describe('scheduler: configuration', () => {
   });
   const extender = { urlPrefix: 'http://127.0.0.1:1/x', nodeCacheCapable: true };
   const wrong: [string, JsonRecord, RegExp][] = [
-    ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
     ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
-    ['a missing address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
-    ['an address with TLS', { ...base, extenders: [{ urlPrefix: 'https://127.0.0.1:1/x' }] }, /urlPrefix/],
-    ['a timeout without a unit', { ...base, extenders: [{ ...extender, httpTimeout: '5' }] }, /no duration/],
-    ['scores without a weight', { ...base, extenders: [{ ...extender, prioritizeVerb: 'p' }] }, /positive weight/],
   ];
   for (const [what, given, message] of wrong) {
     it(`refuses ${what}`, () => assert.throws(() => parseSchedulerConfiguration(given), message));
@@ -193,12 +154,9 @@ describe('scheduler: events that wake a rejected pod', () => {
     ['a new node', node(), undefined, true],
     ['a label', node({ metadata: { labels: { a: 'b' } } }), node(), true],
     ['an annotation', node({ metadata: { annotations: { 'plumbline.dev/recheck': '1' } } }), node(), true],
-    ['a taint', node({ spec: { taints: [{ key: 'k', effect: 'NoSchedule' }] } }), node(), true],
-    ['uncordoning', node(), node({ spec: { unschedulable: true } }), true],
     ['allocatable', node({ status: { allocatable: { cpu: '9' } } }), node(), true],
     ['a condition status', node(ready('False')), node(ready('True')), true],
     ['a heartbeat', node(ready('True', '2')), node(ready('True', '1')), false],
-    ['addresses', node({ status: { addresses: [] } }), node(), false],
   ];
   for (const [what, now, before, wakes] of cases) {
     it(`${what}: ${wakes ? 'yes' : 'no'}`, () => assert.equal(nodeWakes(now, before), wakes));
@@ -221,21 +179,6 @@ describe('scheduler: the queue', () => {
       flushSeconds: 300,
     });
   };
-  it('is first in, first out, without removed pods', () => {
-    const queue = make();
-    for (const uid of ['a', 'b', 'c']) queue.add(uid);
-    queue.remove('b');
-    assert.deepEqual([queue.pop(), queue.pop(), queue.pop()], ['a', 'c', undefined]);
-  });
-  it('keeps a rejected pod until a signal', () => {
-    const queue = make();
-    queue.add('a');
-    queue.unschedulable(queue.pop()!);
-    time = 60_000;
-    assert.equal(queue.pop(), undefined);
-    queue.wake();
-    assert.equal(queue.pop(), 'a');
-  });
   it('keeps it without a signal until the flush after five minutes', () => {
     const queue = make();
     queue.add('a');

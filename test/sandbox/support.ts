@@ -1,10 +1,17 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createSecureServer, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
@@ -52,14 +59,10 @@ export function clientOf(server: ApiServer): Client {
           },
         },
         (response) => {
-          let text = '';
-          response.setEncoding('utf8').on('data', (chunk: string) => {
-            text += chunk;
-          });
-          response.on('end', () => {
-            const decoded = text === '' ? {} : JSON.parse(text);
+          text(response).then((sent) => {
+            const decoded = sent === '' ? {} : JSON.parse(sent);
             resolve({ status: response.statusCode ?? 0, headers: response.headers, body: decoded });
-          });
+          }, reject);
         },
       );
       outgoing.on('error', reject);
@@ -140,6 +143,20 @@ export async function listen(
       await once(server, 'close');
     },
   };
+}
+
+/** A server that answers JSON with JSON; a number is a status, a text is sent as it is. */
+export function answering(
+  answer: (call: { readonly path: string; readonly body: unknown; readonly length: string | undefined }) => unknown,
+  tls?: Parameters<typeof listen>[1],
+): Promise<Listener> {
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const body: unknown = JSON.parse(await text(request));
+    const reply = await answer({ path: request.url ?? '', body, length: request.headers['content-length'] });
+    if (typeof reply === 'number') response.statusCode = reply;
+    response.end(typeof reply === 'string' ? reply : JSON.stringify(reply));
+  };
+  return listen((request, response) => void handle(request, response), tls);
 }
 
 export async function temporaryDirectory(): Promise<{ path: string; remove: () => Promise<void> }> {

@@ -5,7 +5,7 @@ import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
-import { type DpuScope, NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
@@ -63,8 +63,6 @@ export interface ExtenderFixture {
   readonly flags?: Readonly<Record<string, 'draCpu' | 'stale'>>;
   readonly missing?: string;
   readonly policy?: UnpredictablePolicy;
-  readonly dpuScope?: DpuScope;
-  readonly dpuExempt?: readonly string[];
   readonly active?: () => boolean;
   readonly answers?: number;
 }
@@ -108,7 +106,7 @@ const EVENTS = [
 
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
-  const reader = new NeedsReader(fixture.dpuScope ?? 'all', fixture.dpuExempt);
+  const reader = new NeedsReader('all');
   const notified: string[] = [];
   const clock = { now: 1000 };
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);

@@ -4,26 +4,12 @@ import { parseWebhookConfig } from '../../webhook/config.ts';
 const parse = (...args: string[]) => parseWebhookConfig(args);
 
 describe('the settings of the webhook', () => {
-  for (const [flag, least, most] of [
-    ['--port', 0, 65_535],
-    ['--probe-port', 0, 65_535],
-  ] as const) {
-    it(`accept a whole number from ${least} to ${most} for ${flag}`, () => {
-      for (const port of [least, most]) assert.doesNotThrow(() => parse(flag, `${port}`));
-      for (const port of [least - 1, most + 1, 1.5, 'x']) assert.throws(() => parse(flag, `${port}`), new RegExp(flag));
-    });
-  }
-
   for (const [name, isAccepted] of [
     ['', true],
-    ['a', true],
-    ['my-scheduler-2', true],
     ['a'.repeat(63), true],
     ['a'.repeat(64), false],
     ['-a', false],
-    ['a-', false],
     ['My-Scheduler', false],
-    ['a.b', false],
   ] as const) {
     it(`${isAccepted ? 'accept' : 'refuse'} a scheduler with the name "${name}"`, () => {
       if (isAccepted) assert.equal(parse('--scheduler-name', name).schedulerName, name);

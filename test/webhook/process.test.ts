@@ -6,19 +6,18 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, fetch as send } from 'undici';
+import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
+import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { root } from '../support/bundles.ts';
-import { podVector, requestFor } from './launcher-fixture.ts';
+import { eventually } from '../support/eventually.ts';
+import { podVector, requestFor, type TestPod, vmiVector } from './launcher-fixture.ts';
 
 const TOKEN = 'admin-token';
 
-interface Line {
-  readonly port?: number;
-  readonly probePort?: number;
-  readonly msg?: string;
-}
+type Line = Readonly<Record<string, unknown>>;
 
 describe('the webhook as a process', function () {
   this.timeout(300_000);
@@ -48,21 +47,33 @@ describe('the webhook as a process', function () {
     const child = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
     running.push(child);
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const lines: Line[] = [];
     const { port, probePort } = await new Promise<Line>((resolve, reject) => {
       for (const stream of [child.stdout, child.stderr]) {
         createInterface({ input: stream }).on('line', (one) => {
           const line = one.startsWith('{') ? (JSON.parse(one) as Line) : {};
-          if (line.probePort !== undefined) resolve(line);
+          lines.push(line);
+          if (line['probePort'] !== undefined) resolve(line);
         });
       }
       void ended.then((code) => reject(new Error(`the webhook ended with ${code}`)));
     });
-    const readiness = async () => {
-      const answer = await fetch(`http://127.0.0.1:${probePort}/readyz`);
+    const probe = async (path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${probePort}${path}`);
       return `${answer.status} ${(await answer.text()).trim()}`;
     };
-    return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
+    return {
+      child,
+      ended,
+      lines,
+      probe,
+      readiness: () => probe('/readyz'),
+      url: `https://127.0.0.1:${port}/mutate-pods`,
+    };
   };
+
+  const reviewOf = (pod: TestPod) =>
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(pod) });
 
   it('is not ready before its caches have synced', async () => {
     // No server listens there.
@@ -74,19 +85,14 @@ describe('the webhook as a process', function () {
 
   it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
     const { child, ended, readiness, url } = await start(api.server.url);
-    for (;;) {
-      if ((await readiness()) === '200 ok') break;
-      await delay(50);
-    }
+    await eventually(async () => (await readiness()) === '200 ok', 'its caches');
     const agent = new Agent({ connect: { ca: authority.cert }, connections: 4 });
-    const request = requestFor(podVector('hp-volume-pod'));
-    const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
-    const headers = { 'content-type': 'application/json' };
+    const body = reviewOf(podVector('hp-volume-pod'));
     let answered = 0;
     const closing = new Set<string | null>();
     const load = async (signal: AbortSignal) => {
       while (!signal.aborted) {
-        const answer = await send(url, { method: 'POST', body, headers, dispatcher: agent });
+        const answer = await send(url, { method: 'POST', body, dispatcher: agent });
         assert.equal(answer.status, 200);
         await answer.text();
         answered++;
@@ -107,5 +113,46 @@ describe('the webhook as a process', function () {
     assert.ok(closing.has('close'), 'kept connections are closed');
     assert.equal(await ended, 0);
     await agent.close();
+  });
+
+  it('counts and logs a report that contradicts its Node, and its end', async () => {
+    const { apiVersion, kind, plural } = NODE_TOPOLOGY_API;
+    const reports = `/apis/${apiVersion}/${plural}`;
+    const metadata = { name: 'n1' };
+    const patch = (path: string, status: object) => api.client.patch(path, 'application/merge-patch+json', { status });
+    const vmis = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances';
+    await api.client.create('/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'telco-east' },
+    });
+    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata });
+    await patch('/api/v1/nodes/n1/status', { capacity: { cpu: '4' } });
+    await api.client.create(reports, { apiVersion, kind, metadata });
+    await patch(`${reports}/n1/status`, { ...statusOf(), cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] });
+    const pod = podVector();
+    const vmi = (await api.client.create(vmis, {
+      ...vmiVector(),
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      metadata: { name: 'dpdk-fwd-01', annotations: vmiVector().metadata.annotations },
+    })) as { metadata: { uid: string } };
+    for (const owner of pod.metadata.ownerReferences) owner.uid = vmi.metadata.uid;
+    const { child, ended, lines, probe, url } = await start(api.server.url);
+    const agent = new Agent({ connect: { ca: authority.cert } });
+    const untilQuarantined = (count: number) =>
+      eventually(async () => {
+        await (await send(url, { method: 'POST', body: reviewOf(pod), dispatcher: agent })).text();
+        return (await probe('/metrics')).includes(`\nplumbline_webhook_quarantined_reports ${count}\n`);
+      }, `${count} reports in quarantine`);
+    await untilQuarantined(1);
+    const warning = lines.find(({ msg }) => msg === 'implausible node reports ignored');
+    assert.deepEqual([warning?.['nodes'], warning?.['reports']], ['n1', 1]);
+    await api.client.delete(`${reports}/n1`);
+    await untilQuarantined(0);
+    await eventually(() => lines.some(({ msg }) => msg === 'all node reports accepted'), 'the line');
+    await agent.close();
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0);
   });
 });

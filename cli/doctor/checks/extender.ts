@@ -62,10 +62,11 @@ function checkSidecar(notes: Notebook, facts: DoctorFacts): void {
     .value(deployments, `Deployments of ${NAMESPACE}`)
     ?.find(({ metadata }) => metadata.name === SCHEDULER);
   const ready = deployment?.status?.readyReplicas ?? 0;
-  if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
-  else if (deployment) notes.seen(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
-
+  if (ready > 0) notes.seen(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
   const leader = checkLeader(notes, schedulerElection);
+  // A replica without its extender is not ready: one fault, not two.
+  const isSilent = leader !== undefined && extender.missing === 'silent';
+  if (deployment && ready === 0 && !isSilent) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
   if (leader !== undefined) checkAnswer(notes, leader, extender);
   if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
 }

@@ -28,25 +28,22 @@ const HISTORY: History = {
 
 describe('the figures of the outcome bench', () => {
   const figures = figuresOf(HISTORY);
+  const without = (name: string) => figuresOf({ ...HISTORY, vms: HISTORY.vms.filter((each) => each.name !== name) });
 
-  it('count rejections per 100 VMs', () => assert.equal(figures.rejections, (3 / 7) * 100));
-  it('count VMs of the steady part that ran within 10 s', () => assert.equal(figures.soon, 2 / 4));
-  it('use the nearest rank for times; a VM that never ran has none', () => {
-    assert.equal(figures.p50, 4);
-    assert.equal(figures.p99, null);
-    assert.equal(figuresOf({ ...HISTORY, vms: HISTORY.vms.slice(0, 3) }).p99, 12);
-  });
-  it('count the fill up to the first VM that waits', () => assert.equal(figures.beforeFirst, 1));
-  it('have no such number if all of the fill ran, or there is none', () => {
-    const ran = HISTORY.vms.filter(({ name }) => name !== 'waits');
-    assert.equal(figuresOf({ ...HISTORY, vms: ran }).beforeFirst, null);
-  });
-  it('count VMs that run at the end, without deleted ones', () => assert.equal(figures.atEnd, 4));
-  it('count VMs near their network among those that ran with one', () => assert.equal(figures.near, 1 / 2));
-  it('count whole cores for VMs, and the rest as idle', () => {
-    // soon 2, odd 2, first 2, fits 3: 9 of 12.
-    assert.equal(figures.idleCores, 25);
-  });
-  it('count CPUs above the request as padding', () => assert.equal(figures.padding, (2 / 16) * 100));
-  it('add up the parts of the control plane', () => assert.equal(figures.processor, 4.5));
+  for (const [what, figure, expected] of [
+    ['rejections per 100 VMs', figures.rejections, (3 / 7) * 100],
+    ['VMs of the steady part that ran within 10 s', figures.soon, 2 / 4],
+    ['times by the nearest rank', figures.p50, 4],
+    ['a VM that never ran, without a time', figures.p99, null],
+    ['all VMs, if each ran', figuresOf({ ...HISTORY, vms: HISTORY.vms.slice(0, 3) }).p99, 12],
+    ['the fill up to the first VM that waits', figures.beforeFirst, 1],
+    ['no such number, if all of the fill ran', without('waits').beforeFirst, null],
+    ['VMs that run at the end, without deleted ones', figures.atEnd, 4],
+    ['VMs near their network among those that ran with one', figures.near, 1 / 2],
+    ['idle cores: nine of twelve are VMs’', figures.idleCores, 25],
+    ['CPUs above the request as padding', figures.padding, (2 / 16) * 100],
+    ['the parts of the control plane', figures.processor, 4.5],
+  ] as const) {
+    it(`count ${what}`, () => assert.equal(figure, expected));
+  }
 });

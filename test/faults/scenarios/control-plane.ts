@@ -82,18 +82,4 @@ export const CONTROL_PLANE: readonly Scenario[] = [
       if (gate.expired === 0) throw new Error('no watch was answered with 410');
     },
   },
-  {
-    name: 'slow',
-    title: 'the API server answers late',
-    on: BOTH,
-    vms: 60,
-    admissionsMayFail: true,
-    async run({ world: { gate }, random }) {
-      for (let i = 0; i < 5; i++) {
-        gate.behave({ late: 200 + random.below(2500) });
-        await delay(2000);
-      }
-      gate.behave({});
-    },
-  },
 ];

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:https';
+import { requestFor } from '../../webhook/launcher-fixture.ts';
 import type { World } from './world.ts';
 
 /** Calls the webhook continuously, each time over a new connection that trusts only the authority. */
@@ -9,25 +10,8 @@ export interface AdmissionProbe {
 /** Concurrent requests. */
 const AT_ONCE = 2;
 
-const POD = {
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name: 'probe', namespace: 'demo', uid: '11111111-2222-4333-8444-555555555555' },
-  spec: { containers: [{ name: 'c', image: 'none' }] },
-};
-const REVIEW = {
-  apiVersion: 'admission.k8s.io/v1',
-  kind: 'AdmissionReview',
-  request: {
-    uid: '705ab4f5-6393-11e8-b7cc-42010a800002',
-    kind: { group: '', version: 'v1', kind: 'Pod' },
-    resource: { group: '', version: 'v1', resource: 'pods' },
-    operation: 'CREATE',
-    namespace: 'demo',
-    userInfo: { username: 'probe' },
-    object: POD,
-  },
-};
+const POD = { metadata: { name: 'probe', namespace: 'demo' }, spec: { containers: [{ name: 'c', image: 'none' }] } };
+const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(POD) };
 
 export function startAdmissionProbe({ cluster, daemons }: World): AdmissionProbe {
   const ca = cluster.authority.cert;

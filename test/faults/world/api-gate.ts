@@ -1,7 +1,6 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, request, Agent as TlsAgent } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 
 /**
@@ -26,8 +25,6 @@ export interface ApiGate {
 }
 
 export interface Behaviour {
-  /** Delay of each answer in milliseconds. */
-  readonly late?: number;
   /** The gate accepts requests, and forwards them only after this has ended. */
   readonly mute?: boolean;
   /** Watches get 410: the version is too old. */
@@ -75,9 +72,8 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   };
 
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { late = 0, mute = false, expireWatches = false } = behaviour;
+    const { mute = false, expireWatches = false } = behaviour;
     if (mute) await heard;
-    if (late > 0) await delay(late);
     if (frozen.has(incoming.socket) || outgoing.destroyed) return;
     if (isWatch(incoming)) {
       if (expireWatches) {

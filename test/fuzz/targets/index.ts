@@ -8,25 +8,19 @@ import { cpuSet } from './cpu-set.ts';
 import { extenderArgs } from './extender-args.ts';
 import { gate } from './gate.ts';
 import { gateQuestion } from './gate-question.ts';
-import { lease } from './lease.ts';
 import { multus, nad } from './networks.ts';
 import { nodeReport } from './node-report.ts';
-import { observedPod } from './observed-pod.ts';
 import { ovsdbStream } from './ovsdb-stream.ts';
-import { quantity } from './quantity.ts';
 import { reviewBody } from './review-body.ts';
 
 export const TARGETS: readonly Playable[] = [
   playable(cpuSet),
   playable(cpuMask),
-  playable(quantity),
   playable(multus),
   playable(affinity),
   playable(placement),
   playable(nad),
   playable(nodeReport),
-  playable(lease),
-  playable(observedPod),
   playable(ovsdbStream),
   playable(checkpoint),
   playable(gateQuestion),

@@ -32,12 +32,6 @@ describe('the decision annotation', () => {
       '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}',
       { kind: 'padded', padding: 1, cpus: true },
     ],
-    [
-      'whole cores already',
-      { ...NOTHING, cpus: { compute: 10 }, threadsPerCore: 2 },
-      '{"cpus":{"compute":10},"padding":0,"threadsPerCore":2}',
-      { kind: 'nothing-to-pad', padding: 0, cpus: true },
-    ],
     ['nothing to do', NOTHING, NOTHING_TO_DO, { kind: 'nothing-to-pad', padding: 0, cpus: false }],
     [
       'unchanged',

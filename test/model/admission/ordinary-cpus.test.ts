@@ -26,25 +26,14 @@ describe('the CPUs of an ordinary pod', () => {
     assert.equal(finding?.code, 'unknown-annotation-value');
   });
 
-  it('are rounded up for each container', () =>
-    assert.deepEqual(cpusOfOrdinary(ordinary({ containers: [container('a', '2'), container('b', '3')] })), {
-      exclusive: true,
-      answered: true,
-      threadsPerCore: 2,
-      amounts: [
-        { list: 'containers', cpus: 2 },
-        { list: 'containers', cpus: 4 },
-      ],
-      containers: [
-        { list: 'containers', index: 0, cpus: undefined },
-        { list: 'containers', index: 1, cpus: 4 },
-      ],
-      bearer: { list: 'containers', index: 0, name: 'a', cpus: 2, hasEqualLimit: true, to: 2 },
-      own: ['plumbline.dev/placed'],
-      stated: { a: 2, b: 4 },
-      padding: 0,
-      findings: [],
-    }));
+  it('are rounded up for each container', () => {
+    const cpus = cpusOfOrdinary(ordinary({ containers: [container('a', '2'), container('b', '3')] }));
+    assert.deepEqual(
+      [cpus.exclusive, cpus.answered, cpus.threadsPerCore, cpus.stated],
+      [true, true, 2, { a: 2, b: 4 }],
+    );
+    assert.deepEqual([cpus.bearer?.index, cpus.own], [0, ['plumbline.dev/placed']]);
+  });
 
   for (const [what, policy, candidates, threads] of [
     ['no node has reported', 'annotated', [], 2],
@@ -74,8 +63,9 @@ describe('the CPUs of an ordinary pod', () => {
   });
 
   it('are none without a whole number of CPUs', () => {
-    const { exclusive, answered, amounts, bearer, stated } = cpusOn([2], 'annotated', '500m');
+    const { exclusive, answered, amounts, bearer, stated, findings } = cpusOn([2], 'annotated', '500m');
     assert.deepEqual([exclusive, answered, amounts, bearer, stated], [false, false, [], undefined, {}]);
+    assert.equal(findings[0]?.code, 'no-exclusive-cpus');
   });
 
   it('get a note about different nodes if they were rounded', () => {

@@ -9,13 +9,11 @@ const unused = { schedulerName: '', away: 'no replica leads' };
 describe('the scheduler of a pod', () => {
   for (const [what, own, facts, set, reasons] of [
     ['none', undefined, ready, OURS, []],
-    ['an empty one', '', ready, OURS, []],
     ['the default', 'default-scheduler', ready, OURS, []],
     ['Plumbline’s', OURS, ready, undefined, []],
     ['Plumbline’s, which does not work', OURS, away, undefined, ['SchedulerNotReady']],
     ['the default, and Plumbline’s does not work', 'default-scheduler', away, OURS, ['SchedulerNotReady']],
     ['another one', 'volcano', away, undefined, ['OtherScheduler']],
-    ['another one, and Plumbline’s is not used', 'volcano', unused, undefined, []],
     ['none, and Plumbline’s is not used', undefined, unused, undefined, []],
   ] as const) {
     it(`${what}: ${set === undefined ? 'stays' : 'is replaced'}`, () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import {
   CNI_VERSIONS,
   ConflistError,
@@ -56,12 +55,6 @@ describe('the gate’s configuration, generated from the primary', () => {
     const { name, conf } = gated(list);
     assert.match(name, /\.conflist$/);
     assert.deepEqual(conf, { ...list, plugins: [{ ...ENTRY, delegate: { type: 't' } }] });
-  });
-
-  it('drops a gate without a plugin of its own', () => {
-    const plugins = [{ ...ENTRY, delegate: 'x' }, ENTRY, { type: 't' }, { type: 'u' }];
-    const { conf } = gated({ ...BRIDGE, plugins });
-    assert.deepEqual(conf['plugins'], [{ ...ENTRY, delegate: { type: 't' } }, { type: 'u' }]);
   });
 
   it('is made for each version that the gate supports, from a text of up to the greatest length', () => {
@@ -135,18 +128,8 @@ describe('the gate’s configuration after a change', () => {
       { kind: 'keep', problem: undefined },
     ],
     [
-      'is written again when the primary changed',
-      [file('10-ovn.conf', { ...OVN, mtu: 9000 }), ownOf(OVN)],
-      { kind: 'write', name: GATE_FILES.plugin, remove: [] },
-    ],
-    [
       'replaces its file when multus is installed before a list',
       [file('00-multus.conf', MULTUS), file('10-pods.conflist', BRIDGE), ownOf(BRIDGE)],
-      { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
-    ],
-    [
-      'removes the second of the gate’s own files',
-      [file('10-ovn.conf', OVN), ownOf(OVN), ownOf(BRIDGE)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
     ],
     ['is removed together with the primary', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
@@ -176,29 +159,4 @@ describe('the gate’s configuration after a change', () => {
       }
     });
   }
-
-  it('needs no further change after one pass', () => {
-    const primary = fc.constantFrom<[string, object]>(
-      ['10-ovn.conf', OVN],
-      ['00-multus.conf', MULTUS],
-      ['10-pods.conflist', BRIDGE],
-    );
-    fc.assert(
-      fc.property(
-        fc.array(primary, { maxLength: 3 }),
-        fc.array(fc.constantFrom(OVN, MULTUS, BRIDGE)),
-        (primaries, own) => {
-          const files = new Map<string, { name: string; text: string | undefined }>();
-          for (const [name, value] of primaries) files.set(name, file(name, value));
-          for (const value of own) files.set(ownOf(value).name, ownOf(value));
-          const plan = planConflist([...files.values()]);
-          if (plan.kind === 'write') files.set(plan.name, file(plan.name, plan.text));
-          if (plan.kind !== 'keep') for (const name of plan.remove) files.delete(name);
-          assert.deepEqual(planConflist([...files.values()]), { kind: 'keep', problem: undefined });
-          const ours = [...files.keys()].filter((name) => name.includes('plumbline-gate'));
-          assert.equal(ours.length, primaries.length === 0 ? 0 : 1);
-        },
-      ),
-    );
-  });
 });

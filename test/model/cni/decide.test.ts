@@ -70,7 +70,6 @@ describe('the decision of the gate', () => {
 
   const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
     ['a live DPU', { dpu: { ready: true, reason: '' } }],
-    ['a node without a DPU', { dpu: undefined }],
     ['a system pod', { namespace: 'kube-system' }],
     ['namespaces by prefix', { exempt: ['def*'] }],
     ['every namespace', { exempt: ['*'] }],

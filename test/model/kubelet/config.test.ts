@@ -39,11 +39,6 @@ describe('a configuration that is not predicted is reported with the reason', ()
     ],
     ['an unknown option', cpu({ 'make-it-fast': 'true' }), /unknown CPU manager policy option make-it-fast/],
     [
-      'an option that is not a boolean',
-      cpu({ 'full-pcpus-only': 'yes' }),
-      /full-pcpus-only=yes: expected true or false/,
-    ],
-    [
       'options that are mutually exclusive',
       cpu({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }),
       /are mutually exclusive/,
@@ -95,11 +90,6 @@ describe('a configuration that is not predicted is reported with the reason', ()
       /older than 1.36 tries every set of the 34 NUMA nodes/,
     ],
     [
-      'closest nodes without distances',
-      { topologyManager: { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } } },
-      /distances/,
-    ],
-    [
       'more memory reserved than exists outside of huge pages',
       {
         memoryManager: {
@@ -133,11 +123,6 @@ describe('a configuration that is not predicted is reported with the reason', ()
         }),
       },
       /^align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start$/,
-    ],
-    [
-      'an unknown option of the topology manager',
-      { topologyManager: { policy: 'none', options: { 'be-quick': 'true' } } },
-      /^unknown topology manager policy option be-quick$/,
     ],
     ...['7', '-8', '8.5', ''].map((most): [string, Partial<KubeletConfig>, RegExp] => [
       `at most ${most || 'no'} NUMA nodes`,

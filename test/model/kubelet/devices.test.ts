@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { type DevicePool, deviceHints, handOutOrder, indexPool } from '../../../model/kubelet/devices.ts';
+import type { DevicePool } from '../../../model/kubelet/devices.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import { topologyOfHost } from '../../../model/kubelet/topology.ts';
-import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import type { ContainerShape } from '../../../model/shapes.ts';
-import { container, hintText, pod, predictable, simpleHost } from './fixture.ts';
+import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const NIC = 'example.com/nic';
 
@@ -33,23 +31,6 @@ function admit(
 }
 
 describe('hints of devices', () => {
-  const topology = topologyOfHost(simpleHost(3, 4));
-  const two = poolOf([0], [2]);
-  for (const [what, request, available, reusable, expected] of [
-    ['each set with a free device', 1, ['d0', 'd1'], [], '1! 100! 101'],
-    ['not those of a used one', 1, ['d1'], [], '100! 101'],
-    ['both NUMA nodes for two', 2, ['d0', 'd1'], [], '101!'],
-    ['none for more than there are', 3, ['d0', 'd1'], [], ''],
-    ['those of devices that can be used again', 1, ['d1'], ['d0'], '1! 101'],
-  ] as const) {
-    it(`are ${what}`, () => {
-      const index = indexPool(topology, two);
-      const behaviour = behaviourOf('v1.36.0')!;
-      const hints = deviceHints(topology, behaviour, index, new Set(available), new Set(reusable), request);
-      assert.equal(hintText(hints), expected);
-    });
-  }
-
   const restricted = { topologyManager: { policy: 'restricted' } };
   const hintOf = (pool: DevicePool, config = {}, cpus = 2, host = simpleHost(2, 8)) => {
     const kubelet = predictable(host, { ...restricted, ...config });
@@ -78,24 +59,6 @@ describe('hints of devices', () => {
   });
 });
 
-describe('the order in which devices are assigned', () => {
-  const index = indexPool(topologyOfHost(simpleHost(2, 4)), poolOf(undefined, [], [0, 1], [0], [1], [1]));
-  const available = new Set(['d0', 'd1', 'd2', 'd3', 'd4']);
-
-  it('follows the ids of available devices without a hint', () =>
-    assert.deepEqual(handOutOrder(index, available, null), ['d0', 'd1', 'd2', 'd3', 'd4']));
-
-  it('starts near the hint and ends with devices without a known node', () => {
-    assert.deepEqual(handOutOrder(index, available, 0b10), ['d2', 'd4', 'd3', 'd0', 'd1']);
-    assert.deepEqual(handOutOrder(index, available, 0b01), ['d2', 'd3', 'd4', 'd0', 'd1']);
-  });
-
-  it('ignores the hint if no device has a node', () => {
-    const plain = indexPool(topologyOfHost(simpleHost(2, 4)), poolOf(undefined, []));
-    assert.deepEqual(handOutOrder(plain, new Set(['d0', 'd1']), 0b01), ['d0', 'd1']);
-  });
-});
-
 describe('devices of a pod', () => {
   const kubelet = predictable(simpleHost(1, 16), { topologyManager: { policy: 'none' } });
   const pools = (...healthy: readonly boolean[]) => {
@@ -113,11 +76,6 @@ describe('devices of a pod', () => {
     assert.equal(admit(kubelet, state, [nics('c', 2)], { uid: 'b' }).text, unavailable(2, 1));
   });
 
-  it('are refused if none is healthy', () => {
-    const { text } = admit(kubelet, kubelet.initialState(pools(false)), [nics('c', 1)]);
-    assert.equal(text, `no healthy devices present; cannot allocate unhealthy devices ${NIC}`);
-  });
-
   it('stay the same when the kubelet has restarted, and are refused after a change', () => {
     const { state } = admit(kubelet, kubelet.initialState(pools(true, true)), [nics('c', 1)]);
     const again = (count: number, ...healthy: boolean[]) =>
@@ -131,7 +89,6 @@ describe('devices of a pod', () => {
   for (const [what, apps, init, expected] of [
     ['from an init container to later ones', [nics('c', 1), nics('d', 1)], [nics('i', 2)], 'i=d0+d1 c=d0 d=d1'],
     ['together with others', [nics('c', 3)], [nics('i', 1)], 'i=d0 c=d0+d1+d2'],
-    ['not from a sidecar', [nics('c', 1)], [nics('s', 1, 'Always')], 's=d0 c=d1'],
     ['to a sidecar', [nics('c', 1)], [nics('i', 1), nics('s', 1, 'Always')], 'i=d0 s=d0 c=d1'],
   ] as const) {
     it(`pass ${what}`, () => {
@@ -158,11 +115,8 @@ describe('a preference as a device', () => {
 
   for (const [policy, version, expected] of [
     ['restricted', 'v1.35.0', 'TopologyAffinityError'],
-    ['restricted', 'v1.36.2', 'TopologyAffinityError'],
     ['single-numa-node', 'v1.35.0', 'TopologyAffinityError'],
-    ['single-numa-node', 'v1.36.2', 'TopologyAffinityError'],
     ['best-effort', 'v1.35.0', '6-9'],
-    ['best-effort', 'v1.36.2', '6-9'],
   ] as const) {
     it(`costs a pod its NUMA node with ${policy}, ${version}: ${expected}`, () => {
       assert.equal(second(policy, version, {}), '8-11');

@@ -59,19 +59,6 @@ describe('hints of CPUs', () => {
       cpuHints(topology, { ...NO_CPU_OPTIONS, alignBySocket }, CpuSet.parse(free), CpuSet.parse(reusable), request),
     );
 
-  it('are all sets with enough free CPUs; those as small as on an empty node are preferred', () => {
-    assert.equal(hints('0-3,8-9', 4), '1! 11 101 1001 111 1011 1101 1111');
-    assert.equal(hints('0-1,4-5,8-9', 4), '11 101 110 111 1011 1101 1110 1111');
-    assert.equal(hints('0-15', 17), '');
-    assert.equal(hints('0-7', 5), '11! 111 1011 1111');
-  });
-
-  it('include the NUMA nodes of CPUs that can be used again', () => {
-    assert.equal(hints('0-3', 2, { reusable: '4' }), '11 111 1011 1111');
-    assert.equal(hints('0', 2, { reusable: '4' }), '11 111 1011 1111');
-    assert.equal(hints('', 1, { reusable: '4' }), '10! 11 110 1010 111 1011 1110 1111');
-  });
-
   it('are preferred in one socket under align-by-socket, even if they are wider', () => {
     const alignBySocket = true;
     assert.equal(hints('0-1,4-5,8-9', 4, { alignBySocket }), '11! 101 110 111 1011 1101 1110 1111');
@@ -81,28 +68,6 @@ describe('hints of CPUs', () => {
 });
 
 describe('merging hints', () => {
-  it('of as many nodes takes those that are closest to each other, then the lowest', () => {
-    const distances = [
-      [10, 20, 12, 12],
-      [20, 10, 12, 30],
-      [12, 12, 10, 30],
-      [12, 30, 30, 10],
-    ];
-    const merged = (preferred: boolean, ...masks: readonly number[]) =>
-      mergeHints('best-effort', { all: 0b1111, distances }, [
-        new Map([['cpu', masks.map((mask) => ({ mask, preferred }))]]),
-      ]).hint.mask;
-    for (const preferred of [true, false]) {
-      assert.equal(merged(preferred, 0b11, 0b101), 0b101);
-      assert.equal(merged(preferred, 0b101, 0b11), 0b101);
-      assert.equal(merged(preferred, 0b1001, 0b101, 0b110), 0b101, 'equally close');
-      assert.equal(merged(preferred, 0b1100, 0b1010), 0b1010, 'equally far');
-      assert.equal(merged(preferred, 0b111, 0b1101), 0b111);
-      assert.equal(merged(preferred, 0b111, 0b11), 0b11, 'narrower');
-      assert.equal(merged(preferred, 0b1000, 0b101), 0b1000, 'narrower');
-    }
-  });
-
   it('of eight nodes and three resources with 255 hints each is fast', () => {
     const list = subMasks(255).map((mask) => ({ mask, preferred: bitCount(mask) === 3 }));
     const { hint: merged } = mergeHints('restricted', { all: 255 }, [

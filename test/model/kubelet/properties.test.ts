@@ -114,35 +114,4 @@ describe('properties of admission', () => {
     );
     assert.ok(counts.admitted > 500 && counts.refused > 500, `a fair share of both: ${JSON.stringify(counts)}`);
   });
-
-  it('without hints, whole cores are assigned exactly if enough are free (brute force)', () => {
-    fc.assert(
-      fc.property(shapes(16), fc.nat(0xffff), fc.nat(16), (shape, busyBits, count) => {
-        const host = hostOf(shape);
-        const busy = CpuSet.fromWords(Uint32Array.of(busyBits)).intersect(host.online);
-        const kubelet = kubeletOf(host, CpuSet.EMPTY, {
-          policy: 'none',
-          fullPcpusOnly: true,
-          preferUncore: false,
-        });
-        // Under full-pcpus-only, every container with CPUs has whole cores.
-        const held = wholeCoresTouching(host, busy);
-        const state = kubelet.initialState(new Map(), new Map([['other', new Map([['c', held]])]]));
-        const request = requestOf('new', [{ cpus: count, init: false }]);
-        const expected = count % shape.threads === 0 && someSubset(host, host.online.minus(held), count);
-        assert.equal(kubelet.admit(state, request).admitted, expected);
-      }),
-      { numRuns: 500 },
-    );
-  });
 });
-
-/** Whether a set of free cores has this number of threads: tries every set. */
-function someSubset(host: Host, free: CpuSet, count: number): boolean {
-  const cores = host.cores.filter((core) => core.isSubsetOf(free));
-  for (let chosen = 0; chosen < 2 ** cores.length; chosen++) {
-    const size = cores.reduce((sum, core, index) => ((chosen & (1 << index)) === 0 ? sum : sum + core.size), 0);
-    if (size === count) return true;
-  }
-  return false;
-}

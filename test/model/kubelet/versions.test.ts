@@ -12,7 +12,6 @@ describe('behaviour by version', () => {
   const OF_38 = 'device-nodes by-core one-with-room groups minimum not-predicted all-containers';
   const cases: readonly [version: string, behaviour: string | undefined][] = [
     ['v1.33.1', OLD],
-    ['v1.35.99', OLD],
     ['1.36.0-rc.1+abc', OF_36],
     ['v1.36.3+k3s1', OF_36],
     ['v1.37', OF_37],
@@ -20,7 +19,6 @@ describe('behaviour by version', () => {
     ['v1.39.0', undefined],
     ['v1.32.13', undefined],
     ['v1.360.0', undefined],
-    ['v2.36.0', undefined],
     ['', undefined],
   ];
   for (const [version, expected] of cases) {

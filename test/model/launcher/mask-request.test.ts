@@ -34,19 +34,6 @@ describe('the mask of a VM or its launcher', () => {
 
   it('is not compared with vCPUs that are unknown', () => assert.deepEqual(refusals('1:2:3', { cores: 2 }, true), []));
 
-  it('is not printed in full', () => {
-    for (const dedicatedCpuPlacement of [true, false]) {
-      const [refusal = ''] = refusals(wide, { cores: 2, dedicatedCpuPlacement });
-      assert.ok(refusal.length > 0 && refusal.length < 600, `${refusal.length} characters`);
-    }
-  });
-
-  it('is no refusal after a bug of the program', () =>
-    assert.throws(
-      () => maskRefusals({ metadata: { annotations: { [MASK]: '1:2' } }, spec: {} as never, vcpusUnknown: false }),
-      TypeError,
-    ));
-
   it('is refused for a launcher that gets CPUs of its own', () => {
     const [refusal] = maskWithOwnCpus({ annotations: { [MASK]: '1:2' } });
     assert.match(refusal ?? '', new RegExp(`^annotation ${MASK}: .* are equal and whole CPUs`));

@@ -43,32 +43,12 @@ describe('the launcher’s pins', () => {
       spare: [21],
     }));
 
-  it('put the emulator on the last vCPU’s core if there is no other: 7 cores of 1 thread on 8 CPUs', () => {
-    const { vcpus, emulator, spare } = pins('1-4,17-20', 7, 1, { emulator: 1 });
-    assert.deepEqual([vcpus, emulator, spare], [[1, 17, 2, 18, 3, 19, 4], [20], []]);
-  });
-
-  it('serve supplemental IO threads before the emulator', () => {
-    const { ioThreads, emulator, spare } = pins('1-6,17-22', 4, 2, { ioThreads: 2, emulator: 1 });
-    assert.deepEqual({ ioThreads, emulator, spare }, { ioThreads: [5, 21], emulator: [6], spare: [22] });
-  });
-
   it('take whole cores before fragments, one NUMA node after the other', () => {
     const vcpus = (cpuset: string, cores: number) => pins(cpuset, cores, 2, { cells: twoCells }).vcpus;
     assert.deepEqual(vcpus('0-1,9', 1), [1, 9]);
     assert.deepEqual(vcpus('0-1,4,9,12', 2), [1, 9, 4, 12]);
     assert.deepEqual(vcpus('0,9-11', 2), [0, 9, 10, 11]);
     assert.deepEqual(vcpus('0,4', 1), [0, 4], 'a guest core in two NUMA nodes');
-  });
-
-  it('use up a fragment before they split another core', () => {
-    const { ioThreads, emulator } = pins('0-1,8-9', 1, 2, { cells: twoCells, ioThreads: 1, emulator: 1 });
-    assert.deepEqual([ioThreads, emulator], [[1], [9]]);
-  });
-
-  it('treat a CPU without siblings as a core', () => {
-    const cells = [[0, 1].map((cpu) => ({ cpu, siblings: [] }))];
-    assert.deepEqual(pins('0-1', 2, 1, { cells }).vcpus, [0, 1]);
   });
 
   for (const [message, request] of [

@@ -78,15 +78,6 @@ describe('the pins of IO threads', () => {
   ] as const) {
     it(`are unknown if ${what}`, () => assert.equal(pins, undefined));
   }
-
-  it('depend on the host as virt-handler describes it', () => {
-    const [first, second] = launcherCells(host);
-    assert.deepEqual(
-      first?.map(({ cpu }) => cpu),
-      [0, 1, 2, 3, 8, 9, 10, 11],
-    );
-    assert.deepEqual(second?.[0], { cpu: 4, siblings: [4, 12] });
-  });
 });
 
 describe('housekeeping', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type NodeRequirement, requiredTerms, type SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import type { NodeRequirement, SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import {
   askedMultiples,
   beforeSmtAffinity,
@@ -34,12 +34,10 @@ describe('required multiples of CPUs', () => {
 describe('the affinity that excludes nodes that would reject a pod’s CPUs', () => {
   for (const [what, cpus, candidates, reported, expected] of [
     ['excludes a node that rejects them', [6], [kind(2)], [kind(2), kind(4)], away('4')],
-    ['excludes a node that rejects one container of two', [8, 6], [kind(2)], [kind(2), kind(4)], away('4')],
     ['lists several nodes once, in order', [2], [kind(2)], [kind(16), kind(8), kind(4), kind(8)], away('4', '8', '16')],
     ['ignores nodes that assign threads', [6], [kind(2)], [lax], undefined],
     ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
     ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
-    ['is absent without candidates', [6], [], [kind(4)], undefined],
   ] as const) {
     it(what, () => assert.deepEqual(smtAffinity({ cpus, candidates, reported }), expected));
   }
@@ -63,22 +61,6 @@ describe('affinity terms with one of two added requirements', () => {
     const terms = [term(zone, first), term(second), {}, { matchExpressions: [], matchFields: null }];
     assert.deepEqual(withAlternatives(terms, [first, second]), terms);
   });
-
-  for (const [what, other] of [
-    ['other values', need(THREADS, 'NotIn', '8')],
-    ['another operator', need(THREADS, 'In', '4')],
-    ['another key', need('x', 'NotIn', '4')],
-    ['no values', { key: THREADS, operator: 'NotIn' }],
-  ] as const) {
-    it(`do not treat a requirement with ${what} as one of them`, () =>
-      assert.deepEqual(withAlternatives([term(other)], [first, second]), [term(other, first), term(other, second)]));
-  }
-
-  it('treat missing and empty values as the same', () => {
-    const exists = { key: 'x', operator: 'Exists' };
-    assert.deepEqual(withAlternatives([term(exists)], [{ ...exists, values: [] }]), [term(exists)]);
-    assert.deepEqual(withAlternatives([term({ ...exists, values: [] })], [exists]), [term({ ...exists, values: [] })]);
-  });
 });
 
 describe('a spec without the added requirements', () => {
@@ -93,16 +75,9 @@ describe('a spec without the added requirements', () => {
     ['the two in different terms', selecting(term(first), term(zone, second))],
     ['another value', selecting(term(first), term(need(FULL, 'NotIn', 'false')))],
     ['another operator', selecting(term(first), term(need(FULL, 'In', 'true')))],
-    ['the same one twice', selecting(term(first), term(first))],
-    ['another key', selecting(term(first), term(need('other', 'NotIn', 'true')))],
     ['the two with different fields', selecting(term(first), { ...term(second), matchFields: fields })],
   ];
   for (const [what, spec] of unchanged) it(`is unchanged: ${what}`, () => assert.equal(beforeSmtAffinity(spec), spec));
-
-  it('has only its selector if there was no affinity', () => {
-    const spec = { nodeSelector, tolerations, ...selecting(term(first), term(second)) };
-    assert.deepEqual(beforeSmtAffinity(spec), { nodeSelector, tolerations });
-  });
 
   it('has its own terms, also one that matches nothing', () => {
     const terms = [term(zone, first), term(zone, second), term(rack), {}];
@@ -111,18 +86,5 @@ describe('a spec without the added requirements', () => {
       tolerations,
       ...selecting(term(zone), term(zone), term(rack), {}),
     });
-  });
-
-  it('has each of its terms twice after they were added', () => {
-    for (const terms of [[term(zone)], [term(zone), term(rack)], [term(zone, rack), { matchFields: fields }]]) {
-      const after = selecting(...withAlternatives(terms, [first, second]));
-      const again = requiredTerms(beforeSmtAffinity(after)) ?? [];
-      assert.deepEqual(
-        again.map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
-        terms
-          .flatMap((original) => [original, original])
-          .map(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []]),
-      );
-    }
   });
 });

@@ -34,10 +34,6 @@ const dedicated = { cores: 2, dedicatedCpuPlacement: true };
 const masked = (mask: string, more: Parts = {}): Parts => ({ ...more, annotations: { [MASK]: mask } });
 
 describe('the template of a VM', () => {
-  it('causes no message without annotations', () => {
-    assert.deepEqual(checkTemplate({ ...template(), metadata: {} }, undefined, true), { refusals: [], warnings: [] });
-  });
-
   it('requests something with any one of the annotations', () => {
     assert.equal(ASKING.length, 5);
     for (const name of ASKING) assert.equal(hasAsked({ annotations: { [name]: '' } }), true, name);
@@ -51,7 +47,6 @@ describe('the template of a VM', () => {
   const bare = masked('1:2', { cpu: null });
   const stated = masked('1:2', { cpu: { dedicatedCpuPlacement: false } });
   for (const [what, current, previous, instance, count] of [
-    ['a mask for as many vCPUs', masked('1:2'), undefined, false, 0],
     ['a mask for more vCPUs', wrong, undefined, false, 1],
     ['a mask whose vCPUs come from an instancetype', masked('1:2:3', { instancetype: true }), undefined, false, 0],
     ['a wrong mask that stays', wrong, wrong, false, 0],

@@ -98,10 +98,6 @@ describe('the doctor’s view of a DPU Lease', () => {
     assert.equal(problems({ dpuHost: false, looks: [] }), '');
   });
 
-  it('does not judge renewals in less than half the duration', () => {
-    assert.equal(problems({ looks: looksOf(['a'], { renewTime: undefined }).slice(0, 3) }), '');
-  });
-
   it('needs no renewal of a Lease that its host has released', () => {
     const lease = { metadata: { ownerReferences }, spec: { ...spec, holderIdentity: RELEASED_HOLDER } };
     const { problems: released, notes } = diagnoseDpu(

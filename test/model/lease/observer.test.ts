@@ -59,11 +59,6 @@ describe('the lease observer', () => {
       { 5: 'unproven', 10: 'alive', 59.9: 'alive', 60: 'dead' },
     ],
     [
-      'accepts the first renewal of a Lease that it saw unrenewed',
-      'missing@0 unrenewed@1 a@5',
-      { 4: 'unproven', 5: 'alive' },
-    ],
-    [
       'D3: does not compare clocks: a renewTime ten minutes off, or going backwards, is as good as any',
       '2026-01-01T00:10:00Z@0 2026-01-01T00:09:50Z@10 2025-12-31T23:40:00Z@20',
       { 20: 'alive', 59: 'alive' },
@@ -92,7 +87,6 @@ describe('the lease observer', () => {
     ['one change proves nothing', 'a@0 host@10 host@20 host@50', 49, 'unproven'],
     ['and no other follows', 'a@0 host@10 host@20 host@50', 50, 'dead'],
     ['two changes prove it', 'a@0 b@10 c@20', 20, 'alive'],
-    ['two changes more than a duration apart', 'a@0 b@10 c@60', 60, 'unproven'],
     ['one change and an outage', 'a@0 host@10 failed@20', 60, 'unproven'],
   ] as const) {
     it(`needs more than one change if foreign hosts write the Lease once at their start: ${what}`, () =>
@@ -132,17 +126,11 @@ describe('the lease observer', () => {
 
   for (const [state, age, text] of [
     ['alive', 7.9, 'its lease ovn-dpu-n1 was renewed 7 s ago'],
-    ['alive', undefined, 'its lease ovn-dpu-n1 was renewed 0 s ago'],
     ['unproven', undefined, 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU'],
     [
       'dead',
       61.2,
       'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
-    ],
-    [
-      'dead',
-      undefined,
-      'its lease ovn-dpu-n1 has no observed renewal; the limit is 60 s; check the DPU and the agent on it',
     ],
     ['unknown', 5, 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago'],
   ] as const) {
@@ -151,49 +139,6 @@ describe('the lease observer', () => {
       assert.equal(describeLease(verdict, { lease: 'ovn-dpu-n1', duration: 60 }), text);
     });
   }
-
-  const event = fc.record({
-    after: fc.double({ min: 0.1, max: 30, noNaN: true }),
-    what: fc.constantFrom('renew', 'read', 'read', 'fail', 'delete', 'create'),
-  });
-
-  it('keeps its invariants in any interleaving of renewals, reads, failures and deletions', () => {
-    fc.assert(
-      fc.property(fc.array(event, { maxLength: 80 }), (events) => {
-        let now = 0;
-        let lease: { renewTime: string | undefined } | undefined = { renewTime: undefined };
-        let renewals = 0;
-        let seen = NOTHING_OBSERVED;
-        let lastRenewal = Number.NEGATIVE_INFINITY;
-        let lastAnswer = Number.NEGATIVE_INFINITY;
-        for (const { after, what } of events) {
-          now += after;
-          const before = judgeLease(seen, now, { duration: D }).state;
-          if (what === 'renew' && lease !== undefined) {
-            lease = { renewTime: `r${++renewals}` };
-            lastRenewal = now;
-          } else if (what === 'delete') lease = undefined;
-          else if (what === 'create') lease ??= { renewTime: undefined };
-          else if (what === 'fail') {
-            seen = observeLease(seen, failed, now, { duration: D });
-            assert.equal(judgeLease(seen, now, { duration: D }).state, before, 'a failed read changes nothing');
-          } else if (what === 'read') {
-            seen = observeLease(seen, lease === undefined ? missing : read(lease.renewTime), now, { duration: D });
-            lastAnswer = now;
-          }
-          const { state } = judgeLease(seen, now, { duration: D });
-          if (renewals === 0) assert.ok(state === 'unproven' || state === 'dead', state);
-          if (state === 'dead')
-            assert.ok(lastAnswer - D >= (seen.changedAt ?? seen.since ?? 0), 'dead needs an answer a duration later');
-          if (state === 'unknown') assert.ok(now - lastAnswer > 0, 'a fresh answer leaves nothing unknown');
-          if (state === 'alive') assert.ok(now - (seen.changedAt ?? Number.NEGATIVE_INFINITY) < D);
-          if (what === 'read' && lease !== undefined && renewals > 0) {
-            if (lastRenewal === now) assert.notEqual(state, 'dead');
-          }
-        }
-      }),
-    );
-  });
 
   it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {
     const period = observationPeriod({ renewInterval: 10, duration: D });

@@ -21,7 +21,6 @@ describe('multus’s annotation', () => {
     ['129 items', 'a,'.repeat(128), /it has more than 128 items$/],
     ['129 items in JSON', items(129), /it has more than 128 items$/],
     ['100,000 characters', ' '.repeat(100_000), /it has more than 65536 characters$/],
-    ['a name that is too long', JSON.stringify([{ ...longest, name: `${longest.name}n` }]), /0\.name: /],
     ['a namespace that is too long', JSON.stringify([{ ...longest, namespace: 's'.repeat(64) }]), /0\.namespace: /],
     ['an interface that is too long', `a@${'i'.repeat(16)}`, /"i{16}" is longer than 15 characters$/],
     ['the same in JSON', JSON.stringify([{ ...longest, interface: 'i'.repeat(16) }]), /is longer than 15 characters$/],
@@ -52,12 +51,10 @@ describe('multus’s annotation', () => {
 
   const addresses: [string, object, boolean][] = [
     ['six bytes', { mac: '02:00:00:aB:cd:ef' }, true],
-    ['with hyphens', { mac: '02-00-00-ab-cd-ef' }, true],
     ['in groups of four', { mac: '0200.00ab.cdef' }, true],
     ['empty, which is no address', { mac: '' }, true],
     ['an InfiniBand GUID', { 'infiniband-guid': 'c2:11:22:33:44:55:66:77' }, true],
     ['text, of a field in another case', { MAC: 'nonsense' }, false],
-    ['five bytes', { mac: '02:00:00:ab:cd' }, false],
     ['mixed separators', { mac: '02:00-00:ab:cd:ef' }, false],
     ['an invalid GUID', { 'infiniband-guid': 'c2' }, false],
   ];
@@ -89,7 +86,6 @@ describe('a reference to a network', () => {
   for (const [text, expected] of [
     ['a', { namespace: 'ns', name: 'a' }],
     ['/a', { namespace: '', name: 'a' }],
-    ['y/a/b', { namespace: 'y', name: 'a/b' }],
   ] as const) {
     it(`is read from ${text}`, () => assert.deepEqual(parseRef(text, 'ns'), expected));
   }

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { pod as podSchema } from '../../../kube/resources.ts';
-import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
 import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
 
-const fixture = (name: string): unknown =>
-  JSON.parse(readFileSync(join(import.meta.dirname, `../../vectors/${name}.json`), 'utf8'));
 const names = (sources: Omit<InterfaceSources, 'namespace'>, namespace = 'ns') =>
   interfacesOf({ namespace, ...sources }).map(({ name, ref }) => `${name}=${ref ? refText(ref) : 'pod'}`);
 const podOn = (networks: string, more: Record<string, string> = {}) => ({
@@ -20,14 +14,6 @@ const guest = (...networks: NonNullable<VmiShape['spec']['networks']>) => ({ spe
 const on = (name: string, networkName: string) => ({ name, multus: { networkName } });
 
 describe('interfaces', () => {
-  it('have the VMI’s names if there is one, not KubeVirt’s names in the pod', () => {
-    const pod = podSchema.parse(fixture('virt-launcher-pod.admission'));
-    const vmi = virtualMachineInstance.parse(fixture('vmi'));
-    const expected = ['default=pod', 'dpdk-east=telco-east/dpdk-net-east'];
-    assert.deepEqual(names({ pod, vmi }, 'telco-east'), expected);
-    assert.deepEqual(names({ vmi }, 'telco-east'), expected);
-  });
-
   it('W13: keep duplicate attachments apart, in the VMI’s order, and injected ones with their own name', () => {
     const vmi = guest(on('a', 'net'), on('b', 'other/net'), on('c', 'ns/net'), on('d', 'unplugged'));
     const pod = podOn('net@podaaa,other/net@podbbb,net@podccc,mesh@mesh0,last');

@@ -36,36 +36,12 @@ describe('classification of networks', () => {
     ['localnet by its name', { ...LOCALNET, name: 'n' }, {}, { kind: 'physnet', physnet: 'n' }],
     ['localnet without a name', LOCALNET, {}, { kind: 'none', warning: 'no-config' }],
     [
-      'localnet with empty names',
-      { ...LOCALNET, name: '', physicalNetworkName: '' },
-      {},
-      { kind: 'none', warning: 'no-config' },
-    ],
-    [
-      'a gate around a localnet',
-      { type: 'plumbline-gate', name: 'n', delegate: LOCALNET },
-      {},
-      { kind: 'physnet', physnet: 'n' },
-    ],
-    [
       'a Linux bridge with a physnet',
       { type: 'bridge', bridge: 'br' },
       { 'plumbline.dev/physnet': 'd' },
       { kind: 'physnet', physnet: 'd' },
     ],
-    [
-      'a physnet of up to 317 characters',
-      { ...LOCALNET, name: 'n' },
-      { 'plumbline.dev/physnet': 'p'.repeat(318) },
-      { kind: 'physnet', physnet: 'n' },
-    ],
     ['kube-ovn, the first of two', { type: 'kube-ovn', provider: 'p' }, {}, { kind: 'physnet', physnet: 'first' }],
-    [
-      'kube-ovn without a VLAN object',
-      { type: 'kube-ovn', provider: 'q' },
-      {},
-      { kind: 'unknown', warning: 'no-subnet' },
-    ],
     ['kube-ovn without a subnet', { type: 'kube-ovn', provider: 's' }, {}, { kind: 'unknown', warning: 'no-subnet' }],
   ] as const) {
     it(`of ${what}`, () => assert.deepEqual(classify(config, annotations, context), expected));

@@ -4,7 +4,7 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
 import { resolveNetworks } from '../../../model/networks/resolve.ts';
-import { EVERY_NETWORK, requiredResources } from '../../../model/networks/resources.ts';
+import { requiredResources } from '../../../model/networks/resources.ts';
 import { codesOf } from './fixture.ts';
 
 const OVN = { cniVersion: '1.1.0', type: 'ovn-k8s-cni-overlay' };
@@ -88,21 +88,11 @@ describe('resolved networks of a VM', () => {
       ['net0 physnet0 none', 'net1 physnet0 required'],
     ],
     [
-      'the pod network may be required',
-      { networks: { default: 'pod' }, preferences: { default: 'required' } },
-      ['default tunnel required'],
-    ],
-    [
       'W13: a primary user-defined network is a pod network',
       { networks: { default: 'pod' }, primary: { namespace: 'ns', name: 'primary' } },
       ['default tunnel none'],
     ],
     ['a VM on the shared pool gets no device', { ...on('east'), exclusive: false }, ['net0 physnet0 none']],
-    [
-      'a VM on the shared pool may prefer a network',
-      { ...on('east'), exclusive: false, preferences: { net0: 'preferred' } },
-      ['net0 physnet0 preferred'],
-    ],
     [
       'a VM on the shared pool requires a network',
       { ...on('east'), exclusive: false, preferences: { 'ns/east': 'required' } },
@@ -126,12 +116,6 @@ describe('resolved networks of a VM', () => {
     ['a missing definition', on('absent'), ['net0 unknown none'], 'unknown-network'],
     ['a definition without a subnet', on('vlan'), ['net0 unknown none'], 'unknown-network'],
     ['a definition that OVN-Kubernetes refuses', on('chained'), ['net0 chained required'], 'refused-network'],
-    [
-      'an item without a name',
-      { annotation: 'east,' },
-      ['eth0 tunnel none', 'net1 physnet0 required', 'net2 unknown none'],
-      'unknown-network',
-    ],
   ];
   for (const [what, setting, summary, ...codes] of cases) {
     it(`${what}: ${[...summary, ...codes].join(', ')}`, () => {
@@ -143,28 +127,6 @@ describe('resolved networks of a VM', () => {
       assert.deepEqual([lines, codesOf(findings)], [summary, codes]);
     });
   }
-
-  it('W13: an invalid resource name is encoded', () => {
-    const { resources } = requiredResources(resolve(on('odd', 'odd')).networks, EVERY_NETWORK, true);
-    assert.deepEqual(resources, ['physnet.plumbline.dev/x--7261636b2037']);
-  });
-
-  it('a finding says what is wrong and what follows from it', () => {
-    const preferences = { net4: 'preferred', net3: 'required', west: 'none' };
-    const { findings } = resolve({ ...on('absent', 'vlan', 'broken', 'bridge', 'east', 'chained'), preferences });
-    assert.deepEqual(
-      findings.map(({ message }) => message),
-      [
-        'annotation plumbline.dev/numa-affinity names "west", which is no interface or network of this VM (it has: net0, net1, net2, net3, net4, net5)',
-        'interface net0: there is no NetworkAttachmentDefinition ns/absent that its namespace may use; no NUMA affinity',
-        'interface net1: no Kube-OVN subnet belongs to ns/vlan; no NUMA affinity',
-        'interface net2: the configuration of ns/broken cannot be read (invalid-json); no NUMA affinity',
-        'interface net3: affinity "required" has no effect, because ns/bridge is on no physnet or tunnel that Plumbline knows',
-        'interface net4: "preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network',
-        'interface net5: OVN-Kubernetes refuses ns/chained, so the VM does not start: it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
-      ],
-    );
-  });
 
   it('names eight unknown interfaces and counts the others', () => {
     const unknown = (count: number) => {

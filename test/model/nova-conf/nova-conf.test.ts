@@ -39,10 +39,6 @@ describe('files in the format of oslo.config', () => {
     it(name, () => assert.deepEqual(plain(parse(text)), expected));
   }
 
-  it('later files override single options', () => {
-    assert.deepEqual(plain(parse('[a]\nx = 1\ny = 1', '[A]\nx = 2')), { a: { x: '2', y: '1' } });
-  });
-
   const wrong: readonly { readonly text: string; readonly error: RegExp }[] = [
     { text: 'x = 1', error: /nova\.conf, line 1: "x = 1": it precedes the first \[section\]/ },
     { text: '[a]\n\n[b', error: /line 3: "\[b": a section is its name in brackets/ },
@@ -95,19 +91,11 @@ describe('nova.conf: locations of networks', () => {
     ['-1', /"-1" means that the NUMA node of the NIC is unknown/],
     ['0-1', /"0-1" is not a NUMA node/],
     ['9999', /"9999" is not a NUMA node/],
-    ['$x', /"\$x" is not a NUMA node/],
   ] as const) {
     it(`refuses numa_nodes = ${nodes}`, () => {
       assert.throws(() => read(`[neutron_tunnel]\nnuma_nodes = ${nodes}`), error);
     });
   }
-
-  it('a refusal is short, however long the value', () => {
-    assert.throws(
-      () => read(`[neutron_tunnel]\nnuma_nodes = -${'1'.repeat(1800)}`),
-      (error) => error instanceof ParseError && error.message.length < 600,
-    );
-  });
 
   it('a physnet may have the name __proto__', () => {
     const { networks } = read('[neutron]\nphysnets = __proto__\n[neutron_physnet___proto__]\nnuma_nodes = 1');

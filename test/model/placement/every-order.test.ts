@@ -44,23 +44,6 @@ describe('every order of admission', () => {
     assert.ok(fitting > 50 && fitting < 450, `${fitting} of 500 fit`);
   });
 
-  it('is tried once for equal items and equal states', () => {
-    const tries = (items: readonly Item[], textOf: (room: number) => string) => {
-      let count = 0;
-      const counting = (one: Item, room: number) => {
-        count++;
-        return admit(one, room);
-      };
-      assert.ok(search(items, 100, { admit: counting, textOf }));
-      return count;
-    };
-    const alike = Array.from({ length: 20 }, () => ({ size: 1, hates: -1 }));
-    const different = [1, 2, 3].map((size) => ({ size, hates: -1 }));
-    assert.equal(tries(alike, distinct), 20);
-    assert.equal(tries(different, distinct), 3 + 6 + 6, 'every path');
-    assert.equal(tries(different, String), 3 + 6 + 3, 'every set of items that is left, once');
-  });
-
   it('is not promised after more than 400 tries', () => {
     const items = (count: number) => Array.from({ length: count }, () => ({ size: 1, hates: -1 }));
     assert.equal(search(items(400), 1000), true);

@@ -58,9 +58,4 @@ describe('lost places', () => {
     const host = node({ ...SINGLE, kubeletVersion: 'v1.20.0', assignments: [owned('x', '2-7')] });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
   });
-
-  it('are none if the kubelet does not align', () => {
-    const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
-    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
-  });
 });

@@ -43,10 +43,6 @@ describe('a node that is prepared from its report', () => {
     assert.equal(`${told.networks.tunnel}`, '1');
   });
 
-  it('is refused if reserved CPUs are not online', () => {
-    assert.throws(() => node({ reserved: '15-16' }), /^HostError: .*reserved CPUs.*16/);
-  });
-
   it('is the same with other pods, and without some', () => {
     for (const changes of [{}, old]) {
       const before = node({ ...changes, assignments: [owned('a', '2-3'), owned('b', '8-9')] });

@@ -36,13 +36,6 @@ const CASES: readonly Case[] = [
   ['NICs on each NUMA node that the pod does not need', ['a', 4], {}, '2-5', 0.4 + 0.6 * 0.25],
   ['a network without a known NUMA node', ['a', 4, [physnet('west', 'none')]], {}, '2-5', 0.4 + 0.6 * 0.25],
   ['a required network of the pod', ['a', 4, [physnet('west')]], { tunnel: undefined }, '8-11', 0.4 + 0.6 * 0.75],
-  [
-    'a network on every NUMA node',
-    ['a', 4],
-    { physnets: [{ name: 'bond', cells: '0-1' }], tunnel: undefined },
-    '2-5',
-    0.4 + 0.6 * 0.75,
-  ],
   // 3/6 * 8/10 + 2/6 * 10/16 + 1/6
   [
     'a fifth of the CPUs near a NIC of others',
@@ -51,7 +44,6 @@ const CASES: readonly Case[] = [
     '2-3,8-15',
     0.4 + 0.6 * (2 / 5 + 5 / 24 + 1 / 6),
   ],
-  ['a tunnel instead of a network', ['a', 4], { physnets: [], tunnel: { cells: '0' } }, '2-5', 0.4 + 0.6 * 0.25],
   ['a preferred network nearby', ['a', 4, [physnet('east', 'preferred')]], {}, '2-5', 0.8 + 0.2 * 0.75],
   ['a preferred network far away', ['a', 4, [physnet('west', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
   [
@@ -60,13 +52,6 @@ const CASES: readonly Case[] = [
     {},
     '2-5',
     0.8 * 0.75 + 0.2 * 0.75,
-  ],
-  [
-    'a preferred network without a known NUMA node',
-    ['a', 4, [physnet('vague', 'preferred')]],
-    {},
-    '2-5',
-    0.8 * 0.5 + 0.2 * 0.25,
   ],
   ['a preferred network that the node does not have', ['a', 4, [physnet('ghost', 'preferred')]], {}, '2-5', 0.2 * 0.25],
   ['a pod without CPUs of its own', ['a', 0.5, nothing], NO_NETWORKS, '', 0.4 + 0.6 * (1 / 2 + 1 / 6)],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { placeOnFit } from '../../../model/placement/place.ts';
-import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED, unfitShape } from '../../../model/placement/verdict.ts';
+import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
 
 const none = { cpuManager: { policy: 'none' } };
@@ -106,18 +106,6 @@ describe('the verdict of a node', () => {
   ];
   for (const [what, verdict, expected] of refusals)
     it(`is a refusal for ${what}`, () => assert.deepEqual(said(verdict), expected));
-
-  it('does not depend on what is neither required nor whole', () => {
-    const passes: [ReturnType<typeof needs>, Parameters<typeof node>[0]][] = [
-      [needs('a', 2, [physnet('ghost', 'preferred')]), {}],
-      [needs('a', 3), plain],
-      [needs('a', 2), { ...plain, reserved: '3' }],
-      [needs('a', 2), { ...plain, cores: [...REPORT.cores.slice(0, 7), '14', '15'] }],
-      [needs('a', 2), {}],
-    ];
-    for (const [wanted, changes] of passes) assert.equal(unfitShape(wanted, node(changes), 'refuse'), undefined);
-    assert.equal(unfitShape(needs('a', 2), node(old), 'count-check'), undefined);
-  });
 });
 
 describe('a predicted refusal by the kubelet', () => {
@@ -150,30 +138,6 @@ describe('a predicted refusal by the kubelet', () => {
         'interface if-east (physnet east) is on NUMA node 0, where 2 of 4 needed CPUs are free',
       ]);
     }
-  });
-
-  it('does not name a network that is preferred or that has enough free CPUs', () => {
-    const most = { ...single, assignments: owned('2-5,10-15') };
-    for (const affinity of ['preferred', 'none'] as const) {
-      const verdict = judgeHost(needs('a', 4, [physnet('east', affinity)]), node(most), [], 'refuse');
-      assert.deepEqual(refused(verdict), [
-        'no-common-node',
-        2,
-        '4 CPUs needed near each other; free by NUMA node: 0: 2, 1: 2',
-      ]);
-    }
-    // Both NUMA nodes of the bond together have just enough.
-    const bond = judgeHost(needs('a', 4, [physnet('bond')]), node(most), [], 'refuse');
-    assert.equal(bond.fits ? '' : bond.kind, 'no-common-node');
-  });
-
-  it('counts whole cores, or the threads of the container that is not whole cores', () => {
-    const broken = { assignments: owned('2,4-5') };
-    assert.deepEqual(refused(judgeHost(needs('a', 12), node(broken), [], 'refuse')), [
-      'too-few-whole-cores',
-      2,
-      '6 whole cores needed, 5 free',
-    ]);
   });
 
   it('is about another resource if enough CPUs are free, or if the kubelet gives none', () => {

@@ -171,59 +171,6 @@ describe('the state machine of reservations', () => {
     });
   }
 
-  it('tells which nodes have changed, and nothing of what is repeated', () => {
-    const changed: string[] = [];
-    const ended: string[] = [];
-    const reservations = new Reservations<string>({
-      isShown: () => false,
-      onAssumed: (node) => changed.push(node),
-      onEnd: ({ uid, places }, end) => ended.push(`${uid} ${end} on ${[...places.keys()]}`),
-    });
-    const acts: [what: string, act: () => void, changed: string, ended: string][] = [
-      [
-        'a promise',
-        () =>
-          reservations.reserve({
-            namespace: 'default',
-            uid: 'a',
-            pod: 'p',
-            places: placesOn('n1', 'n2', 'n3'),
-            version: '10',
-            expires: 60,
-          }),
-        'n1,n2,n3',
-        '',
-      ],
-      ['a report that shows it', () => reservations.reported('n2', ['a', 'unknown']), 'n2', ''],
-      ['the same report again', () => reservations.reported('n2', ['a']), '', ''],
-      ['a nomination', () => reservations.observe(sight({ nominated: 'n3' })), 'n1,n3,n3', ''],
-      ['the same nomination again', () => reservations.observe(sight({ nominated: 'n3', version: '21' })), '', ''],
-      ['an older nomination', () => reservations.observe(sight({ nominated: 'n1', version: '9' })), '', ''],
-      [
-        'another nomination',
-        () => reservations.observe(sight({ nominated: 'n4', version: '22' })),
-        'n3,n4',
-        'a bound-elsewhere on n3',
-      ],
-      ['the binding', () => reservations.observe(sight({ node: 'n4' })), 'n4,n4', ''],
-      ['the same binding again', () => reservations.observe(sight({ node: 'n4', version: '30' })), '', ''],
-      ['a nomination after the binding', () => reservations.observe(sight({ nominated: 'n1', version: '31' })), '', ''],
-      ['a withdrawal after the binding', () => reservations.withdraw('a'), '', ''],
-      ['a report of another node', () => reservations.reported('n1', ['a']), '', ''],
-      ['the report of its node', () => reservations.reported('n4', ['a']), 'n4', 'a shown on n4'],
-      ['the same report of its node again', () => reservations.reported('n4', ['a']), '', ''],
-      ['a nomination after the report', () => reservations.observe(sight({ nominated: 'n1', version: '40' })), '', ''],
-      ['the deletion', () => reservations.deleted('a'), '', ''],
-    ];
-    for (const [what, act, nodes, ends] of acts) {
-      changed.length = 0;
-      ended.length = 0;
-      act();
-      assert.deepEqual([`${changed.sort()}`, `${ended}`], [nodes, ends], what);
-    }
-    assert.equal(reservations.size, 0);
-  });
-
   it('keeps the order of the reservations on a node, and one version of each', () => {
     const under = ledgerOf();
     const { reservations } = under;

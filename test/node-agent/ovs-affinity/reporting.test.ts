@@ -84,7 +84,7 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
   });
 
-  it('log moved threads with their target or avoided CPUs, their number and the milliseconds since the change', async () => {
+  it('log moved threads with their target or avoided CPUs, their number and the seconds since the change', async () => {
     mock.method(performance, 'now', () => 2000.1234567);
     mock.method(Date, 'now', () => 50_000);
     tell.moved({ only: cpus('0') }, 3, viewOf('0-3', ''), 2000);
@@ -93,12 +93,12 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(
       logged.lines.map(({ level: _l, time: _t, ...line }) => line),
       [
-        { cpus: '0', threads: 3, millisecondsSinceNoticed: 0.123, msg: 'moved OVS threads' },
+        { cpus: '0', threads: 3, sinceNoticedSeconds: 0.000123, msg: 'moved OVS threads' },
         {
           avoided: '1-2',
           threads: 2,
-          millisecondsSinceNoticed: 1000,
-          secondsSinceAssigned: 0.5,
+          sinceNoticedSeconds: 1,
+          sinceAssignedSeconds: 0.5,
           msg: 'moved OVS threads',
         },
       ],

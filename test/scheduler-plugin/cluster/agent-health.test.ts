@@ -1,36 +1,10 @@
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
-import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
-import { createApi } from './watch-fixture.ts';
+import { startCluster } from './watch-fixture.ts';
 
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';
-
-/** A cluster with an empty API server, and a clock that stands still. */
-function startCluster() {
-  const api = createApi();
-  const state = new ClusterState(silent);
-  const clock = { now: 1000 };
-  const cluster = new Cluster({
-    client: api.client,
-    state,
-    reader: new NeedsReader('all'),
-    dpuLeaseNamespace: 'ovn-kubernetes',
-    log: silent,
-    now: () => clock.now,
-  });
-  const ending = new AbortController();
-  const running = cluster.run(ending.signal);
-  const end = async () => {
-    ending.abort();
-    await running;
-  };
-  return { api, state, clock, cluster, end };
-}
 
 describe('reports of silent agents', () => {
   const leaseOf = (node: string) => ({

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { recordingLogger } from '../../support/logger.ts';
-import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = {
   phase: 'Pending',
@@ -20,13 +18,16 @@ const UNSCHEDULABLE = {
 };
 const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
 
+/** The notifications of these changes, except improvements. */
+const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
+  const under = extenderOf();
+  under.notified.length = 0;
+  act(under);
+  return under.notified.filter((line) => !line.startsWith('improved'));
+};
+const DELETING = { deletionTimestamp: '2026-11-01T10:00:00Z' };
+
 describe('pod notifications to the controllers', () => {
-  const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
-    const under = extenderOf();
-    under.notified.length = 0;
-    act(under);
-    return under.notified.filter((line) => !line.startsWith('improved'));
-  };
   const pod = withUid(podOf('4'), 'a');
   const asked = withUid(podOf('4', [PLACED_RESOURCE]), 'a');
 
@@ -36,11 +37,7 @@ describe('pod notifications to the controllers', () => {
     ['a pod without a node that no extender is asked about', ({ see }) => see(pod, UNSCHEDULABLE), []],
     ['a bound pod that is about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
     ['a running pod', ({ see }) => see(on(pod, 'n1'), { phase: 'Running' }), ['settled a']],
-    [
-      'a pod that is being deleted on its node',
-      ({ see }) => see(withUid(on(pod, 'n1'), 'a', { deletionTimestamp: '2026-11-01T10:00:00Z' })),
-      ['settled a'],
-    ],
+    ['a pod that is being deleted on its node', ({ see }) => see(withUid(on(pod, 'n1'), 'a', DELETING)), ['settled a']],
     [
       'a pod that its kubelet rejects where it was predicted to fit, seen twice',
       ({ filter, see }) => {
@@ -49,14 +46,6 @@ describe('pod notifications to the controllers', () => {
         for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a', 'settled a'],
-    ],
-    [
-      'a pod that its kubelet rejects before the watch has shown it there',
-      ({ filter, see }) => {
-        filter(pod);
-        see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
-      },
-      ['reservationEnded a terminal', 'rejected a', 'settled a'],
     ],
     [
       'a pod that its kubelet rejects where it was not predicted: it names its node itself',
@@ -76,7 +65,7 @@ describe('pod notifications to the controllers', () => {
     ],
     [
       'a waiting pod that is being deleted',
-      ({ see }) => see(withUid(asked, 'a', { deletionTimestamp: '2026-11-01T10:00:00Z' }), UNSCHEDULABLE),
+      ({ see }) => see(withUid(asked, 'a', DELETING), UNSCHEDULABLE),
       ['settled a'],
     ],
     [
@@ -152,13 +141,6 @@ describe('pod notifications to the controllers', () => {
     assert.equal(state.reservations.assumedOn('n1').length, 1);
   });
 
-  it('an unknown pod that is deleted changes nothing', () => {
-    const { state, notified } = extenderOf();
-    notified.length = 0;
-    state.podChanged(undefined, undefined, true);
-    assert.deepEqual(notified, []);
-  });
-
   it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
@@ -170,7 +152,7 @@ describe('pod notifications to the controllers', () => {
       [['a', 'b', 'c', 'd'], 1, []],
     );
     see(pods[0]!, { phase: 'Running' });
-    see(withUid(pods[1]!, 'b', { deletionTimestamp: '2026-11-01T10:00:00Z' }));
+    see(withUid(pods[1]!, 'b', DELETING));
     gone(pods[2]!);
     assert.deepEqual(starting(), ['d']);
     see(pods[3]!);
@@ -179,35 +161,20 @@ describe('pod notifications to the controllers', () => {
 });
 
 describe('node notifications to the controllers', () => {
-  const heard = (act: (under: ReturnType<typeof extenderOf>) => void, fixture: ExtenderFixture = {}) => {
-    const under = extenderOf(fixture);
-    under.notified.length = 0;
-    act(under);
-    return under.notified;
-  };
-
-  it('are sent when a report arrives or is removed', () => {
-    const expected = ['nodeFacts n1', 'improved n1'];
-    assert.deepEqual(
-      heard(({ state }) => state.reportChanged('n1', statusOf())),
-      expected,
-    );
-    assert.deepEqual(
-      heard(({ state }) => state.reportChanged('n1', undefined)),
-      expected,
-    );
-  });
-
-  it('are sent when the Node changes, as an improvement unless it is deleted', () => {
-    assert.deepEqual(
-      heard(({ state }) => state.nodeChanged('n1', { dpuHost: true })),
-      ['nodeFacts n1', 'improved n1'],
-    );
-    assert.deepEqual(
-      heard(({ state }) => state.nodeChanged('n1', undefined)),
-      ['nodeFacts n1'],
-    );
-  });
+  const CHANGES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, improves: boolean][] = [
+    ['a report arrives', ({ state }) => state.reportChanged('n1', statusOf()), true],
+    ['a report is removed', ({ state }) => state.reportChanged('n1', undefined), true],
+    ['the Node changes', ({ state }) => state.nodeChanged('n1', { dpuHost: true }), true],
+    ['the Node is deleted', ({ state }) => state.nodeChanged('n1', undefined), false],
+  ];
+  for (const [what, act, improves] of CHANGES) {
+    it(`are sent when ${what}${improves ? ', as an improvement' : ''}`, () => {
+      const under = extenderOf();
+      under.notified.length = 0;
+      act(under);
+      assert.deepEqual(under.notified, ['nodeFacts n1', ...(improves ? ['improved n1'] : [])]);
+    });
+  }
 
   it('are sent when a report is quarantined, once for each reason, and when the quarantine ends', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
@@ -215,12 +182,6 @@ describe('node notifications to the controllers', () => {
     quarantined();
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
     assert.deepEqual(quarantined(), ['quarantined n1']);
-    state.nodeChanged('n1', { dpuHost: true, cpus: 8 });
-    assert.deepEqual(quarantined(), []);
-    state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
-    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 1]);
-    state.nodeChanged('n1', { dpuHost: false, cpus: 16 });
-    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
     state.reportChanged('n1', undefined, new Error('not a report'));
     assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [['quarantined n1'], 'contradiction']);
     state.reportChanged('n1', undefined);
@@ -230,23 +191,6 @@ describe('node notifications to the controllers', () => {
     state.nodeChanged('n1', undefined);
     state.reportChanged('n1', statusOf());
     assert.deepEqual([quarantined(), state.faults.size], [[], 0]);
-    state.nodeChanged('n2', { dpuHost: false, cpus: 4 });
-    assert.deepEqual(quarantined(), [], 'without a report there is nothing to quarantine');
-  });
-
-  it('a quarantine is logged with its reason', () => {
-    const logged = recordingLogger();
-    const state = new ClusterState(logged.log);
-    state.reportChanged('n1', statusOf());
-    state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
-    state.nodeChanged('n1', { dpuHost: false, cpus: 16 });
-    assert.deepEqual(
-      logged.lines.map(({ msg, node, code }) => [msg, node, code]),
-      [
-        ['node report quarantined', 'n1', 'more-cpus'],
-        ['node report accepted again', 'n1', undefined],
-      ],
-    );
   });
 
   it('a node improves when a reservation on it ends, not when one begins', () => {

@@ -111,8 +111,6 @@ describe('the watches of the extender', () => {
   const CHANGES: readonly [string, object, boolean][] = [
     ['becomes a DPU host', { metadata: { labels: { [DPU_HOST_LABEL]: '' } } }, true],
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
-    ['has another architecture', { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } }, true],
-    ['has a heartbeat', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }, false],
     ['has an unrelated label', { metadata: { labels: { team: 'a' } } }, false],
   ];
   for (const [name, change, counts] of CHANGES) {

@@ -83,17 +83,6 @@ describe('the DPU health in the extender', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
-  it('a longer duration that is written without a renewal does not revive a dead DPU', async () => {
-    const { health, leases, hosts, renew, pass } = fleetOf();
-    hosts.add('n');
-    renew('n');
-    await pass(1);
-    renew('n');
-    await pass(DURATION + 5);
-    health.leaseChanged('n', { node: 'n', renewTime: leases.get('n'), duration: 600 });
-    assert.equal(health.verdict('n').state, 'dead');
-  });
-
   it('a Lease stays deleted while the API server is down, and is forgotten with its node', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     hosts.add('n');
@@ -108,49 +97,16 @@ describe('the DPU health in the extender', () => {
     assert.deepEqual(forgotten, ['n']);
   });
 
-  for (const [duration, expected] of [
-    [40, [41, 51, 61, 71, 81]],
-    [2, [3, 4, 5, 6, 7]],
-  ] as const) {
-    it(`an overdue Lease of ${duration} s is read at once, then four times in its duration, at most once a second`, async () => {
-      const { health, state, leases, hosts, pass } = fleetOf();
-      hosts.add('n');
-      leases.set('n', 'x');
-      health.leaseChanged('n', { node: 'n', renewTime: 'w', duration });
-      health.leaseChanged('n', { node: 'n', renewTime: 'x', duration });
-      const times: number[] = [];
-      let before = 0;
-      await pass(2 * duration + 10, () => {
-        if (state.gets > before) times.push(state.now - 1000);
-        before = state.gets;
-      });
-      // The clock moves in steps of half a second, and each wait ends at the next step.
-      const near = times.slice(0, 5).every((time, i) => Math.abs(time - expected[i]!) <= 0.5 * (i + 1));
-      assert.ok(near, `${times.slice(0, 5).join()} s`);
-    });
-  }
-
-  it('a stop ends all requests and discards the answer that is still awaited', async () => {
-    const { health, state, hosts, changes, renew, pass } = fleetOf();
-    for (const node of ['n', 'm']) {
-      hosts.add(node);
-      renew(node);
-    }
+  it('an overdue Lease is read at once, then four times in its duration', async () => {
+    const { state, hosts, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    await pass(DURATION);
+    assert.equal(state.gets, 0);
     await pass(1);
-    const notified = changes?.length;
-    // The renewals are overdue: both Leases are requested, and the stop comes before the answers.
-    state.now += DURATION;
-    mock.timers.tick(DURATION * 1000);
-    assert.equal(state.gets, 2);
-    health.stop();
-    await pass(10 * DURATION);
-    assert.deepEqual([state.gets, changes?.length], [2, notified]);
-    const waiting = fleetOf();
-    waiting.hosts.add('n');
-    waiting.renew('n');
-    waiting.health.stop();
-    await waiting.pass(10 * DURATION);
-    assert.equal(waiting.state.gets, 0);
+    assert.equal(state.gets, 1);
+    await pass(DURATION);
+    assert.ok(state.gets >= 4 && state.gets <= 5, `${state.gets} requests`);
   });
 
   it('a DPU is unknown, not dead, while the API server does not answer', async () => {
@@ -175,13 +131,8 @@ describe('the DPU health in the extender', () => {
     await pass(1);
     renew('n');
     assert.equal(health.verdict('n').state, 'alive');
-    // Only its labels change: it is the same Node.
     health.nodeChanged('n');
-    assert.equal(health.verdict('n').state, 'alive');
-    hosts.delete('n');
-    uids.delete('n');
-    health.nodeChanged('n');
-    hosts.add('n');
+    assert.equal(health.verdict('n').state, 'alive', 'only its labels change: it is the same Node');
     uids.set('n', 'new');
     health.nodeChanged('n');
     assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', false]);
@@ -206,11 +157,6 @@ describe('the DPU health in the extender', () => {
     state.gets = 0;
     await pass(300);
     assert.deepEqual([state.gets, forgotten], [0, ['gone']]);
-    hosts.add('stays');
-    health.nodeChanged('stays');
-    await pass(60);
-    assert.ok(state.gets > 0, 'it is a DPU host again');
-    hosts.clear();
     health.leaseChanged('stays', undefined);
     assert.deepEqual(forgotten, ['gone', 'stays'], 'a Lease that is deleted after its node');
     health.stop();

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import type { Pod } from '../../../kube/resources.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const four = (uid: string) => withUid(podOf('4'), uid);
@@ -49,18 +48,16 @@ class Refuser {
 }
 
 describe('a node whose kubelet rejected a pod that was predicted to fit', () => {
-  for (const reason of ['TopologyAffinityError', 'SMTAlignmentError', 'UnexpectedAdmissionError', 'OutOfcpu']) {
-    it(`gets no more such pods of any owner after ${reason}, and says why; they go elsewhere at once`, () => {
-      // The better node for the pod, as the one whose huge pages are all in use.
-      const refuser = new Refuser({ fuller: owning('1-3,9-11'), empty: statusOf() });
-      assert.equal(refuser.reject(reason), 'fuller');
-      const { NodeNames, FailedAndUnresolvableNodes } = refuser.under.filter(four('successor'));
-      assert.deepEqual(NodeNames, ['empty']);
-      assert.deepEqual(FailedAndUnresolvableNodes, { fuller: `its kubelet refused a pod of this shape: ${reason}` });
-      const [explained] = refuser.under.extender.explain(four('successor'), ['fuller']).map((one) => one());
-      assert.ok(explained && !explained.verdict.fits && explained.verdict.kind === 'refused-by-kubelet');
-    });
-  }
+  it('gets no more such pods of any owner, and says why; they go elsewhere at once', () => {
+    // The better node for the pod, as the one whose huge pages are all in use.
+    const refuser = new Refuser({ fuller: owning('1-3,9-11'), empty: statusOf() });
+    assert.equal(refuser.reject('OutOfcpu'), 'fuller');
+    const { NodeNames, FailedAndUnresolvableNodes } = refuser.under.filter(four('successor'));
+    assert.deepEqual(NodeNames, ['empty']);
+    assert.deepEqual(FailedAndUnresolvableNodes, { fuller: 'its kubelet refused a pod of this shape: OutOfcpu' });
+    const [explained] = refuser.under.extender.explain(four('successor'), ['fuller']).map((one) => one());
+    assert.ok(explained && !explained.verdict.fits && explained.verdict.kind === 'refused-by-kubelet');
+  });
 
   const ENDS: readonly [label: string, act: (refuser: Refuser) => void, fits: boolean][] = [
     ['after 29 s', ({ under }) => (under.clock.now += 29), false],
@@ -122,22 +119,6 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     }
     clock.now += 30;
     assert.deepEqual(filter(four('d')).NodeNames, ['n1']);
-  });
-
-  it('is remembered for the last 32 kinds of pods', () => {
-    const { filter, see } = extenderOf();
-    const sized = (memory: number): Pod => {
-      const amounts = { cpu: '2', memory: `${memory}Gi` };
-      const containers = [{ name: 'compute', resources: { requests: amounts, limits: amounts } }];
-      return { ...withUid(podOf('2'), `p${memory}`), spec: { containers } } as unknown as Pod;
-    };
-    for (let memory = 1; memory <= 33; memory++) {
-      const pod = sized(memory);
-      filter(pod);
-      see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }, { phase: 'Failed', reason: 'OutOfmemory' });
-    }
-    const nodes = [1, 2, 33].map((memory) => filter(withUid(sized(memory), `next-${memory}`)).NodeNames.length);
-    assert.deepEqual(nodes, [1, 0, 0]);
   });
 
   it('is checked again for waiting pods when the exclusion ends by itself', () => {

@@ -28,31 +28,6 @@ describe('a pod without exclusive CPUs', () => {
     assert.equal(viewOf([SCHEDULED], { nominatedNodeName: 'n1' })?.nominated, 'n1');
     assert.equal(viewOf([SCHEDULED], { phase: 'Running' }, { nodeName: 'n1' }), undefined, 'it runs');
   });
-
-  const classes: [qosClass: string | undefined, phase: string, nodeName: string | undefined, isRead: boolean][] = [
-    ['Burstable', 'Running', 'n1', false],
-    ['BestEffort', 'Running', 'n1', false],
-    ['Burstable', 'Pending', undefined, false],
-    ['Burstable', 'Pending', 'n1', true],
-    ['Guaranteed', 'Running', 'n1', true],
-    [undefined, 'Running', 'n1', true],
-  ];
-  for (const [qosClass, phase, nodeName, isRead] of classes) {
-    const place = nodeName === undefined ? 'without a node' : `on ${nodeName}`;
-    it(`has its requests ${isRead ? 'read' : 'skipped'} if it is ${qosClass ?? 'of no class'} and ${phase} ${place}`, () => {
-      let reads = 0;
-      const counting: Pick<NeedsReader, 'read'> = {
-        read(pod) {
-          reads++;
-          return reader.read(pod);
-        },
-      };
-      const pod = podOf('500m');
-      const spec = { ...pod.spec, ...(nodeName === undefined ? {} : { nodeName }) };
-      podViewOf(observedPod.parse({ ...pod, spec, status: { qosClass, phase } }), counting);
-      assert.equal(reads, isRead ? 1 : 0);
-    });
-  }
 });
 
 describe('a pod with exclusive CPUs', () => {
@@ -79,14 +54,7 @@ describe('a pod with exclusive CPUs', () => {
     assert.equal(view({})?.dropped, false);
   });
 
-  for (const reason of [
-    'SMTAlignmentError',
-    'TopologyAffinityError',
-    'UnexpectedAdmissionError',
-    'NodeShutdown',
-    'OutOfcpu',
-    'OutOfopenshift.io/sriov_vf',
-  ]) {
+  for (const reason of ['SMTAlignmentError', 'NodeShutdown', 'OutOfopenshift.io/sriov_vf']) {
     it(`is kept if its kubelet refused it with ${reason}`, () => {
       const found = view({ phase: 'Failed', reason });
       assert.deepEqual([found?.rejected, found?.terminal], [reason, true]);

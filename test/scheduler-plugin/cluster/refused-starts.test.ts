@@ -49,13 +49,7 @@ describe('pods whose start the agent of a node refused', () => {
     }
     const starting = () => notified.splice(0).filter((line) => line.startsWith('starting'));
     starting();
-    const refused = (podName: string, podUID: string) => ({
-      namespace: 'default',
-      podName,
-      podUID,
-      container: 'compute',
-      message: 'no',
-    });
+    const refused = (podName: string, podUID: string) => ({ ...refusal(podName, podUID), namespace: 'default' });
     const report = (...refusals: ReturnType<typeof refused>[]) => {
       state.reportChanged('n1', statusOf({ refusals }));
       return starting();

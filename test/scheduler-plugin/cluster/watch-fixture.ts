@@ -1,4 +1,8 @@
 import type { KubeClient } from '../../../kube/client.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { silent } from '../../support/logger.ts';
 
 /** Lists are empty; pushed events arrive through the watches. */
 export function createApi() {
@@ -36,4 +40,26 @@ export function createApi() {
     watched: (path: string) => pushes.has(path),
     push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
   };
+}
+
+/** A cluster with an empty API server, and a clock that stands still. */
+export function startCluster() {
+  const api = createApi();
+  const state = new ClusterState(silent);
+  const clock = { now: 1000 };
+  const cluster = new Cluster({
+    client: api.client,
+    state,
+    reader: new NeedsReader('all'),
+    dpuLeaseNamespace: 'ovn-kubernetes',
+    log: silent,
+    now: () => clock.now,
+  });
+  const ending = new AbortController();
+  const running = cluster.run(ending.signal);
+  const end = async () => {
+    ending.abort();
+    await running;
+  };
+  return { api, state, clock, cluster, end };
 }

@@ -34,25 +34,6 @@ describe('work by key', () => {
     assert.deepEqual(begun.length, 4, 'nothing is left');
   });
 
-  it('lets namespaces take turns', async () => {
-    const { work, begun, end } = setUp(1);
-    for (const key of ['crowd/a', 'crowd/b', 'crowd/c', 'victims/v']) work.add(key);
-    await end('crowd/a');
-    await end('crowd/b');
-    assert.deepEqual(begun, ['crowd/a', 'crowd/b', 'victims/v']);
-  });
-
-  it('never runs twice for one key at once, even if other work may begin', async () => {
-    const { work, begun, end } = setUp(2);
-    work.add('a');
-    work.add('a');
-    assert.deepEqual(begun, ['a']);
-    work.add('b');
-    assert.deepEqual(begun, ['a', 'b']);
-    await end('a');
-    assert.deepEqual(begun, ['a', 'b', 'a']);
-  });
-
   it('starts once for a delayed key, after the delay that was requested last', () => {
     const { work, begun } = setUp(2);
     work.addAfter('a', 100);

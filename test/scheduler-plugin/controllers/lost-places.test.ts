@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -44,28 +43,6 @@ describe('lost places', () => {
       ['starting b'],
     );
     assert.deepEqual(considered(), ['b PlaceLost']);
-  });
-
-  it('cost no prediction on a node whose kubelet never refuses a pod that it cannot align', () => {
-    const { state, takeCell0, considered } = inFlight({ topologyManager: { policy: 'best-effort' } });
-    const prepared = mock.method(state.fleet, 'host');
-    takeCell0();
-    assert.deepEqual(considered(), []);
-    assert.equal(prepared.mock.callCount(), 0);
-  });
-
-  it('are avoided: a node with alignment refuses a pod whose place depends on the CPUs of an ended pod', () => {
-    // With this report, `a` gets NUMA node 1, and NUMA node 0 has two CPUs left. Without the ended pod, `a` gets the
-    // six CPUs of NUMA node 0, where the network of `c` is.
-    const nextTo = (uid: string) => withUid(podOf('2', ['physnet.plumbline.dev/physnet0']), uid);
-    const answer = (assignments: ReturnType<typeof owned>[]) => {
-      const under = extenderOf({ nodes: { n1: statusOf({ ...SINGLE, assignments }) } });
-      if (assignments[0]?.podUID === 'alive') under.see(on('alive', '4').bound);
-      assert.deepEqual(under.filter(on('a', '6').pod).NodeNames, ['n1']);
-      return under.filter(nextTo('c')).NodeNames;
-    };
-    assert.deepEqual(answer([owned('ended', '1-2,9-10')]), []);
-    assert.deepEqual(answer([owned('alive', '1-2,9-10')]), ['n1']);
   });
 
   it('are computed again only when a reservation or a report changes', () => {

@@ -50,18 +50,18 @@ class World {
       const failure = this.recordFailures.shift();
       if (failure) throw failure;
       if (vmi.uid !== this.vmi.uid || (seen === 'as seen' && vmi.version !== this.vmi.version)) throw conflict();
-      this.change({ record: parsePausedStart(formatPausedStart(next)) });
+      this.#set({ record: parsePausedStart(formatPausedStart(next)) });
     },
     unpause: async () => {
       const failure = this.unpauseFailures.shift();
       if (failure) throw failure;
       if (this.vmi.paused === undefined) throw conflict();
       this.unpauses++;
-      if (!this.lags) this.change({ paused: undefined });
+      if (!this.lags) this.#set({ paused: undefined });
     },
   };
 
-  start(active = true): Replica {
+  async start(active = true): Promise<Replica> {
     const replica: Replica = {
       active,
       starts: new PausedStarts({
@@ -76,6 +76,7 @@ class World {
     };
     this.#replicas.push(replica);
     replica.starts.changed(KEY, this.vmi);
+    await settle();
     return replica;
   }
 
@@ -85,14 +86,23 @@ class World {
     this.#replicas.splice(this.#replicas.indexOf(replica), 1);
   }
 
-  change(change: Partial<MaskedInstance>): void {
+  #set(change: Partial<MaskedInstance>): void {
     this.vmi = { ...this.vmi, ...change, version: String(++this.#version) };
     for (const { starts } of this.#replicas) starts.changed(KEY, this.vmi);
   }
 
-  report(state: 'pinned' | 'refused' | 'unpinned', { node = 'n1', podUID = 'pod-1', message = '' } = {}): void {
+  async change(change: Partial<MaskedInstance>): Promise<void> {
+    this.#set(change);
+    await settle();
+  }
+
+  async report(
+    state: 'pinned' | 'refused' | 'unpinned',
+    { node = 'n1', podUID = 'pod-1', message = '' } = {},
+  ): Promise<void> {
     const reason = state === 'pinned' ? '' : 'Empty';
     for (const { starts } of this.#replicas) starts.reported(node, [{ podUID, state, reason, message }]);
+    await settle();
   }
 }
 
@@ -111,97 +121,77 @@ describe('paused starts that wait for pinning', () => {
   });
 
   it('are resumed exactly once, when the agent reports the pinning', async () => {
-    const { starts } = world.start();
-    await settle();
+    const { starts } = await world.start();
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T1 }, 0]);
-    world.report('pinned');
-    await settle();
+    await world.report('pinned');
     assert.deepEqual([world.vmi.record, world.unpauses, starts.waiting], [{ state: 'resumed' }, 1, 0]);
     assert.match(world.events.join(), /ResumedAfterPinning: every vCPU is on its CPUs on node n1/);
-    world.report('pinned');
-    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    world.report('pinned');
-    await settle();
+    await world.report('pinned');
+    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+    await world.report('pinned');
     assert.equal(world.unpauses, 1);
   });
 
   it('are resumed if the report arrives before the VM runs', async () => {
     world.vmi = { ...world.vmi, phase: 'Scheduled', paused: undefined };
-    world.start();
-    world.report('pinned');
-    await settle();
+    await world.start();
+    await world.report('pinned');
     assert.equal(world.unpauses, 0);
-    world.change({ phase: 'Running', paused: { reason: 'PausedByUser', since: T1 } });
-    await settle();
+    await world.change({ phase: 'Running', paused: { reason: 'PausedByUser', since: T1 } });
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
   });
 
   it('stay paused while pinning is refused, with an Event that gives the reason, and are resumed if it succeeds later', async () => {
-    world.start();
-    await settle();
-    world.report('refused', { message: 'no CPU is left' });
-    world.report('refused', { message: 'no CPU is left' });
-    await settle();
+    await world.start();
+    await world.report('refused', { message: 'no CPU is left' });
+    await world.report('refused', { message: 'no CPU is left' });
     assert.equal(world.unpauses, 0);
     const said = world.events.filter((text) => text.startsWith('PinningRefused'));
     assert.deepEqual(said, [
       'PinningRefused: the VM stays paused: its vCPUs are not pinned on node n1 (Empty): no CPU is left',
     ]);
-    world.report('pinned');
-    await settle();
+    await world.report('pinned');
     assert.equal(world.unpauses, 1);
   });
 
   it('are reported if the agent does not report', async () => {
-    world.start();
-    await settle();
+    await world.start();
     assert.deepEqual(world.events, [], 'not before the time has passed');
     world.clock.now += 1;
-    world.change({});
-    await settle();
+    await world.change({});
     assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not reported in 0.05 s/);
     assert.equal(world.unpauses, 0);
   });
 
   it('never end a pause that a user set', async () => {
-    world.start();
-    await settle();
-    world.change({ paused: undefined });
-    await settle();
+    await world.start();
+    await world.change({ paused: undefined });
     assert.deepEqual(world.vmi.record, { state: 'resumed' });
-    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    world.report('pinned');
-    await settle();
+    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+    await world.report('pinned');
     assert.equal(world.unpauses, 0);
   });
 
   it('use only the report of the node on which the VM runs', async () => {
     world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
-    world.start();
-    await settle();
-    world.report('pinned', { node: 'n2', podUID: 'target' });
-    world.report('pinned', { node: 'n2', podUID: 'pod-1' });
-    await settle();
+    await world.start();
+    await world.report('pinned', { node: 'n2', podUID: 'target' });
+    await world.report('pinned', { node: 'n2', podUID: 'pod-1' });
     assert.equal(world.unpauses, 0);
-    world.report('pinned', { node: 'n1', podUID: 'another' });
-    await settle();
+    await world.report('pinned', { node: 'n1', podUID: 'another' });
     assert.equal(world.unpauses, 0);
-    world.change({ node: 'n2' });
-    await settle();
+    await world.change({ node: 'n2' });
     assert.equal(world.unpauses, 0, 'the last report of n2 names a pod that does not run there');
-    world.report('pinned', { node: 'n2', podUID: 'target' });
-    await settle();
+    await world.report('pinned', { node: 'n2', podUID: 'target' });
     assert.equal(world.unpauses, 1);
   });
 
   describe('when another replica of the extender takes over', () => {
     it('a standby does nothing, and continues from the record when it becomes active', async () => {
-      const first = world.start();
-      const second = world.start(false);
-      await settle();
+      const first = await world.start();
+      const second = await world.start(false);
       world.kill(first);
-      world.report('pinned');
-      await settle();
+      await world.report('pinned');
       assert.equal(world.unpauses, 0);
       second.active = true;
       second.starts.requeueAll();
@@ -210,29 +200,24 @@ describe('paused starts that wait for pinning', () => {
     });
 
     it('no second unpause follows a takeover between the unpause and its record', async () => {
-      const first = world.start();
-      await settle();
+      const first = await world.start();
       world.lags = true;
       world.recordFailures.push(away());
-      world.report('pinned');
-      await settle();
+      await world.report('pinned');
       assert.deepEqual([world.unpauses, world.vmi.record?.state], [1, 'paused']);
       world.kill(first);
-      world.change({ paused: undefined });
-      world.start();
-      world.report('pinned');
-      await settle();
+      await world.change({ paused: undefined });
+      await world.start();
+      await world.report('pinned');
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
   });
 
   it('are retried and reported while KubeVirt is unreachable', async function () {
     this.timeout(300_000);
-    world.start();
-    await settle();
+    await world.start();
     world.unpauseFailures.push(away(), conflict());
-    world.report('pinned');
-    await settle();
+    await world.report('pinned');
     assert.match(
       world.events.join(),
       /ResumeFailed: the VM stays paused: KubeVirt or the API server refused to resume it/,
@@ -247,12 +232,9 @@ describe('paused starts that wait for pinning', () => {
   });
 
   it('have no history after the VM was deleted', async () => {
-    const { starts } = world.start();
-    await settle();
-    world.report('refused', { message: 'no CPU' });
-    await settle();
-    world.report('refused', { message: 'no CPU' });
-    await settle();
+    const { starts } = await world.start();
+    await world.report('refused', { message: 'no CPU' });
+    await world.report('refused', { message: 'no CPU' });
     assert.equal(world.events.length, 1);
     starts.changed(KEY, undefined);
     assert.equal(starts.waiting, 0);
@@ -262,16 +244,12 @@ describe('paused starts that wait for pinning', () => {
   });
 
   it('begin again for a VM that replaces another with the same name', async () => {
-    world.start();
-    await settle();
-    world.report('pinned');
-    await settle();
-    world.change({ uid: 'vmi-2', record: { state: 'waiting' }, pods: { 'pod-2': 'n1' }, paused: undefined });
-    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    await settle();
+    await world.start();
+    await world.report('pinned');
+    await world.change({ uid: 'vmi-2', record: { state: 'waiting' }, pods: { 'pod-2': 'n1' }, paused: undefined });
+    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T2 }, 1]);
-    world.report('pinned', { podUID: 'pod-2' });
-    await settle();
+    await world.report('pinned', { podUID: 'pod-2' });
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
   });
 });

@@ -42,26 +42,28 @@ class Stage {
     this.under.state.on('reservationEnded', (reservation, end) => check.ended(reservation, end));
   }
 
-  place(name: string, resources: readonly string[] = []): void {
+  place(name: string, resources: readonly string[] = []): this {
     const pod = withUid(podOf('4', resources), name);
     assert.deepEqual(this.under.filter(pod).NodeNames, ['n1'], name);
-    this.bind(name, resources);
+    return this.bind(name, resources);
   }
 
-  bind(name: string, resources: readonly string[] = [], status: object = {}): void {
+  bind(name: string, resources: readonly string[] = [], status: object = {}): this {
     const pod = withUid(podOf('4', resources), name);
     this.under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }, status);
+    return this;
   }
 
-  reject(name: string, reason = 'TopologyAffinityError', resources: readonly string[] = []): void {
-    this.bind(name, resources, { phase: 'Failed', reason });
+  reject(name: string, reason = 'TopologyAffinityError', resources: readonly string[] = []): this {
+    return this.bind(name, resources, { phase: 'Failed', reason });
   }
 
   /** @param owners CPUs by pod */
-  report(owners: Readonly<Record<string, string>>, more: Partial<NodeTopologyStatus> = {}): void {
+  report(owners: Readonly<Record<string, string>>, more: Partial<NodeTopologyStatus> = {}): this {
     const own = Object.entries(owners).map(([podUID, cpus]) => ({ podUID, container: 'compute', cpus }));
     const assignments = [...(this.#status.assignments ?? []), ...own];
     this.under.state.reportChanged('n1', statusOf({ ...this.#status, assignments, ...more }));
+    return this;
   }
 
   /** The counted results. */
@@ -78,147 +80,94 @@ describe('whether the kubelet did as predicted', () => {
   afterEach(() => mock.timers.reset());
 
   const PREDICTED = '1-2,9-10';
-  const rows: readonly {
-    title: string;
-    status?: Partial<NodeTopologyStatus>;
-    fixture?: ExtenderFixture;
-    act: (stage: Stage) => void;
-    results: Readonly<Record<string, number>>;
-  }[] = [
-    {
-      title: 'the CPUs of the prediction',
-      act: (stage) => {
-        stage.place('a');
-        stage.report({ a: PREDICTED });
-      },
-      results: { as_predicted: 1 },
-    },
-    {
-      title: 'other CPUs',
-      act: (stage) => {
-        stage.place('a');
-        stage.report({ a: '4-5,12-13' });
-      },
-      results: { other_cpus: 1 },
-    },
-    {
-      title: 'a rejection',
-      act: (stage) => {
-        stage.place('a');
-        stage.reject('a');
-      },
-      results: { rejected: 1 },
-    },
-    {
-      title: 'a rejection that does not depend on CPUs, devices or memory',
-      act: (stage) => {
-        stage.place('a');
-        stage.reject('a', 'NodeShutdown');
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'two pods in flight, in one report',
-      act: (stage) => {
-        stage.place('a');
-        stage.place('b');
-        stage.report({ a: PREDICTED, b: '4-5,12-13' });
-      },
-      results: { not_compared: 2 },
-    },
-    {
-      title: 'another pod ends before the pod is reported',
-      status: { assignments: [OTHER] },
-      fixture: { bound: [{ node: 'n1', pod: withUid(podOf('2'), 'other') }] },
-      act: (stage) => {
-        stage.place('a');
-        stage.report({}, { assignments: [{ podUID: 'a', container: 'compute', cpus: '2-3,10-11' }] });
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'a pod in the report is deleted before a rejection',
-      status: { assignments: [OTHER] },
-      act: (stage) => {
-        stage.place('a');
-        stage.reject('a');
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'the configuration of the kubelet changes meanwhile',
-      act: (stage) => {
-        stage.place('a');
-        stage.report({ a: '4-5,12-13' }, { topologyManager: { policy: 'restricted', scope: 'container' } });
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'a kubelet that is not predicted',
-      status: { kubeletVersion: 'v9.9.9' },
-      fixture: { policy: 'count-check' },
-      act: (stage) => {
-        stage.place('a');
-        stage.report({ a: PREDICTED });
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'a pod that is deleted before it is reported',
-      act: (stage) => {
-        stage.place('a');
-        stage.under.gone(withUid(podOf('4'), 'a'));
-      },
-      results: { not_compared: 1 },
-    },
-    {
-      title: 'a pod that the extender did not place',
-      act: (stage) => {
-        stage.bind('a');
-        stage.report({ a: '4-5,12-13' });
-      },
-      results: {},
-    },
-    {
-      title: 'with a device: other CPUs, and the device is in the report a moment later',
-      status: { devices: devices(4) },
-      act: (stage) => {
-        stage.place('a', [VF]);
-        stage.report({ a: PREDICTED });
-        stage.report({ a: PREDICTED }, { devices: devices(3) });
-      },
-      results: { other_cpus: 1 },
-    },
-    {
-      title: 'with a device: a rejection',
-      status: { devices: devices(1) },
-      act: (stage) => {
-        stage.place('a', [VF]);
-        stage.reject('a', 'UnexpectedAdmissionError', [VF]);
-      },
-      results: { rejected: 1 },
-    },
-    {
-      title: 'with a device: a rejection, because another pod took the device',
-      status: { devices: devices(1) },
-      act: (stage) => {
-        stage.place('a', [VF]);
-        stage.reject('a', 'UnexpectedAdmissionError', [VF]);
+  const ALONE = { podUID: 'a', container: 'compute', cpus: '2-3,10-11' };
+  const rows: readonly [
+    title: string,
+    act: (stage: Stage) => unknown,
+    results: Readonly<Record<string, number>>,
+    status?: Partial<NodeTopologyStatus>,
+    fixture?: ExtenderFixture,
+  ][] = [
+    ['the CPUs of the prediction', (stage) => stage.place('a').report({ a: PREDICTED }), { as_predicted: 1 }],
+    ['other CPUs', (stage) => stage.place('a').report({ a: '4-5,12-13' }), { other_cpus: 1 }],
+    ['a rejection', (stage) => stage.place('a').reject('a'), { rejected: 1 }],
+    [
+      'a rejection that does not depend on CPUs, devices or memory',
+      (stage) => stage.place('a').reject('a', 'NodeShutdown'),
+      { not_compared: 1 },
+    ],
+    [
+      'two pods in flight, in one report',
+      (stage) => stage.place('a').place('b').report({ a: PREDICTED, b: '4-5,12-13' }),
+      { not_compared: 2 },
+    ],
+    [
+      'another pod ends before the pod is reported',
+      (stage) => stage.place('a').report({}, { assignments: [ALONE] }),
+      { not_compared: 1 },
+      { assignments: [OTHER] },
+      { bound: [{ node: 'n1', pod: withUid(podOf('2'), 'other') }] },
+    ],
+    [
+      'a pod in the report is deleted before a rejection',
+      (stage) => stage.place('a').reject('a'),
+      { not_compared: 1 },
+      { assignments: [OTHER] },
+    ],
+    [
+      'the configuration of the kubelet changes meanwhile',
+      (stage) =>
+        stage.place('a').report({ a: '4-5,12-13' }, { topologyManager: { policy: 'restricted', scope: 'container' } }),
+      { not_compared: 1 },
+    ],
+    [
+      'a kubelet that is not predicted',
+      (stage) => stage.place('a').report({ a: PREDICTED }),
+      { not_compared: 1 },
+      { kubeletVersion: 'v9.9.9' },
+      { policy: 'count-check' },
+    ],
+    [
+      'a pod that is deleted before it is reported',
+      (stage) => stage.place('a').under.gone(withUid(podOf('4'), 'a')),
+      { not_compared: 1 },
+    ],
+    ['a pod that the extender did not place', (stage) => stage.bind('a').report({ a: '4-5,12-13' }), {}],
+    [
+      'with a device: other CPUs, and the device is in the report a moment later',
+      (stage) =>
+        stage
+          .place('a', [VF])
+          .report({ a: PREDICTED })
+          .report({ a: PREDICTED }, { devices: devices(3) }),
+      { other_cpus: 1 },
+      { devices: devices(4) },
+    ],
+    [
+      'with a device: a rejection',
+      (stage) => stage.place('a', [VF]).reject('a', 'UnexpectedAdmissionError', [VF]),
+      { rejected: 1 },
+      { devices: devices(1) },
+    ],
+    [
+      'with a device: a rejection, because another pod took the device',
+      (stage) => {
+        stage.place('a', [VF]).reject('a', 'UnexpectedAdmissionError', [VF]);
         mock.timers.tick(30_000);
         stage.report({}, { devices: devices(0) });
       },
-      results: { not_compared: 1 },
-    },
+      { not_compared: 1 },
+      { devices: devices(1) },
+    ],
   ];
-  for (const { title, status, fixture, act, results } of rows) {
+  for (const [title, act, results, status, fixture] of rows) {
     it(`${title}: ${JSON.stringify(results)}`, async () => {
       const stage = new Stage(status, fixture);
       act(stage);
       mock.timers.tick(60_000);
       assert.deepEqual(await stage.results(), results);
       const differences = (results['other_cpus'] ?? 0) + (results['rejected'] ?? 0);
-      assert.equal(stage.lines.length, differences);
-      assert.equal(stage.events.length, differences);
+      assert.deepEqual([stage.lines.length, stage.events.length], [differences, differences]);
     });
   }
 

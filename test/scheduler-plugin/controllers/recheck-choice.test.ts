@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { RecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
-import { podId, podOf, withUid } from '../extender-fixture.ts';
+import { podId, podOf } from '../extender-fixture.ts';
 
 const reader = new NeedsReader('all');
 const needsOf = (cpu: string) => reader.read(podOf(cpu));
@@ -80,28 +80,6 @@ describe('the choice of the node to touch next', () => {
     assert.deepEqual([chosen, counts], ['n1 for p2+p4+p6+p8+p10+p12+p14+p16', [3, 3, 2]]);
   });
 
-  it('predicts once for pods with equal needs; the use of a DPU is one of these needs', () => {
-    const { choice, asked } = choiceOf();
-    const host = reader.read({ ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } });
-    choice.waits(podId('a'), four);
-    choice.waits(podId('b'), reader.read(withUid(podOf('4'), 'b')));
-    choice.improved('n1');
-    choice.next();
-    assert.equal(asked.length, 1);
-    choice.waits(podId('c'), host);
-    choice.improved('n1');
-    choice.next();
-    assert.equal(asked.length, 3);
-  });
-
-  it('predicts for at most 200 kinds of pods on one node', () => {
-    const { choice, asked, nextChosen } = choiceOf();
-    for (let i = 0; i < 201; i++) choice.waits(podId(`p${i}`), { ...four, key: `${i}` });
-    choice.improved('n1');
-    assert.equal(nextChosen()?.pods.length, 200);
-    assert.equal(asked.length, 200);
-  });
-
   it('predicts for the kinds of each namespace in turn', () => {
     const { choice, nextChosen } = choiceOf();
     for (let i = 0; i < 300; i++) choice.waits(podId(`p${i}`, 'crowd'), { ...four, key: `${i}` });
@@ -149,9 +127,7 @@ describe('the choice of the node to touch next', () => {
     choice.improved('n1');
     assert.deepEqual(next(), ['n1 for b', NEVER, false]);
     choice.improved('n1');
-    const { chosen } = choice.next();
-    assert.ok(chosen);
-    choice.touched(chosen);
+    touchNext();
     choice.improved('n1');
     assert.deepEqual(next(), [undefined, 1, false], 'b waits for a second, a for two');
   });
@@ -171,12 +147,6 @@ describe('the choice of the node to touch next', () => {
       clock.now += wait;
       assert.equal(touchNext(), 'far');
     }
-  });
-
-  it('drops a node that was never offered and that can no longer take the pod', () => {
-    const { choice, next } = choiceOf(() => false);
-    choice.neverOffered(podId('a'), four, 'far', 3);
-    assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
   });
 
   it('is empty when the nodes are forgotten or no pod waits any more', () => {

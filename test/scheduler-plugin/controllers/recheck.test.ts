@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { FORGOTTEN_AFTER_SECONDS } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
 import { podId, podOf } from '../extender-fixture.ts';
 
 const needs = new NeedsReader('all').read(podOf('4'));
@@ -51,18 +50,6 @@ describe('recheck', () => {
     assert.deepEqual(touched, ['good']);
   });
 
-  it('touches no node if no pod waits, if no node improved, or while another replica is active', async () => {
-    const { recheck, touched, state, pass } = recheckOf();
-    recheck.improved('n1');
-    recheck.waits(podId('a'), needs);
-    await pass(10);
-    assert.deepEqual(touched, []);
-    state.active = false;
-    recheck.improved('n1');
-    await pass(10);
-    assert.deepEqual(touched, []);
-  });
-
   it('does not postpone a touch while more nodes improve', async () => {
     const { recheck, touched, pass } = recheckOf((node) => node === 'n0');
     recheck.waits(podId('a'), needs);
@@ -83,38 +70,6 @@ describe('recheck', () => {
     recheck.improved('n2');
     await pass(10);
     assert.deepEqual(touched, ['n2']);
-  });
-
-  it('writes one node at a time, however long the API server takes', async () => {
-    const touched: string[] = [];
-    const clock = { now: 0 };
-    let answer: (done: boolean) => void = () => undefined;
-    const recheck = new Recheck({
-      wouldFit: () => true,
-      active: () => true,
-      touch: (node) => {
-        touched.push(node);
-        return new Promise((resolve) => {
-          answer = resolve;
-        });
-      },
-      now: () => clock.now,
-    });
-    const pass = async (seconds: number) => {
-      clock.now += seconds;
-      mock.timers.tick(seconds * 1000);
-      for (let i = 0; i < 3; i++) await Promise.resolve();
-    };
-    recheck.waits(podId('a'), needs);
-    recheck.improved('n1');
-    await pass(SOON);
-    recheck.improved('n2');
-    await pass(60);
-    assert.deepEqual(touched, ['n1']);
-    answer(true);
-    await pass(0);
-    await pass(SOON);
-    assert.deepEqual(touched, ['n1', 'n2']);
   });
 
   it('checks many nodes in parts, one millisecond apart', async () => {
@@ -145,16 +100,6 @@ describe('recheck', () => {
     assert.equal(times.length, 2);
   });
 
-  it('forgets pods that found a node, and the nodes that they waited for', async () => {
-    const { recheck, touched, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    recheck.improved('n1');
-    recheck.settled('a');
-    recheck.waits(podId('b'), needs);
-    await pass(10);
-    assert.deepEqual([touched, recheck.waiting], [[], 1]);
-  });
-
   it('writes at most once a second, one node after the other', async () => {
     const { recheck, touched, times, pass } = recheckOf();
     recheck.waits(podId('a'), needs);
@@ -167,25 +112,5 @@ describe('recheck', () => {
         [0.1, 1.1, 2.1],
       ],
     );
-  });
-});
-
-describe('recheck and pods that may no longer wait', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
-
-  it('forgets a pod that the scheduler no longer asks about, and the nodes that it waited for', async () => {
-    const { recheck, touched, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    recheck.waits(podId('b'), needs);
-    await pass(FORGOTTEN_AFTER_SECONDS - 10);
-    recheck.waits(podId('b'), needs);
-    await pass(20);
-    assert.equal(recheck.waiting, 1);
-    await pass(FORGOTTEN_AFTER_SECONDS);
-    assert.equal(recheck.waiting, 0);
-    recheck.improved('n1');
-    await pass(10);
-    assert.deepEqual(touched, []);
   });
 });

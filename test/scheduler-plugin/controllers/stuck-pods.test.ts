@@ -58,7 +58,6 @@ describe('a pod that cannot start on its node', () => {
     ],
     ['the node is no DPU host', { isHost: false }, undefined],
     ['the DPU is alive', { verdict: { ready: true, state: 'alive', age: 1 } }, undefined],
-    ['the DPU was not seen alive yet', { verdict: { ready: false, state: 'unproven', age: undefined } }, undefined],
     ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
     ['the place of another is lost', { lost: ['b'], isHost: false }, undefined],
     [
@@ -70,6 +69,11 @@ describe('a pod that cannot start on its node', () => {
   for (const [what, scene, why] of CASES) {
     it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(viewOf('a')), why));
   }
+
+  it('is not the mirror of a static pod, which its kubelet would create again', () => {
+    const mirror = { ...viewOf('a'), kubeletUid: '0123456789abcdef0123456789abcdef' };
+    assert.equal(stuckOf({ refusal: 'CPUs 1-2 are elsewhere' }).whyOf(mirror), undefined);
+  });
 
   it('does not need a DPU on the host network', () => {
     const { whyOf, asked } = stuckOf({});

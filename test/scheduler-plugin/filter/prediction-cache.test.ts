@@ -79,11 +79,6 @@ describe('shared predictions', () => {
     assert.ok(ask(needsOf('4'), 'in use').fits, 'needs no device');
   });
 
-  it('are an error for a node without a report', () => {
-    const { ask } = predictionsOf({ n1: undefined });
-    assert.throws(() => ask(needsOf('4'), 'n1'), /node n1 has no report to predict from/);
-  });
-
   it('are not used for a node with pods in flight, which affect the verdict', () => {
     const { ask, since, state, assumed } = predictionsOf({ n1: statusOf(), n2: statusOf() });
     assert.ok(ask(needsOf('8'), 'n2').fits);
@@ -122,18 +117,5 @@ describe('shared predictions', () => {
     const stays = predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) });
     for (let i = 0; i < 3; i++) assert.ok(stays.ask(needsOf('4'), 'n1').fits);
     assert.equal(stays.since().length, 1);
-  });
-
-  it('are kept for sixteen kinds of pods; with more, the oldest is predicted again', () => {
-    const { ask, since } = predictionsOf({ n1: statusOf() });
-    const kinds = Array.from({ length: 17 }, (_, i) => needsOf('2', [`physnet.plumbline.dev/net${i}`]));
-    for (const needs of kinds.slice(0, 16)) ask(needs, 'n1');
-    for (const needs of kinds.slice(0, 16)) ask(needs, 'n1');
-    assert.equal(since().length, 16);
-    ask(kinds[16]!, 'n1');
-    ask(kinds[1]!, 'n1');
-    assert.equal(since().length, 1, 'the second is still there');
-    ask(kinds[0]!, 'n1');
-    assert.equal(since().length, 1);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES } from '../../../model/names.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';
@@ -13,25 +13,16 @@ const changed = (pod: Pod, metadata: Partial<Pod['metadata']>, nodeSelector?: Re
   spec: { ...pod.spec, nodeSelector },
 });
 const launcher = { labels: { 'kubevirt.io': 'virt-launcher' } };
-const annotated = (key: string, value: string) => ({ annotations: { [key]: value } });
 
 const TAKEN: readonly [string, Pod][] = [
-  ['an ordinary Guaranteed pod of one CPU', podOf('1')],
-  ['an odd number of CPUs', podOf('3')],
+  ['an ordinary Guaranteed pod with an odd number of CPUs', podOf('3')],
   ['more CPUs than the report has free', podOf('64')],
-  ['a Guaranteed launcher without dedicated CPUs', changed(podOf('4', [KVM]), launcher)],
-  ['a pod that selects KubeVirt’s label but is not a launcher', changed(podOf('4'), {}, { cpumanager: 'true' })],
 ];
 
 const REFUSED: readonly [string, Pod][] = [
   ['a VM of KubeVirt 1.8 or later', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
-  ['a VM of KubeVirt 1.7', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
-  [
-    'an annotated VM',
-    changed(podOf('4', [KVM]), { ...launcher, ...annotated(FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY) }),
-  ],
-  ['an ordinary pod that opted in', changed(podOf('4'), annotated(ALIGN_ANNOTATION, ALIGN_WHOLE_CORES))],
-  ['a pod with the resource of pods that opted in', podOf('4', ['plumbline.dev/placed'])],
+
+  ['an ordinary pod that opted in', changed(podOf('4'), { annotations: { [ALIGN_ANNOTATION]: ALIGN_WHOLE_CORES } })],
   ['a pod with a network’s device', podOf('4', ['physnet.plumbline.dev/physnet0'])],
 ];
 
@@ -53,12 +44,9 @@ describe('nodes whose CPU manager policy is none', () => {
   }
 
   it('take a large pod under count-check, too, and while their agent is silent', () => {
-    assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, policy: 'count-check' }).filter(podOf('64')).NodeNames, [
-      'n1',
-    ]);
-    assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, flags: { n1: 'stale' } }).filter(podOf('64')).NodeNames, [
-      'n1',
-    ]);
+    for (const fixture of [{ policy: 'count-check' }, { flags: { n1: 'stale' } }] as const) {
+      assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, ...fixture }).filter(podOf('64')).NodeNames, ['n1']);
+    }
   });
 
   it('are all returned, in addition to the usual number of nodes where the pod would own its CPUs', () => {

@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
-import { type RequestListener, request } from 'node:http';
-import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
-import type { createExtenderApp } from '../../../scheduler-plugin/http/app.ts';
-import { silent } from '../../support/logger.ts';
-import { appOf } from '../app-fixture.ts';
+import { appOf, useServer } from '../app-fixture.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
-
-type ExtenderApp = ReturnType<typeof createExtenderApp>;
 
 interface FilterReply {
   NodeNames: string[] | null;
@@ -17,58 +11,29 @@ interface FilterReply {
 }
 
 describe('the extender over HTTP', () => {
-  let server: HttpServer;
-  let app: ExtenderApp;
-  const use = (under: ExtenderUnderTest) => {
-    app = appOf(under);
-  };
+  const { serve, ask } = useServer();
+  const use = (under: ExtenderUnderTest) => serve(appOf(under).handler);
+  beforeEach(() => use(extenderOf()));
 
-  before(async () => {
-    const handler: RequestListener = (request, response) => app.handler(request, response);
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
-    await server.start();
-  });
-  after(() => server.stop(0));
-  beforeEach(() => {
-    use(extenderOf());
-  });
-
-  /** node:http, so that headers are seen as sent. */
-  const post = (path: string, body: string) =>
-    new Promise<{ status: number; length: string | undefined; text: string }>((resolve, reject) => {
-      const call = request({ host: '127.0.0.1', port: server.port, path, method: 'POST', agent: false }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            length: response.headers['content-length'],
-            text: Buffer.concat(chunks).toString(),
-          }),
-        );
-      });
-      call.on('error', reject);
-      call.end(body);
-    });
   const args = (more: object = {}) =>
     JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1', 'n2'], ...more });
 
   it('answers in the format of the scheduler, key by key', async () => {
     use(extenderOf({ nodes: { n1: statusOf(), n2: undefined } }));
-    const { status, length, text } = await post('/filter', args());
+    const { status, headers, text } = await ask('/filter', args());
     assert.equal(status, 200);
-    assert.equal(length, String(Buffer.byteLength(text)));
+    assert.equal(headers['content-length'], String(Buffer.byteLength(text)));
     assert.equal(
       text,
       '{"Nodes":null,"NodeNames":["n1"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"node does not report its topology"},"Error":""}',
     );
-    assert.match((await post('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
+    assert.match((await ask('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
   });
 
   it('reads the names of whole Nodes if the scheduler sends them', async () => {
     const whole = { metadata: { name: 'n1', labels: { a: 'b' } }, spec: { podCIDR: '10.0.0.0/24' } };
     const items = [whole, { metadata: { name: 'n2' } }];
-    const { text } = await post('/filter', args({ NodeNames: null, Nodes: { items } }));
+    const { text } = await ask('/filter', args({ NodeNames: null, Nodes: { items } }));
     const reply = JSON.parse(text) as FilterReply;
     assert.deepEqual(reply.NodeNames, ['n1']);
     assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are returned whole');
@@ -85,7 +50,6 @@ describe('the extender over HTTP', () => {
       body: args({ Pod: { ...podOf('4'), metadata: { name: 'x' } } }),
       error: /uid is missing/,
     },
-    { name: 'no pod', body: args({ Pod: null }), error: /Pod/ },
     { name: 'an invalid quantity', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
     { name: 'a body of 50 MiB', body: ' '.repeat(50 * 1024 * 1024), error: /larger than/ },
     {
@@ -96,7 +60,7 @@ describe('the extender over HTTP', () => {
   ];
   for (const { name, body, error } of malformed) {
     it(`answers ${name} with the protocol's Error`, async () => {
-      const { status, text } = await post('/filter', body);
+      const { status, text } = await ask('/filter', body);
       assert.equal(status, 200);
       const reply = JSON.parse(text) as FilterReply;
       assert.match(reply.Error, error);
@@ -107,17 +71,17 @@ describe('the extender over HTTP', () => {
 
   it('answers with Error before the caches have synced, never with all nodes', async () => {
     use(extenderOf({ missing: 'not synced yet: pods' }));
-    const reply = JSON.parse((await post('/filter', args())).text) as FilterReply;
+    const reply = JSON.parse((await ask('/filter', args())).text) as FilterReply;
     assert.match(reply.Error, /not synced yet: pods/);
     assert.equal(reply.NodeNames, null);
-    assert.equal((await post('/prioritize', args())).status, 503);
+    assert.equal((await ask('/prioritize', args())).status, 503);
   });
 
   it('answers with Error if the replica is no longer active after the work, as after a pause of the process', async () => {
     for (const verb of ['filter', 'prioritize', 'preempt']) {
       let checks = 0;
       use(extenderOf({ active: () => checks++ === 0 }));
-      const { status, text } = await post(`/${verb}`, args({ NodeNames: ['n1'] }));
+      const { status, text } = await ask(`/${verb}`, args({ NodeNames: ['n1'] }));
       assert.equal(checks, 2, verb);
       assert.equal(status, verb === 'filter' ? 200 : 503);
       assert.match(text, /another kube-scheduler has bound are not read yet/);
@@ -125,64 +89,16 @@ describe('the extender over HTTP', () => {
     }
   });
 
-  describe('/preempt', () => {
-    const victims = (...uids: string[]) => ({ Pods: uids.map((UID) => ({ UID })), NumPDBViolations: 0 });
-    const full = (uid: string, cpus: string) => ({ podUID: uid, container: 'compute', cpus });
-
-    it('keeps nodes where the victims free enough CPUs, and nodes without a prediction', async () => {
-      const whole = statusOf({ assignments: [full('c', '1-2,9-10'), full('d', '3-7,11-15')] });
-      use(extenderOf({ nodes: { n1: whole, n2: whole, n3: undefined } }));
-      const nodes = { n2: victims('c'), n3: victims('x') };
-      const body = { Pod: podOf('4'), NodeNameToVictims: {}, NodeNameToMetaVictims: { n1: victims(), ...nodes } };
-      const { status, text } = await post('/preempt', JSON.stringify(body));
-      assert.deepEqual([status, JSON.parse(text)], [200, { NodeNameToMetaVictims: nodes }]);
-    });
-
-    it('answers a malformed body with an HTTP error, so that no pod is preempted', async () => {
-      assert.equal((await post('/preempt', '{"Pod":1}')).status, 400);
-    });
+  it('answers a malformed body of /preempt with an HTTP error, so that no pod is preempted', async () => {
+    assert.equal((await ask('/preempt', '{"Pod":1}')).status, 400);
   });
 
-  describe('/explain', () => {
-    const get = (path: string) =>
-      fetch(`http://127.0.0.1:${server.port}${path}`).then(async (response) => ({
-        status: response.status,
-        text: await response.text(),
-      }));
-
-    beforeEach(() => {
-      const owned = [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }];
-      use(extenderOf({ nodes: { n1: statusOf(), n2: statusOf({ assignments: owned }), n3: undefined } }));
-    });
-
-    it('shows for each node whether a pod fits, with the full reason and the CPUs', async () => {
-      await post('/filter', args({ NodeNames: ['n1', 'n2', 'n3'] }));
-      const { status, text } = await get('/explain?pod=default/vm');
-      assert.equal(status, 200);
-      const { nodes, reservation, decisions } = JSON.parse(text) as {
-        nodes: Record<string, unknown>[];
-        reservation: unknown;
-        decisions: unknown[];
-      };
-      assert.deepEqual(nodes[0], {
-        ...{ node: 'n1', fits: true, score: (nodes[0] as { score: number }).score },
-        ...{ cpus: '1-2,9-10', numaNodes: [0], warnings: [], inFlight: [] },
-      });
-      assert.match(String(nodes[1]?.['reason']), /2 whole cores needed, 0 free/);
-      assert.equal(nodes[2]?.['text'], 'node does not report its topology');
-      assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10' } });
-      assert.equal(decisions.length, 1);
-    });
-
-    it('keeps the last 1,000 decisions', async () => {
-      const under = extenderOf();
-      use(under);
-      for (let i = 0; i < 1005; i++) under.filter(withUid(podOf('4'), `p${i}`));
-      const { decisions } = JSON.parse((await get('/explain')).text) as { decisions: { pod: string }[] };
-      assert.deepEqual(
-        [decisions.length, decisions[0]?.pod, decisions.at(-1)?.pod],
-        [1000, 'default/p5', 'default/p1004'],
-      );
-    });
+  it('explains the last 1,000 decisions', async () => {
+    const under = extenderOf();
+    use(under);
+    for (let i = 0; i < 1005; i++) under.filter(withUid(podOf('4'), `p${i}`));
+    const { decisions } = JSON.parse((await ask('/explain', '', 'GET')).text) as { decisions: { pod: string }[] };
+    const ends = [decisions.length, decisions[0]?.pod, decisions.at(-1)?.pod];
+    assert.deepEqual(ends, [1000, 'default/p5', 'default/p1004']);
   });
 });

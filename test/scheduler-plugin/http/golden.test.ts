@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { type RequestListener, request } from 'node:http';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { createHttpServer } from '../../../runtime/http-server.ts';
-import { silent } from '../../support/logger.ts';
-import { appOf } from '../app-fixture.ts';
+import { appOf, useServer } from '../app-fixture.ts';
 import { extenderOf, type FilterReply, statusOf } from '../extender-fixture.ts';
 
 const file = (name: string) => join(import.meta.dirname, 'golden', `filter-5000.${name}.json.gz`);
@@ -34,38 +31,24 @@ const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonl
  * answer is checked, too, so that the stored answer can be replaced with an equivalent one.
  */
 describe('a filter call of a real scheduler with 5,000 names', () => {
-  const ask = async (body: Buffer) => {
+  const server = useServer();
+  const answerTo = (body: string) => {
     const nodes = Object.fromEntries(
       Array.from({ length: NODES }, (_, i) => [nodeName(i), KINDS[i % KINDS.length]!.status]),
     );
-    const handler: RequestListener = appOf(extenderOf({ nodes })).handler;
-    const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
-    await server.start();
-    const headers = { 'content-type': 'application/json', 'content-length': body.length };
-    const answer = await new Promise<{ length: string | undefined; bytes: Buffer }>((resolve, reject) => {
-      const to = { host: '127.0.0.1', port: server.port, path: '/filter', method: 'POST', agent: false, headers };
-      const call = request(to, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('end', () => {
-          resolve({ length: response.headers['content-length'], bytes: Buffer.concat(chunks) });
-        });
-      });
-      call.on('error', reject).end(body);
-    });
-    await server.stop(0);
-    return answer;
+    server.serve(appOf(extenderOf({ nodes })).handler);
+    return server.ask('/filter', body);
   };
 
   it('gets the stored answer, byte for byte, and a correct one', async () => {
-    const body = gunzipSync(readFileSync(file('request')));
-    const { bytes, length } = await ask(body);
-    assert.equal(length, String(bytes.length));
-    assert.ok(bytes.equals(gunzipSync(readFileSync(file('reply')))), 'the reply differs from the stored one');
+    const body = String(gunzipSync(readFileSync(file('request'))));
+    const { text, headers } = await answerTo(body);
+    assert.equal(headers['content-length'], String(Buffer.byteLength(text)));
+    assert.ok(text === String(gunzipSync(readFileSync(file('reply')))), 'the reply differs from the stored one');
 
-    const { NodeNames: offered } = JSON.parse(body.toString()) as { NodeNames: string[] };
+    const { NodeNames: offered } = JSON.parse(body) as { NodeNames: string[] };
     assert.equal(offered.length, NODES);
-    const reply = JSON.parse(bytes.toString()) as FilterReply;
+    const reply = JSON.parse(text) as FilterReply;
     const { NodeNames, FailedAndUnresolvableNodes } = reply;
     assert.deepEqual([reply.FailedNodes, reply.Error, NodeNames.length], [{}, '', 16]);
     const kindOf = (name: string) => KINDS[Number(name.slice('worker-'.length, -'.east'.length)) % KINDS.length]!;

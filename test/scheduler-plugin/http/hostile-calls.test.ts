@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import type { RequestListener } from 'node:http';
 import { CPU_MASK_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
-import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
-import { silent } from '../../support/logger.ts';
 import { processorTimeOf } from '../../support/processor-time.ts';
-import { appOf } from '../app-fixture.ts';
+import { appOf, useServer } from '../app-fixture.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf } from '../extender-fixture.ts';
 
 const MEGABYTE = 'x'.repeat(1_000_000);
@@ -32,46 +29,33 @@ const preferences = (text: string) => ({
 /** Each makes a pod of at most 1.5 MB, which the API server would accept. */
 const ATTACKS: Readonly<Record<string, (pod: Editable) => void>> = {
   'a long name': (pod) => Object.assign(pod.metadata, { name: MEGABYTE }),
-  'a long namespace': (pod) => Object.assign(pod.metadata, { namespace: MEGABYTE }),
   'a long uid': (pod) => Object.assign(pod.metadata, { uid: MEGABYTE }),
-  'a long name of an owner': (pod) => Object.assign(pod.metadata, { ownerReferences: [owner(MEGABYTE)] }),
   '12,000 owners': (pod) => Object.assign(pod.metadata, { ownerReferences: times(12_000, (i) => owner(`${i}`)) }),
-  '40,000 labels': (pod) => Object.assign(pod.metadata, { labels: mapOf(40_000, 'a') }),
   '40,000 annotations': (pod) => Object.assign(pod.metadata, { annotations: mapOf(40_000, 'a') }),
   'a long mask': (pod) => Object.assign(pod.metadata, { annotations: { [CPU_MASK_ANNOTATION]: MEGABYTE } }),
   'long preferred networks': (pod) =>
     Object.assign(pod.metadata, {
       annotations: { [PLACEMENT_ANNOTATION]: JSON.stringify(preferences('y'.repeat(200))) },
     }),
-  'a long name of a container': (pod) => Object.assign(pod.spec.containers[0]!, { name: MEGABYTE }),
   '8,000 containers': (pod) => {
     pod.spec.containers = times(8000, (i) => ({ ...pod.spec.containers[0]!, name: `c${i}` }));
   },
-  '8,000 init containers': (pod) =>
-    Object.assign(pod.spec, { initContainers: times(8000, (i) => ({ ...pod.spec.containers[0]!, name: `c${i}` })) }),
   '48 containers of 2 CPUs, 47 of them init containers': (pod) => {
     const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '2', memory: '1Gi' } };
     Object.assign(pod.spec, { initContainers: times(47, (i) => ({ name: `c${i}`, resources })) });
   },
   '20,000 resources': (pod) => withAmounts(pod, mapOf(20_000, 'example.com/r')),
   '12,000 networks': (pod) => withAmounts(pod, mapOf(12_000, 'physnet.plumbline.dev/p')),
-  '60 networks': (pod) => withAmounts(pod, mapOf(60, `physnet.plumbline.dev/${'p'.repeat(60)}`)),
   'a long name of a resource': (pod) => withAmounts(pod, { [`physnet.plumbline.dev/${MEGABYTE}`]: '1' }),
-  'a long quantity': (pod) => withAmounts(pod, { cpu: '1'.repeat(1_000_000) }),
   '30,000 expressions': (pod) => {
     const terms = { nodeSelectorTerms: [{ matchExpressions: expressions(30_000) }] };
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: terms };
     Object.assign(pod.spec, { affinity: { nodeAffinity } });
   },
-  '10,000 preferred terms': (pod) => {
-    const terms = times(10_000, () => ({ weight: 1, preference: { matchExpressions: expressions(1) } }));
-    Object.assign(pod.spec, { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: terms } } });
-  },
   '20,000 spread constraints': (pod) =>
     Object.assign(pod.spec, {
       topologySpreadConstraints: times(20_000, (i) => ({ topologyKey: `k${i}`, whenUnsatisfiable: 'ScheduleAnyway' })),
     }),
-  '40,000 volumes': (pod) => Object.assign(pod.spec, { volumes: times(40_000, (i) => ({ name: `v${i}` })) }),
   'a long message': (pod) =>
     Object.assign(pod, { status: { conditions: [{ type: 'A', status: 'B', message: MEGABYTE }] } }),
 };
@@ -81,16 +65,7 @@ describe('a hostile pod in a call', () => {
   const MAX_MILLISECONDS = 200;
   const NAMES = nodeNames(1000);
   let under: ExtenderUnderTest;
-  let server: HttpServer;
-
-  const serve = async (handler: RequestListener) => {
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
-    await server.start();
-  };
-  const call = async (path: string, body: string) => {
-    const response = await fetch(`http://127.0.0.1:${server.port}/${path}`, { method: 'POST', body });
-    return { status: response.status, text: await response.text() };
-  };
+  const { serve, ask } = useServer();
 
   before(async () => {
     /** Every node owns other CPUs: no verdict is shared. */
@@ -108,13 +83,11 @@ describe('a hostile pod in a call', () => {
       });
     under = extenderOf({ nodes: Object.fromEntries(NAMES.map((name, i) => [name, report(i)])) });
     Object.defineProperty(under.clock, 'now', { get: () => performance.now() / 1000 });
-    const app = appOf(under);
-    await serve((request, response) => app.handler(request, response));
+    serve(appOf(under).handler);
     // The runtime compiles what every call needs.
     for (const path of ['filter', 'prioritize', 'explain'])
-      await call(path, JSON.stringify({ Pod: podOf('4'), NodeNames: NAMES }));
+      await ask(`/${path}`, JSON.stringify({ Pod: podOf('4'), NodeNames: NAMES }));
   });
-  after(() => server.stop(0));
 
   for (const [what, attack] of Object.entries(ATTACKS)) {
     it(`with ${what}: takes little time, and its texts are not in the answer for each node`, async () => {
@@ -127,7 +100,7 @@ describe('a hostile pod in a call', () => {
           const body = JSON.stringify({ Pod: pod, NodeNames: NAMES });
           let text = '';
           const used = await processorTimeOf(async () => {
-            text = (await call(path, body)).text;
+            text = (await ask(`/${path}`, body)).text;
           });
           under.state.reservations.withdraw(String(pod.metadata['uid']));
           least = Math.min(least, used);

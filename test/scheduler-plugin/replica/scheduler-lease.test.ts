@@ -145,15 +145,6 @@ describe('an extender in the pod of a kube-scheduler', () => {
       assert.deepEqual([replica.mayAnswer(), replica.isActive(), catchUps()], [true, true, 2]);
     }));
 
-  it('retries at the next renewal, too', () =>
-    withReplica(async ({ replica, lease, finish }) => {
-      await lease('pod-1_1c9e');
-      await finish(new Error('the API server is down'));
-      await lease('pod-1_1c9e');
-      await finish();
-      assert.equal(replica.isActive(), true);
-    }));
-
   it('does not count a catch-up that began under an earlier leadership', () =>
     withReplica(async ({ replica, lease, finish }) => {
       await lease('pod-1_1c9e');

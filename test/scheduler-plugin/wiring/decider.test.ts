@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { DPU_HOST_LABEL, PAUSED_START_ANNOTATION, RECHECK_ANNOTATION } from '../../../model/names.ts';
+import {
+  CPU_MASK_ANNOTATION,
+  DPU_HOST_LABEL,
+  PAUSED_START_ANNOTATION,
+  RECHECK_ANNOTATION,
+} from '../../../model/names.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
 import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
@@ -14,7 +18,7 @@ import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/con
 import { createDecider } from '../../../scheduler-plugin/wiring/decider.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
-import { recordingLogger } from '../../support/logger.ts';
+import { silent } from '../../support/logger.ts';
 import { podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const NODES = '/api/v1/nodes';
@@ -23,6 +27,7 @@ const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plura
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const MERGE = 'application/merge-patch+json';
+const PAUSED_AT = '2026-11-01T10:00:00Z';
 const UNSCHEDULABLE = {
   phase: 'Pending',
   conditions: [
@@ -53,7 +58,6 @@ describe('the parts of the extender together', () => {
   let running: Promise<unknown>;
   let ending: AbortController;
   const events: string[] = [];
-  const { log, lines } = recordingLogger();
   const state = { active: true };
   const clock = { now: 100 };
   const metrics = createExtenderMetrics(createRegistry());
@@ -62,7 +66,6 @@ describe('the parts of the extender together', () => {
     api = await startApi();
     ending = new AbortController();
     events.length = 0;
-    lines.length = 0;
     state.active = true;
     await api.client.create('/api/v1/namespaces', {
       apiVersion: 'v1',
@@ -82,8 +85,8 @@ describe('the parts of the extender together', () => {
     const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
     const { client } = api;
     const { dpuLeaseNamespace } = config;
-    const common = { client, reader, log, now: () => clock.now };
-    cluster = new Cluster({ ...common, state: new ClusterState(log), dpuLeaseNamespace });
+    const common = { client, reader, log: silent, now: () => clock.now };
+    cluster = new Cluster({ ...common, state: new ClusterState(silent), dpuLeaseNamespace });
     decider = createDecider({
       ...common,
       config,
@@ -111,6 +114,22 @@ describe('the parts of the extender together', () => {
     await api.client.create(PODS, { ...pod, metadata: { name, namespace: 'default' }, spec: { ...pod.spec, ...spec } });
     if (status !== undefined) await api.client.patch(`${PODS}/${name}/status`, MERGE, { status });
   };
+  /** On n1, in the launcher with the uid `launcher`. */
+  const addPausedVmi = (annotations: object) =>
+    api.client.create(VMIS, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      metadata: { name: 'vm', annotations },
+      spec: { domain: { cpu: { cores: 2 }, devices: {} } },
+      status: {
+        phase: 'Running',
+        nodeName: 'n1',
+        activePods: { launcher: 'n1' },
+        conditions: [{ type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: PAUSED_AT }],
+      },
+    });
+  const record = async () =>
+    ((await api.client.get(`${VMIS}/vm`)) as Item).metadata.annotations?.[PAUSED_START_ANNOTATION];
   const lease = (name: string, renewTime: string) => ({
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -154,7 +173,7 @@ describe('the parts of the extender together', () => {
     assert.equal(fits('n1'), true);
   });
 
-  it('an agent that falls silent and one that returns are a condition, an Event on the Node and a log line', async () => {
+  it('an agent that falls silent and one that returns are a condition and an Event on the Node', async () => {
     const path = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } };
     await api.client.create('/api/v1/namespaces', namespace);
@@ -172,8 +191,7 @@ describe('the parts of the extender together', () => {
     await start();
     await beat(1);
     await conditionIs('True');
-    const logged = () => lines.filter(({ msg }) => String(msg).startsWith('agent '));
-    assert.deepEqual([events, logged()], [[], []], 'an agent that reports for the first time is no news');
+    assert.deepEqual(events, [], 'an agent that reports for the first time is no news');
     clock.now += 40;
     // Another object of the same watch, so that the Lease was not only missed.
     await api.client.create(path, { ...lease('', ''), metadata: { name: 'other' }, ...agentLease(0) });
@@ -181,35 +199,22 @@ describe('the parts of the extender together', () => {
     await beat(2);
     await conditionIs('True');
     assert.deepEqual(events, ['Node n1 AgentNotReady', 'Node n1 AgentReady']);
-    assert.deepEqual(
-      logged().map(({ level, msg, node }) => [level, msg, node]),
-      [
-        [40, 'agent is silent: its Lease has expired', 'n1'],
-        [30, 'agent reports again', 'n1'],
-      ],
-    );
   });
 
-  for (const [policy, renewals] of [
-    ['own', 1],
-    ['observe', 5],
-  ] as const) {
-    it(`with --dpu-lease ${policy} a DPU is alive after ${renewals} renewals in a row`, async () => {
-      await addNode('n1', { [DPU_HOST_LABEL]: '' });
-      await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
-      await start('--dpu-lease', policy);
-      assert.equal(await count(metrics.rechecks).then(() => fits('n1')), false);
-      for (let i = 1; i <= renewals; i++) {
-        assert.equal(fits('n1'), false, `after ${i - 1}`);
-        clock.now += 5;
-        await renew('n1', i);
-        // Another object of the same watch, so that the renewal has arrived.
-        await api.client.create(LEASES, lease(`after-${i}`, '2026-11-01T10:00:00.000000Z'));
-        await eventually(() => decider.extender.state.fleet.get(`after-${i}`) !== undefined, 'the renewal');
-      }
-      assert.equal(fits('n1'), true);
-    });
-  }
+  it('with --dpu-lease observe a DPU is alive after five renewals in a row', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+    await start('--dpu-lease', 'observe');
+    for (let i = 1; i <= 5; i++) {
+      assert.equal(fits('n1'), false, `after ${i - 1}`);
+      clock.now += 5;
+      await renew('n1', i);
+      // Another object of the same watch, so that the renewal has arrived.
+      await api.client.create(LEASES, lease(`after-${i}`, '2026-11-01T10:00:00.000000Z'));
+      await eventually(() => decider.extender.state.fleet.get(`after-${i}`) !== undefined, 'the renewal');
+    }
+    assert.equal(fits('n1'), true);
+  });
 
   it('a waiting pod is rechecked when its node improves, by one annotation, and the recheck is counted', async () => {
     await addNode('n1');
@@ -228,30 +233,19 @@ describe('the parts of the extender together', () => {
       'the annotation',
     );
     assert.deepEqual(await count(metrics.rechecks), [`${before + 1}`]);
-    await addPod('a-pod', { nodeName: 'n1' });
-    decider.recheck.waits({ uid: 'b', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
-    assert.equal(decider.recheck.waiting, 2);
-    const made = (await api.client.get(`${PODS}/a-pod`)) as { metadata: { uid: string } };
-    decider.recheck.waits({ uid: made.metadata.uid, namespace: 'default' }, decider.extender.needsOf(podOf('4')));
-    await api.client.delete(`${PODS}/a-pod`);
-    await eventually(() => decider.recheck.waiting === 2, 'the deleted pod to wait no more');
   });
 
-  it('ended reservations are counted by the way they ended', async () => {
+  it('the VMs with masks are counted, and a VM whose vCPUs are pinned is resumed and counted', async () => {
+    await addNode('n1');
+    await addPausedVmi({ [CPU_MASK_ANNOTATION]: '40:41', [PAUSED_START_ANNOTATION]: `paused ${PAUSED_AT}` });
     await start();
-    const needs = decider.extender.needsOf(podOf('4'));
-    const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
-    cluster.state.reservations.reserve({
-      namespace: 'default',
-      uid: 'a',
-      pod: needs,
-      places,
-      version: '1',
-      expires: clock.now + 60,
-    });
-    clock.now += 60;
-    cluster.state.reservations.expire(clock.now);
-    assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
+    const counts = async () =>
+      (await Promise.all([metrics.maskedVms, metrics.maskedVmsWithoutNode, metrics.resumed].map(count))).flat();
+    await eventually(async () => (await counts()).join() === '1,1,0', 'the count');
+    const pinned = { podUID: 'launcher', namespace: 'default', podName: 'virt-launcher', vcpus: 2, state: 'pinned' };
+    await api.client.patch(`${REPORTS}/n1/status`, MERGE, { status: { pinning: [pinned] } });
+    await eventually(async () => (await record()) === 'resumed', 'the VM to be resumed');
+    assert.deepEqual(await counts(), ['1', '1', '1']);
   });
 
   it('a node whose kubelet rejects a placed pod gets no more such pods', async () => {
@@ -282,19 +276,7 @@ describe('the parts of the extender together', () => {
     await addNode('odd', {}, '8');
     await addNode('dead', { [DPU_HOST_LABEL]: '' });
     await api.client.create(LEASES, lease('dead', '2026-11-01T10:00:00.000000Z'));
-    await api.client.create(VMIS, {
-      apiVersion: 'kubevirt.io/v1',
-      kind: 'VirtualMachineInstance',
-      metadata: { name: 'vm', annotations: { [PAUSED_START_ANNOTATION]: 'waiting' } },
-      spec: { domain: { cpu: { cores: 2 }, devices: {} } },
-      status: {
-        phase: 'Running',
-        nodeName: 'n1',
-        conditions: [
-          { type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: '2026-11-01T10:00:00Z' },
-        ],
-      },
-    });
+    await addPausedVmi({ [PAUSED_START_ANNOTATION]: 'waiting' });
     await start();
     clock.now += 41;
     await api.client.patch(`${LEASES}/ovn-dpu-dead`, MERGE, { spec: { holderIdentity: 'other' } });
@@ -302,8 +284,6 @@ describe('the parts of the extender together', () => {
     await addPod('waits', {}, UNSCHEDULABLE);
     await eventually(() => cluster.pods.size === 2 && !fits('dead'), 'the pods and the DPU');
     const labels = async () => (await node('n1')).metadata.labels?.['plumbline.dev/threads-per-core'];
-    const record = async () =>
-      ((await api.client.get(`${VMIS}/vm`)) as Item).metadata.annotations?.[PAUSED_START_ANNOTATION];
     assert.deepEqual(
       [events, await labels(), await record(), await ready('dead')],
       [[], undefined, 'waiting', undefined],
@@ -322,19 +302,5 @@ describe('the parts of the extender together', () => {
       return found.filter(({ metadata }) => metadata.annotations?.[RECHECK_ANNOTATION] !== undefined).length;
     };
     await eventually(async () => (await touched()) > 0, 'the recheck');
-  });
-
-  it('no timer starts after a stop', async () => {
-    await addNode('n1', { [DPU_HOST_LABEL]: '' });
-    await start();
-    decider.stop();
-    const timers = mock.method(globalThis, 'setTimeout');
-    try {
-      decider.recheck.waits({ uid: 'a', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
-      decider.recheck.improved('n1');
-      assert.equal(timers.mock.callCount(), 0);
-    } finally {
-      timers.mock.restore();
-    }
   });
 });

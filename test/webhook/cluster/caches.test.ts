@@ -34,6 +34,23 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   return cache;
 }
 
+describe('a cache of a kind that may not be installed', () => {
+  for (const [what, create, held] of [
+    ['network definitions', createNadCache, NADS],
+    ['Kube-OVN’s subnets', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
+    ['Kube-OVN’s VLANs', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
+    ['VMIs', createVmiCache, VMIS],
+  ] as const) {
+    it(`${what}: is synced when this is known`, async () => {
+      const lists = scriptedLists({}, [held]);
+      const cache = await started(create(optionsOf(lists)));
+      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
+      await lists.release(held);
+      assert.equal(cacheProblem(cache.watches, now), undefined);
+    });
+  }
+});
+
 describe('the cache of network definitions', () => {
   const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
   const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
@@ -64,28 +81,11 @@ describe('the cache of network definitions', () => {
     assert.equal(cache.primaryIn('other'), undefined);
   });
 
-  it('keeps the fields that classify a definition and why it is refused, without absent fields', async () => {
-    const cache = await started(
-      createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b'), nad('c', { name: '' })] }))),
-    );
-    const kept = { physnet: undefined, resourceName: undefined };
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'a' }), { ...kept, main: MAIN });
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'b' }), {
-      ...kept,
-      main: { ...MAIN, role: 'primary' },
-    });
+  it('keeps why a definition is refused', async () => {
+    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('c', { name: '' })] }))));
     const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
     assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
-    assert.equal(cache.find({ namespace: 'other', name: 'a' }), undefined);
-  });
-
-  it('is empty and synced if the kind is not installed, but not before this is known', async () => {
-    const lists = scriptedLists({}, [NADS]);
-    const cache = await started(createNadCache(optionsOf(lists)));
-    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-    await lists.release(NADS);
-    assert.equal(cacheProblem(cache.watches, now), undefined);
-    assert.equal(cache.find({ namespace: 'tenant', name: 'a' }), undefined);
+    assert.equal(cache.find({ namespace: 'other', name: 'c' }), undefined);
   });
 });
 
@@ -116,18 +116,6 @@ describe('the cache of Kube-OVN objects', () => {
     await lists.send(VLANS, 'DELETED', subnet('w', {}));
     assert.deepEqual(cache.current().kubeOvnVlans, vlans.slice(0, 1));
   });
-
-  for (const held of [SUBNETS, VLANS]) {
-    it(`is synced when both lists are read, even if Kube-OVN is not installed: ${held} arrives last`, async () => {
-      for (const there of [LISTS, {}]) {
-        const lists = scriptedLists(there, [held]);
-        const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
-        assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-        await lists.release(held);
-        assert.equal(cacheProblem(cache.watches, now), undefined);
-      }
-    });
-  }
 });
 
 describe('the cache of VMIs', () => {
@@ -135,42 +123,15 @@ describe('the cache of VMIs', () => {
   const spec = { domain: { cpu: { cores: 2 }, resources }, nodeSelector: { zone: 'a' } };
 
   it('keeps the uid, the annotations that Plumbline reads, and the part of the spec that defines launchers', async () => {
-    const annotated = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
-    const cache = await started(
-      createVmiCache(
-        optionsOf(
-          scriptedLists({
-            [VMIS]: [
-              { metadata: { name: 'a', namespace: 'n', uid: '1', labels: { l: '1' }, annotations: annotated }, spec },
-              { metadata: { name: 'b', namespace: 'n', uid: '2', annotations: { other: 'x' } }, spec },
-              { metadata: { name: 'c', namespace: 'n', uid: '3' }, spec },
-            ] as never,
-          }),
-        ),
-      ),
-    );
-    const kept = ['a', 'b', 'c'].map((name) => cache.find('n', name));
-    assert.deepEqual(
-      kept.map((vmi) => vmi?.metadata),
-      [{ [NUMA_AFFINITY_ANNOTATION]: '{}' }, undefined, undefined].map((annotations, i) => ({
-        uid: `${i + 1}`,
-        annotations,
-      })),
-    );
-    for (const vmi of kept) {
-      assert.equal(vmi?.spec.domain.cpu?.cores, 2);
-      assert.deepEqual(Object.keys(vmi.spec), ['domain', 'networks']);
-      assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
-    }
+    const annotations = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
+    const metadata = { name: 'a', namespace: 'n', uid: '1', labels: { l: '1' }, annotations };
+    const cache = await started(createVmiCache(optionsOf(scriptedLists({ [VMIS]: [{ metadata, spec }] as never }))));
+    const vmi = cache.find('n', 'a');
+    assert.deepEqual(vmi?.metadata, { uid: '1', annotations: { [NUMA_AFFINITY_ANNOTATION]: '{}' } });
+    assert.equal(vmi.spec.domain.cpu?.cores, 2);
+    assert.deepEqual(Object.keys(vmi.spec), ['domain', 'networks']);
+    assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
     assert.equal(cache.find('other', 'a'), undefined);
-  });
-
-  it('is synced if KubeVirt is not installed, but not before this is known', async () => {
-    const lists = scriptedLists({}, [VMIS]);
-    const cache = await started(createVmiCache(optionsOf(lists)));
-    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-    await lists.release(VMIS);
-    assert.equal(cacheProblem(cache.watches, now), undefined);
   });
 });
 
@@ -240,21 +201,16 @@ describe('the cache of nodes', () => {
       ...more,
     },
   });
-  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')], held: string[] = []) => {
-    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports }, held);
-    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined: () => undefined }));
-    return { lists, cache };
+  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')]) => {
+    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports });
+    let quarantined: ReadonlyMap<string, { readonly code: string }> = new Map();
+    const onQuarantined = (faults: typeof quarantined) => {
+      quarantined = faults;
+    };
+    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined }));
+    return { lists, cache, faults: () => [...quarantined].map(([node, { code }]) => `${node} ${code}`) };
   };
   const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
-
-  for (const held of [NODES, REPORTS]) {
-    it(`is synced when both lists are read: ${held} arrives last`, async () => {
-      const { lists, cache } = await stage(undefined, undefined, [held]);
-      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-      await lists.release(held);
-      assert.equal(cacheProblem(cache.watches, now), undefined);
-    });
-  }
 
   it('computes the facts about nodes once: heartbeats do not change them', async () => {
     const { lists, cache } = await stage();
@@ -323,6 +279,25 @@ describe('the cache of nodes', () => {
     await lists.send(NODES, 'DELETED', nodeOf('b'));
     assert.deepEqual(threads(), []);
   });
+
+  for (const [what, node, lie, code] of [
+    ['more CPUs than its Node', 'b', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, 'more-cpus'],
+    ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
+  ] as const) {
+    it(`ignores a report while it has ${what}`, async () => {
+      const bare = { ...nodeOf('bare'), metadata: { name: 'bare', labels: {} } } as ReturnType<typeof nodeOf>;
+      const { lists, cache, faults } = await stage(
+        [nodeOf('a'), nodeOf('b'), nodeOf('c'), bare],
+        'a b c bare'.split(' ').map((name) => reportOf(name)),
+      );
+      const threads = () => cache.kinds().map(({ threadsPerCore }) => threadsPerCore);
+      assert.deepEqual([threads(), faults()], [[2], []]);
+      await lists.send(REPORTS, 'MODIFIED', reportOf(node, lie));
+      assert.deepEqual([threads(), faults()], [[2], [`${node} ${code}`]]);
+      await lists.send(REPORTS, 'MODIFIED', reportOf(node));
+      assert.deepEqual([threads(), faults()], [[2], []]);
+    });
+  }
 
   it('has the networks that a node reports and its kubelet advertises', async () => {
     const tunnel = { tunnel: { cells: '0' } };

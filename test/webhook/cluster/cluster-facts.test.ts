@@ -104,12 +104,9 @@ describe('the cluster facts for one VM', () => {
   };
   for (const [what, network, namespaces, isRead] of [
     ['of its own namespace', 'east', 'default', true],
-    ['of its own namespace, by its whole name', 'tenant/east', '', true],
     ['of a global namespace', 'default/east', 'default', true],
     ['of another global namespace', 'shared/east', 'default, shared', true],
     ['of a foreign namespace', 'other/east', 'default', false],
-    ['of the default namespace if it is not global', 'default/east', 'shared', false],
-    ['of a namespace with a similar name', 'default-2/east', 'default', false],
     ['of a foreign namespace if all are global', 'other/east', '*', true],
   ] as const) {
     it(`a definition ${what} is ${isRead ? 'read' : 'not read'} for a VM`, async () => {

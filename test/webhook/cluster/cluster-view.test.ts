@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { parseConfiguredContext } from '../../../model/networks/context.ts';
 import { type ClusterView, createClusterView } from '../../../webhook/cluster/cluster-view.ts';
@@ -8,7 +7,6 @@ import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
-const NADS = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions';
 const MERGE = 'application/merge-patch+json';
 
 describe('the cluster view of the webhook', () => {
@@ -88,130 +86,19 @@ describe('the cluster view of the webhook', () => {
     assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
   });
 
-  it('keeps the fields that classify definitions, and finds the primary network of a namespace', async () => {
-    const nad = (name: string, config: object) => ({
-      apiVersion: 'k8s.cni.cncf.io/v1',
-      kind: 'NetworkAttachmentDefinition',
-      metadata: { name, namespace: 'tenant' },
-      spec: { config: JSON.stringify(config) },
-    });
-    const overlay = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', netAttachDefName: 'tenant/udn' };
+  it('finds the primary network of a labelled namespace', async () => {
+    const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', netAttachDefName: 'tenant/udn' };
     assert.deepEqual(view.primaryNetwork('tenant'), { kind: 'none' });
     await api.client.patch('/api/v1/namespaces/tenant', MERGE, {
       metadata: { labels: { 'k8s.ovn.org/primary-user-defined-network': '' } },
     });
     await eventually(() => view.primaryNetwork('tenant').kind === 'missing', 'the label');
-    await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary', subnets: '10.0.0.0/16' }));
+    await api.client.create('/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions', {
+      apiVersion: 'k8s.cni.cncf.io/v1',
+      kind: 'NetworkAttachmentDefinition',
+      metadata: { name: 'udn', namespace: 'tenant' },
+      spec: { config: JSON.stringify({ ...config, role: 'primary', subnets: '10.0.0.0/16' }) },
+    });
     await eventually(() => view.primaryNetwork('tenant').kind === 'primary', 'the network');
-    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', role: 'primary' };
-    assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'udn' }), {
-      physnet: undefined,
-      resourceName: undefined,
-      main,
-    });
-    await api.client.delete(`${NADS}/udn`);
-    await eventually(() => view.primaryNetwork('tenant').kind === 'missing', 'the network to go');
-  });
-});
-
-describe('reports that could affect other nodes', () => {
-  let api: ApiFixture;
-  let view: ClusterView;
-  let faults: ReadonlyMap<string, { readonly code: string }> = new Map();
-  const running = new AbortController();
-  const smt2 = ['0,4', '1,5', '2,6', '3,7'];
-
-  const nodeOf = (name: string, capacity: Record<string, string>, arch: string | null = 'amd64') => ({
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: { name, labels: arch === null ? {} : { 'kubernetes.io/arch': arch } },
-    status: { capacity, allocatable: capacity },
-  });
-  const reportOf = (more: object = {}) => ({
-    cells: [{ id: 0, cpus: '0-7' }],
-    cores: smt2,
-    reserved: '',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-    assignments: [],
-    ...more,
-  });
-  const put = async (name: string, status: object) => {
-    const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
-    await api.client.create(TOPOLOGIES, meta).catch(() => undefined);
-    await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
-  };
-  const threads = () => view.nodeKinds().map(({ threadsPerCore }) => threadsPerCore);
-
-  before(async () => {
-    api = await startApi();
-    for (const name of ['n1', 'n2', 'n3']) {
-      await api.client.create('/api/v1/nodes', nodeOf(name, { cpu: '8', 'physnet.plumbline.dev/east': '4' }));
-      await put(name, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
-    }
-    await api.client.create('/api/v1/nodes', nodeOf('bare', { cpu: '8' }, null));
-    view = createClusterView(parseConfiguredContext({}), {
-      client: api.client,
-      log: silent,
-      now: () => performance.now() / 1000,
-      onQuarantined: (found) => {
-        faults = found;
-      },
-    });
-    void view.run(running.signal);
-    await eventually(() => view.problem === undefined, 'the lists');
-  });
-  after(async () => {
-    running.abort();
-    await api.stop();
-  });
-
-  const lies: [string, string, object, string][] = [
-    [
-      'more CPUs than its Node',
-      'n1',
-      { cells: [{ id: 0, cpus: '0-15' }], cores: smt2.map((_, i) => `${i * 4}-${i * 4 + 3}`) },
-      'more-cpus',
-    ],
-    ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
-  ];
-  for (const [name, node, lie, code] of lies) {
-    it(`${name}: does not affect the padding on other nodes`, async () => {
-      assert.deepEqual(threads(), [2]);
-      await put(node, reportOf(lie));
-      await eventually(() => {
-        threads();
-        return faults.get(node)?.code === code;
-      }, 'the report to be quarantined');
-      assert.deepEqual(threads(), [2]);
-      await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }], devices: null }));
-      await eventually(() => {
-        threads();
-        return faults.size === 0;
-      }, 'the report to count again');
-    });
-  }
-
-  it('a network counts where the node’s kubelet advertises its device', async () => {
-    await put(
-      'n2',
-      reportOf({
-        physnets: [
-          { name: 'forged', cells: '0' },
-          { name: 'east', cells: '0' },
-        ],
-        tunnel: { cells: '0' },
-      }),
-    );
-    await put('n3', reportOf({ physnets: [{ name: 'later', cells: '0' }] }));
-    await delay(300);
-    const { physnets, tunnel } = view.reportedNetworks();
-    assert.deepEqual(
-      [physnets.has('east'), physnets.has('forged'), physnets.has('later'), tunnel],
-      [true, false, false, false],
-    );
-    await api.client.patch('/api/v1/nodes/n3/status', MERGE, {
-      status: { capacity: { 'physnet.plumbline.dev/later': '4' } },
-    });
-    await eventually(() => view.reportedNetworks().physnets.has('later'), 'the device');
   });
 });

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement, createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
-import { silent } from '../../support/logger.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { settle } from './scripted-lists.ts';
 
 const BINDING =
   '/apis/rbac.authorization.k8s.io/v1/namespaces/plumbline-system/rolebindings/plumbline-webhook-required';
@@ -21,22 +23,28 @@ const installed = (): Record<string, unknown> => ({
   ...Object.fromEntries(CONFIGURATIONS.map((path) => [`${ADMISSION}/${path}`, { webhooks: [entry('Q0E=')] }])),
 });
 
-function requirement(objects: Record<string, unknown>, notReady?: string, refusal?: KubeError) {
+function requirement(objects: Record<string, unknown>, reason?: string) {
+  const { log, lines } = recordingLogger();
+  const state = { notReady: reason, refusal: undefined as KubeError | undefined };
   const written: unknown[] = [];
+  const outcomes: boolean[] = [];
+  let reads = 0;
   const client = {
     async get(path: string) {
+      if (path === BINDING) reads++;
       if (objects[path] === undefined) throw new KubeError(404, 'NotFound', `${path} not found`);
       return objects[path];
     },
     async patch(path: string, _type: string, body: object) {
-      if (refusal) throw refusal;
+      if (state.refusal) throw state.refusal;
       assert.equal(path, BINDING);
       written.push(body);
       objects[path] = { ...(objects[path] as object), ...body };
     },
   } as unknown as KubeClient;
-  const options = { client, notReady: () => notReady, onChange: () => undefined, log: silent };
-  return { written, ...createRequirement(options) };
+  const onChange = (isRequired: boolean) => void outcomes.push(isRequired);
+  const requirement = createRequirement({ client, notReady: () => state.notReady, onChange, log });
+  return { ...requirement, state, written, outcomes, lines, reads: () => reads };
 }
 
 describe('the requirement that the API server calls the webhook', () => {
@@ -45,6 +53,20 @@ describe('the requirement that the API server calls the webhook', () => {
     assert.equal(await attempt(), undefined);
     assert.equal(await attempt(), undefined);
     assert.deepEqual(written, [{ subjects: [ACCOUNT] }]);
+  });
+
+  it('recognises its account among others', async () => {
+    const others = [
+      { ...ACCOUNT, kind: 'User' },
+      { ...ACCOUNT, name: 'other' },
+      { ...ACCOUNT, namespace: 'other' },
+      { kind: ACCOUNT.kind, name: ACCOUNT.name },
+    ];
+    const { written, attempt } = requirement({ ...installed(), [BINDING]: { subjects: others } });
+    await attempt();
+    assert.deepEqual(written, [{ subjects: [...others, ACCOUNT] }]);
+    const present = requirement({ [BINDING]: { subjects: [...others, ACCOUNT] } }, 'not yet');
+    assert.equal(await present.attempt(), undefined, 'nothing else is required');
   });
 
   const [, optIn = ''] = CONFIGURATIONS;
@@ -85,7 +107,8 @@ describe('the requirement that the API server calls the webhook', () => {
 
   it('returns the error of the API server if it could not reach the webhook', async () => {
     const failed = 'failed calling webhook "required.plumbline.dev": x509: certificate signed by unknown authority';
-    const { attempt } = requirement(installed(), undefined, new KubeError(500, 'InternalError', failed));
+    const { attempt, state } = requirement(installed());
+    state.refusal = new KubeError(500, 'InternalError', failed);
     assert.equal(await attempt(), failed);
   });
 
@@ -94,5 +117,47 @@ describe('the requirement that the API server calls the webhook', () => {
     assert.deepEqual(await createRequirementReview(() => undefined)(request), { allowed: true });
     const answer = await createRequirementReview(() => 'not synced yet: nodes')(request);
     assert.deepEqual([answer.allowed, 'code' in answer && answer.code], [false, 503]);
+  });
+});
+
+describe('the checks of whether the API server calls the webhook', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  const pass = async (seconds: number) => {
+    mock.timers.tick(seconds * 1000);
+    await settle();
+  };
+
+  it('run every 2 s until it does, then every 30 s, and log each change once', async () => {
+    const objects = installed();
+    const { run, state, outcomes, lines, reads } = requirement(objects, 'not yet');
+    const stopped = new AbortController();
+    const ended = run(stopped.signal);
+    await settle();
+    await pass(1.9);
+    assert.deepEqual([reads(), outcomes], [1, [false]]);
+    await pass(0.1);
+    for (let i = 0; i < 3; i++) await pass(2);
+    assert.equal(reads(), 5);
+    state.notReady = undefined;
+    await pass(2);
+    await pass(29);
+    assert.deepEqual([reads(), outcomes.slice(-2)], [6, [false, true]]);
+    await pass(1);
+    delete objects[BINDING];
+    await pass(30);
+    for (let i = 0; i < 4; i++) await pass(2);
+    assert.deepEqual([reads(), outcomes.at(-1)], [12, false]);
+    assert.deepEqual(
+      lines.map(({ level, reason }) => [level, typeof reason]),
+      [
+        [40, 'string'],
+        [30, 'undefined'],
+        [40, 'string'],
+      ],
+    );
+    stopped.abort();
+    await ended;
   });
 });

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { type Pod, pod as podSchema } from '../../../kube/resources.ts';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
-import { integralAt, podResourcesOf } from '../../../model/launcher/containers.ts';
-import { fitsLauncher } from '../../../model/launcher/recognize.ts';
 import { createVmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
-import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.ts';
+import { vmiVector } from '../launcher-fixture.ts';
 
-const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
 
 /** @param times clock values for successive reads, in seconds; the last one repeats. Default: time stands still. */
@@ -73,7 +69,6 @@ it('a request for a VMI ends when the time of the lookup ends', async () => {
 describe('the lookup of a VMI while the API server is slow or briefly down', () => {
   const passing: [name: string, error: KubeError][] = [
     ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],
-    ['too many requests', new KubeError(429, 'TooManyRequests', 'try again')],
     ['a server error', new KubeError(500, 'InternalError', 'etcd')],
   ];
   for (const [name, error] of passing) {
@@ -113,35 +108,4 @@ describe('the lookup of a VMI while the API server is slow or briefly down', () 
     assert.equal(looks, 3);
     assert.ok(signal?.aborted);
   });
-});
-
-describe('whether a copy of a VMI fits its launcher', () => {
-  const cases: [what: string, change: (pod: TestPod, vmi: VirtualMachineInstance) => void, expected: boolean][] = [
-    ['as KubeVirt rendered it', () => undefined, true],
-    ['padded', (pod) => setCpu(pod, '16'), true],
-    ['more CPUs than padding explains: sockets were plugged in', (pod) => setCpu(pod, '17'), false],
-    ['CPUs that are not whole cores of the VMI: a socket was plugged in', (pod) => setCpu(pod, '13'), false],
-    [
-      'a network that the VMI does not have: a NIC was plugged in',
-      (pod) => Object.assign(pod.metadata.annotations, { [NETWORKS]: 'dpdk-net-east,new' }),
-      false,
-    ],
-    [
-      'any CPUs on the shared pool',
-      (pod, vmi) => {
-        setCpu(pod, '800m');
-        delete vmi.spec.domain.cpu?.dedicatedCpuPlacement;
-      },
-      true,
-    ],
-  ];
-  for (const [what, change, expected] of cases) {
-    it(`${expected ? 'yes' : 'no'}: ${what}`, () => {
-      const [pod, vmi] = [podVector(), vmiVector()];
-      change(pod, vmi);
-      const read: Pod = podSchema.parse(pod);
-      const cpus = integralAt(podResourcesOf(read), { list: 'containers', index: 0 })?.cpus;
-      assert.equal(fitsLauncher(read, cpus, 'telco-east', vmi), expected);
-    });
-  }
 });

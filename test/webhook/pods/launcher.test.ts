@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
-import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
-import type { AdmissionAnswer } from '../../../webhook/review/admission-review.ts';
 import {
   computeCpus,
   kindOf,
   localnet,
   mutationOf,
   patched,
-  patchOf,
   podVector,
   requestFor,
   setCpu,
@@ -39,57 +36,6 @@ describe('review of a launcher pod: CPUs', () => {
     assert.deepEqual(answer, { allowed: true });
   });
 
-  const amounts: { name: string; cpu: string; threads: number[]; expected: string }[] = [
-    { name: '9 on SMT4', cpu: '9', threads: [4], expected: '12' },
-    { name: '9 on nodes without SMT: the even number the annotation promises', cpu: '9', threads: [1], expected: '10' },
-    { name: '9 on SMT2 and SMT4: the larger', cpu: '9', threads: [2, 4], expected: '12' },
-    { name: '9000m', cpu: '9000m', threads: [2], expected: '10' },
-    { name: '9e0', cpu: '9e0', threads: [2], expected: '10' },
-    { name: '9500m, not an exclusive amount, without a change', cpu: '9500m', threads: [2], expected: '9500m' },
-  ];
-  for (const { name, cpu, threads, expected } of amounts) {
-    it(`aligns ${name}`, async () => {
-      const pod = podVector();
-      setCpu(pod, cpu);
-      const view = viewOf(threads.map((count) => kindOf(count)));
-      const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
-      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
-    });
-  }
-
-  const untouched: {
-    name: string;
-    pod?: (pod: TestPod) => void;
-    vmi?: (vmi: VirtualMachineInstance) => void;
-    gate?: boolean;
-    /** For a launcher that asked: why it keeps its CPUs. */
-    unpadded?: string;
-  }[] = [
-    { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
-    {
-      name: 'no dedicated CPUs',
-      vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement,
-      unpadded: 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
-    },
-    {
-      name: 'no isolated emulator thread',
-      vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread,
-      unpadded: 'the VM has no isolated emulator thread (isolateEmulatorThread)',
-    },
-    { name: 'the feature gate is off', gate: false, unpadded: 'the webhook runs with --full-pcpus-only false' },
-  ];
-  for (const { name, pod: changePod, vmi, gate = true, unpadded } of untouched) {
-    it(`changes nothing${unpadded === undefined ? '' : ' but records the reason'}: ${name}`, async () => {
-      const pod = podVector();
-      changePod?.(pod);
-      const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
-      const after = withoutNotes(patched(pod, await mutationOf({ lookUpVmi, gate })(requestFor(pod))));
-      const said = { [DECISION_ANNOTATION]: JSON.stringify({ padding: 0, ...(unpadded && { unpadded }) }) };
-      const { annotations } = pod.metadata;
-      assert.deepEqual(after, { ...pod, metadata: { ...pod.metadata, annotations: { ...annotations, ...said } } });
-    });
-  }
-
   for (const networks of [true, false]) {
     it(`replaces a decision and removes preferences that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
       const pod = podVector();
@@ -105,37 +51,6 @@ describe('review of a launcher pod: CPUs', () => {
 });
 
 describe('review of a launcher pod: its VMI', () => {
-  const outcomes: { name: string; lookup: VmiLookup; expected: (answer: AdmissionAnswer) => void }[] = [
-    {
-      name: 'absent: admitted unchanged with a warning',
-      lookup: { kind: 'absent' },
-      expected: (answer) => {
-        assert.deepEqual(patchOf(answer), []);
-        assert.match(answer.warnings?.[0] ?? '', /telco-east\/dpdk-fwd-01 does not exist/);
-      },
-    },
-    {
-      name: 'of another uid: admitted unchanged with a warning that names both',
-      lookup: { kind: 'replaced', uid: 'another' },
-      expected: (answer) => {
-        assert.deepEqual(patchOf(answer), []);
-        assert.match(answer.warnings?.[0] ?? '', /re-created \(uid another, this launcher belongs to 7c0e5d0a/);
-      },
-    },
-    {
-      name: 'unreadable: refused so that virt-controller retries',
-      lookup: { kind: 'unreadable', why: 'timeout' },
-      expected: (answer) => {
-        assert.ok(!answer.allowed);
-        assert.equal(answer.code, 503);
-        assert.match(answer.message, /could not be read \(timeout\); try again/);
-      },
-    },
-  ];
-  for (const { name, lookup, expected } of outcomes) {
-    it(name, async () => expected(await mutationOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
-  }
-
   it('is found by the owner reference, for any host name and labels', async () => {
     const pod = podVector();
     pod.spec.hostname = 'something-else';

@@ -7,7 +7,6 @@ describe('the mutation of pods', () => {
   for (const [what, kind, operation] of [
     ['another kind', { ...POD, kind: 'Service' }, 'CREATE'],
     ['an update of a pod', POD, 'UPDATE'],
-    ['a deletion of another kind', { ...POD, kind: 'Service' }, 'DELETE'],
   ] as const) {
     it(`allows ${what} and looks nothing up`, async () => {
       const lookUpVmi = () => assert.fail('no VMI is needed');
@@ -15,11 +14,6 @@ describe('the mutation of pods', () => {
       assert.deepEqual(answer, { allowed: true });
     });
   }
-
-  it('changes a launcher that is created', async () => {
-    const answer = await mutationOf()(requestFor(podVector(), { kind: POD, operation: 'CREATE' }));
-    assert.ok(answer.allowed && (answer.patch ?? []).length > 0);
-  });
 
   it('logs one line for each launcher that it pads or refuses and each pod that it cannot read, except in a dry run', async () => {
     const { log, lines } = recordingLogger();

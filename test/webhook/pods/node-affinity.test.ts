@@ -53,45 +53,8 @@ describe('the node affinity that follows from a decision', () => {
           withAlternatives(withAlternatives(before, alternatives), alternatives),
           withAlternatives(before, alternatives),
         );
-        const fieldsOf = (all: readonly NodeTerm[] = []) =>
-          new Set(all.map(({ matchFields }) => JSON.stringify(matchFields ?? [])));
-        assert.deepEqual(
-          fieldsOf(withAlternatives(before, alternatives)),
-          fieldsOf(before ?? alternatives.map(() => ({}))),
-        );
       }),
     );
-  });
-
-  it('compares pairs of terms: terms that differ in a field are not a pair', () => {
-    const on = (name: string) => [{ key: 'metadata.name', operator: 'In', values: [name] }];
-    const own = required([
-      { matchExpressions: [{ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['4'] }], matchFields: on('n') },
-      { matchExpressions: [{ key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }], matchFields: on('m') },
-    ]);
-    assert.equal(beforeSmtAffinity(own), own);
-  });
-
-  it('is distinct from a user’s own requirement on the same labels, which stays', () => {
-    const own = (values: string[]) => ({ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values });
-    const alternatives = [own(['4']), { key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }];
-    const users: NodeTerm[][] = [
-      [{ matchExpressions: [own(['8'])] }],
-      [{ matchExpressions: [own(['4'])] }],
-      [{ matchExpressions: [{ key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }] }],
-      [{ matchExpressions: [own(['8']), { key: 'zone', operator: 'In', values: ['a'] }] }, { matchExpressions: [] }],
-    ];
-    for (const terms of users) {
-      assert.deepEqual(beforeSmtAffinity(required(terms)), required(terms));
-      const after = required([...withAlternatives(terms, alternatives)]);
-      for (const threads of ['2', '4', '8']) {
-        for (const full of ['true', 'false']) {
-          const one = node({ zone: 'a', [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full });
-          const expected = selectsNode(required(terms), one);
-          assert.equal(selectsNode(beforeSmtAffinity(after), one), expected, JSON.stringify([terms, threads, full]));
-        }
-      }
-    }
   });
 
   it('is added to the affinity of the pod, and a second pass finds it', async () => {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AlignmentPolicy } from '../../../model/launcher/annotation.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
-import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES } from '../../../model/names.ts';
 import {
   denialOf,
   kindOf,
@@ -15,7 +13,6 @@ import {
   type TestPod,
   validationOf,
   viewOf,
-  vmiVector,
 } from '../launcher-fixture.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
@@ -40,29 +37,10 @@ describe('refusal of pods', () => {
       /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
     ],
     [
-      'a sidecar without resources',
-      (pod) => pod.spec.containers.unshift(sidecar({}) as never),
-      422,
-      /container mesh .*it has no cpu limit/,
-    ],
-    [
-      'pod-level resources',
-      (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
-      422,
-      /pod-level resources.* Remove spec\.resources/,
-    ],
-    [
       'W14: a physnet without a decision',
       (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
       403,
       /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
-    ],
-    [
-      'W14: a slot in another container',
-      (pod) =>
-        pod.spec.containers.push(sidecar(both({ cpu: '1m', memory: '1M', 'plumbline.dev/placed': '1' })) as never),
-      403,
-      /container mesh asks for plumbline\.dev\/placed/,
     ],
   ];
   for (const [name, change, code, says] of cases) {
@@ -77,14 +55,6 @@ describe('refusal of pods', () => {
     });
   }
 
-  it('does not apply to launchers without a promise, which get only a decision without padding', async () => {
-    const pod = podVector();
-    pod.metadata.annotations = {};
-    pod.spec.containers.push(sidecar({}) as never);
-    const seen = { op: 'add', path: '/metadata/annotations/plumbline.dev~1decision', value: '{"padding":0}' };
-    assert.deepEqual(patchOf(await mutationOf()(requestFor(pod))), [seen]);
-  });
-
   it('recognises its own resources, and treats more than one of them as foreign', async () => {
     const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
     const pod = podVector();
@@ -98,19 +68,6 @@ describe('refusal of pods', () => {
     once.spec.containers[0]!.resources.limits[PHYSNET] = '2';
     assert.equal(denialOf(await mutationOf({ view })(requestFor(once))).code, 403);
   });
-
-  const claims: { name: string; lookup: VmiLookup }[] = [
-    { name: 'does not exist', lookup: { kind: 'absent' } },
-    { name: 'was created again', lookup: { kind: 'replaced', uid: 'x' } },
-  ];
-  for (const { name, lookup } of claims) {
-    it(`W14: refuses a claim of a launcher whose VMI ${name}`, async () => {
-      const lookUpVmi = async () => lookup;
-      const pod = podVector();
-      pod.metadata.annotations[DECISION_ANNOTATION] = '{}';
-      assert.equal(denialOf(await mutationOf({ lookUpVmi })(requestFor(pod))).code, 403);
-    });
-  }
 });
 
 describe('the validation of a pod after all other webhooks', () => {
@@ -124,30 +81,23 @@ describe('the validation of a pod after all other webhooks', () => {
     assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10"/);
   });
 
-  const resizes: {
-    name: string;
-    policy?: AlignmentPolicy;
-    gate?: boolean;
-    change: (pod: TestPod) => void;
-    allowed: boolean;
-  }[] = [
-    { name: 'its CPUs', change: (pod) => setCpu(pod, '12'), allowed: false },
-    { name: 'nothing', change: () => undefined, allowed: true },
-    {
-      name: 'its memory',
-      change: (pod) => Object.assign(pod.spec.containers[0]!.resources, both({ cpu: '10', memory: '9Gi' })),
-      allowed: false,
-    },
-    { name: 'its CPUs with the gate off', gate: false, change: (pod) => setCpu(pod, '12'), allowed: true },
+  const resizes: readonly (readonly [name: string, change: (pod: TestPod) => void, isAllowed: boolean])[] = [
+    ['its CPUs', (pod) => setCpu(pod, '12'), false],
+    ['nothing', () => undefined, true],
+    [
+      'its memory',
+      (pod) => Object.assign(pod.spec.containers[0]!.resources, both({ cpu: '10', memory: '9Gi' })),
+      false,
+    ],
   ];
-  for (const { name, change, allowed, gate = true, policy = 'annotated' } of resizes) {
-    it(`W11: ${allowed ? 'admits' : 'refuses'} a resize of ${name}`, async () => {
+  for (const [name, change, isAllowed] of resizes) {
+    it(`W11: ${isAllowed ? 'admits' : 'refuses'} a resize of ${name}`, async () => {
       const before = podVector();
       setCpu(before, '10');
       const after = structuredClone(before);
       change(after);
       const request = requestFor(after, { operation: 'UPDATE', subResource: 'resize', oldObject: before });
-      assert.equal((await validationOf({ gate, policy })(request)).allowed, allowed);
+      assert.equal((await validationOf()(request)).allowed, isAllowed);
     });
   }
 
@@ -159,27 +109,6 @@ describe('the validation of a pod after all other webhooks', () => {
     assert.deepEqual([after.code, before.code], [400, 400]);
     assert.match(after.message, /^plumbline: the new object is not a Pod: /);
     assert.match(before.message, /^plumbline: the old object is not a Pod: /);
-  });
-
-  it('admits a resize of a launcher that did not opt in, unless all launchers are aligned', async () => {
-    const before = podVector();
-    before.metadata.annotations = {};
-    const after = structuredClone(before);
-    setCpu(after, '12');
-    const request = requestFor(after, { operation: 'UPDATE', subResource: 'resize', oldObject: before });
-    assert.equal((await validationOf()(request)).allowed, true);
-    assert.equal((await validationOf({ policy: 'always' })(request)).allowed, false);
-  });
-});
-
-describe('annotations that Plumbline does not read', () => {
-  it('may be 40,000 and have any text', async () => {
-    const pod = podVector();
-    const vmi = vmiVector();
-    const more = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`key-${i}\ud800`, '\ud800']));
-    Object.assign(pod.metadata.annotations, more);
-    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
-    assert.equal((await mutationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
   });
 });
 
@@ -200,32 +129,5 @@ describe('ordinary pods that ask for whole cores', () => {
     assert.equal(after.spec.containers[0]!.resources.limits['plumbline.dev/placed'], '1');
     assert.deepEqual(patchOf(await review(requestFor(after))), []);
     assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
-  });
-
-  it('are refused for a container that costs them the Guaranteed class', async () => {
-    const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
-    assert.match(
-      denialOf(await mutationOf()(requestFor(pod))).message,
-      /container mesh prevents exclusive CPUs for the pod/,
-    );
-  });
-
-  for (const [name, pod, says] of [
-    ['another value', podOf('yes', one('a', '3')), /unknown value "yes"/],
-    ['a fractional number of CPUs', podOf(ALIGN_WHOLE_CORES, one('a', '1500m')), /has no effect/],
-  ] as const) {
-    it(`get a warning about ${name} and stay unchanged`, async () => {
-      const answer = await mutationOf()(requestFor(pod));
-      assert.deepEqual(patchOf(answer), []);
-      assert.match(answer.warnings?.join() ?? '', says);
-    });
-  }
-
-  it('get the devices of their own networks', async () => {
-    const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
-    const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'));
-    pod.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = 'data';
-    const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
-    assert.equal(after.spec.containers[0]!.resources.limits[PHYSNET], '1');
   });
 });

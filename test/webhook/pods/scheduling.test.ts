@@ -22,18 +22,15 @@ function routing(route: SchedulerRoute) {
 const decisionOf = (pod: TestPod) => pod.metadata.annotations[DECISION_ANNOTATION] ?? '';
 
 describe('the scheduler of a launcher', () => {
-  for (const own of [undefined, '', 'default-scheduler']) {
-    const named = own === undefined ? 'none' : JSON.stringify(own);
-    for (const way of ['mutate', 'route'] as const) {
-      it(`${way}: becomes Plumbline’s for a launcher that names ${named}`, async () => {
-        const reviews = routing(WORKING);
-        const pod = launcher(own);
-        const after = patched(pod, await reviews[way](requestFor(pod)));
-        assert.equal(after.spec['schedulerName'], OURS);
-        assert.doesNotMatch(decisionOf(after), /Scheduler/);
-        assert.deepEqual(patchOf(await reviews[way](requestFor(after))), [], 'a second pass changes nothing');
-      });
-    }
+  for (const way of ['mutate', 'route'] as const) {
+    it(`${way}: becomes Plumbline’s for a launcher that names none`, async () => {
+      const reviews = routing(WORKING);
+      const pod = launcher();
+      const after = patched(pod, await reviews[way](requestFor(pod)));
+      assert.equal(after.spec['schedulerName'], OURS);
+      assert.doesNotMatch(decisionOf(after), /Scheduler/);
+      assert.deepEqual(patchOf(await reviews[way](requestFor(after))), [], 'a second pass changes nothing');
+    });
   }
 
   it('stays the user’s choice, with a warning and a note in the decision', async () => {
@@ -72,21 +69,6 @@ describe('the scheduler of a launcher', () => {
     assert.deepEqual(await route(requestFor(launcher(), { kind })), { allowed: true });
   });
 
-  it('is also set for an ordinary pod that opts in, but not for others', async () => {
-    const pod = (annotations: Record<string, string>) => ({
-      metadata: { name: 'dpdk', annotations },
-      spec: {
-        containers: [{ name: 'dpdk', resources: { requests: AMOUNTS, limits: AMOUNTS } }],
-        schedulerName: 'default-scheduler',
-      },
-    });
-    const { mutate } = routing(WORKING);
-    const routed = (one: object) => async () =>
-      patchOf(await mutate(requestFor(one))).filter(({ path }) => path === '/spec/schedulerName').length;
-    assert.equal(await routed(pod({ 'plumbline.dev/align': 'whole-cores' }))(), 1);
-    assert.equal(await routed(pod({}))(), 0);
-  });
-
   it('is named in a warning while it is down, and not in the decision, which outlives that', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(AWAY);
@@ -99,5 +81,3 @@ describe('the scheduler of a launcher', () => {
     }
   });
 });
-
-const AMOUNTS = { cpu: '3', memory: '1Gi' };

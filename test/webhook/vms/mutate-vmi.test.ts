@@ -5,7 +5,6 @@ import { createVmiMutation } from '../../../webhook/vms/mutate-vmi.ts';
 import { denialOf, patchOf, requestFor } from '../launcher-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
-const START = 'plumbline.dev/cpu-mask-start';
 const RECORD = 'plumbline.dev/paused-start';
 
 interface Vmi {
@@ -40,22 +39,6 @@ describe('new VMIs', () => {
   const cases: [string, Vmi, object][] = [
     ['with a mask start paused, which is recorded', { annotations: { [MASK]: '0:1' } }, paused],
     ['without a mask start unchanged', {}, untouched],
-    ['with a mask that pins nothing start unchanged', { annotations: { [MASK]: 'all' } }, untouched],
-    [
-      'that their user starts paused get no record',
-      { annotations: { [MASK]: '0:1' }, spec: { startStrategy: 'Paused' } },
-      { record: undefined, strategy: 'Paused' },
-    ],
-    [
-      'with a liveness probe are not paused',
-      { annotations: { [MASK]: '0:1' }, spec: { livenessProbe: { tcpSocket: { port: 22 } } } },
-      untouched,
-    ],
-    [
-      'that are pinned after they start are not paused',
-      { annotations: { [MASK]: '0:1', [START]: 'running' } },
-      untouched,
-    ],
     ['with a mask get a record that replaces theirs', { annotations: { [MASK]: '0:1', [RECORD]: 'resumed' } }, paused],
   ];
   for (const [what, vmi, outcome] of cases) {
