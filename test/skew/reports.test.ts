@@ -36,10 +36,6 @@ describe('reports from agents of other versions', () => {
     assert.deepEqual(nodeTopology.parse(objectOf(MORE)).status, nodeTopologyStatus.parse(statusOf()));
   });
 
-  it('of the known format may name it', () => {
-    assert.ok(nodeTopologyStatus.safeParse({ ...statusOf(), format: REPORT_FORMAT }).success);
-  });
-
   it('of another format: the extender refuses only that node, with the reason, and accepts it again when it can read it', () => {
     const under = extenderOf({ nodes: { old: statusOf(), newer: statusOf() } });
     arrive(under, 'newer', OTHER);
@@ -109,25 +105,6 @@ describe('an agent that was rolled back, or whose cluster was not upgraded', () 
     const { status } = nodeTopology.parse(api.objects.get(PATH));
     assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);
     assert.ok(!logged.said('publishing the node topology failed; retrying'));
-  });
-
-  it('logs once which fields the cluster’s definition of NodeTopology does not have, and how to add them', async () => {
-    const [api, logged] = [createFakeApi(NODE), recordingLogger()];
-    const { patch } = api.client;
-    const dropping: typeof patch = async (path, type, body, options) => {
-      const { status, ...object } = (await patch(path, type, body, options)) as { status: Record<string, unknown> };
-      const { pinsVMs: _, ...kept } = status;
-      api.objects.set(PATH, { ...object, status: kept });
-      return { ...object, status: kept };
-    };
-    start({ ...api, client: { ...api.client, patch: dropping } }, logged);
-    const warnings = () => logged.lines.filter(({ msg }) => /older than this agent/.test(String(msg)));
-    await eventually(() => warnings().length > 0, 'the warning');
-    assert.deepEqual(
-      warnings().map(({ dropped }) => dropped),
-      ['pinsVMs'],
-    );
-    assert.match(String(warnings()[0]?.['hint']), /kubectl apply .*crd/);
   });
 });
 

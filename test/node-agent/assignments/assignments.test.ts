@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { type Assignments, createAssignments, verdictOn } from '../../../node-agent/assignments/assignments.ts';
 import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
+import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
@@ -44,21 +45,6 @@ const becomes = (expected: string | undefined) =>
 
 describe('assignments from the kubelet’s files and sockets', () => {
   setUp();
-
-  it('combines both sources: assignments with names, reserved CPUs, free CPUs', async () => {
-    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
-    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
-    await kubelet.start();
-    run();
-    await becomes('0-1,4-7');
-    const { reserved, assignments: list, policy } = assignments.view();
-    assert.equal(reserved?.toString(), '0-1');
-    assert.equal(policy, 'static');
-    assert.deepEqual(
-      list.map(({ podUID, name }) => [podUID, name]),
-      [['u', { namespace: 'ns', podName: 'vm' }]],
-    );
-  });
 
   it('notifies subscribers of each rename by its event, long before the periodic check', async () => {
     kubelet.writeCheckpoint('0-7');
@@ -151,15 +137,6 @@ describe('devices of plugins', () => {
     pluginsChange();
     await are([]);
     assert.deepEqual(codes, []);
-  });
-
-  it('are not known while the kubelet’s file about them is torn', async () => {
-    run();
-    await are([['3/4']]);
-    pluginsChange('torn');
-    await are(undefined);
-    pluginsChange();
-    await are([['3/4']]);
   });
 });
 
@@ -264,5 +241,37 @@ describe('the CDI files of dra-driver-cpu', () => {
       if (expected instanceof RegExp) assert.throws(read, expected);
       else assert.deepEqual(read(), expected);
     });
+  }
+});
+
+const set = (text: string) => CpuSet.parse(text);
+const listing = (listed: readonly string[], allocatable = '0-7') => ({
+  devices: [],
+  claimNames: new Map(),
+  memory: { cells: new Map() },
+  allocatable: set(allocatable),
+  listed: listed.map((cpus) => ({ namespace: 'n', podName: 'p', container: 'c', cpus: set(cpus), devices: [] })),
+});
+/** @param holds the CPUs of each assignment; those that end with `?` have no pod name yet */
+const view = (holds: readonly string[], problems: readonly string[] = []) => ({
+  ...UNKNOWN_VIEW,
+  problems,
+  assignments: holds.map((text, i) => ({
+    podUID: `${i}`,
+    container: 'c',
+    cpus: set(text.replace('?', '')),
+    name: text.endsWith('?') ? undefined : { namespace: 'n', podName: 'p' },
+  })),
+});
+
+describe('the next query of the kubelet', () => {
+  for (const [what, answer, seen, expected] of [
+    ['comes soon without an answer', undefined, view([], ['no answer']), 'soon'],
+    ['comes soon before the CPU manager has started', listing([], ''), view([], ['no CPUs']), 'soon'],
+    ['comes later if another source has a problem', listing([]), view([], ['torn file']), 'later'],
+    ['comes later if every container has its CPUs and its name', listing(['2-3']), view(['2-3', '4-5']), 'later'],
+    ['comes later while no owner has a name', listing([]), view(['3?']), 'later'],
+  ] as const) {
+    it(what, () => assert.equal(verdictOn(answer, seen), expected));
   }
 });

@@ -78,12 +78,6 @@ describe('cpu_manager_state', () => {
     }
   });
 
-  it('refuses a file that is cut off at any character', () => {
-    for (let length = 0; length < V2.length; length++) {
-      assert.throws(() => parseCheckpoint(V2.slice(0, length)), CheckpointError, `after ${length} characters`);
-    }
-  });
-
   const state = (more: object) => JSON.stringify({ policyName: 'static', defaultCpuSet: '0', ...more });
   const wrong: [string, string, RegExp][] = [
     ['nothing', '', /^torn: it is empty$/],
@@ -97,7 +91,6 @@ describe('cpu_manager_state', () => {
     ['a container without a CPU set', state({ entries: { u: { c: 1 } } }), /at entries.u.c: not a CPU set$/],
     ['an invalid CPU list', state({ entries: { u: { c: '1-x' } } }), /entries.u.c/],
     ['a pod without a CPU set', state({ podEntries: { u: { mem: '1' } } }), /at podEntries.u: it has no CPU set$/],
-    ['a number instead of a pod', state({ podEntries: { u: 1 } }), /at podEntries.u: it has no CPU set$/],
     [
       'owners in a field of a later version',
       state({ podSets: { u: { cpuSet: '1-2' } } }),
@@ -106,7 +99,6 @@ describe('cpu_manager_state', () => {
     ['v4, an incomplete text', JSON.stringify({ data: '{"policyName":"static"' }), /^torn: its 22 characters/],
     ['v4, a text without content', JSON.stringify({ data: '{}' }), /^unknown format at data\.policyName: /],
     ['v4, a text that is no object', JSON.stringify({ data: '[]' }), /^unknown format at data: /],
-    ['v4, a container without CPUs', v4({ entries: { u: { c: 1 } } }), /entries\.u\.c: not a CPU set/],
     ['v4, owners in a field of a later version', v4({ shared: [['u', '1-2']] }), /^unknown format at data\.shared: /],
     ['v4, a second text with owners', v4({}, { more: '{"entries":{}}' }), /^unknown format at more: /],
   ];

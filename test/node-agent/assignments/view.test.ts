@@ -53,27 +53,6 @@ describe('owners of CPUs', () => {
     assert.equal(view('0-3', failed<Checkpoint>(undefined), good(answer('2-3')), before).policy, 'static');
   });
 
-  it('are the containers of a pod that has CPUs as a whole (pod-level managers)', () => {
-    const data = {
-      policyName: 'static',
-      defaultCpuSet: '0-1,6-7',
-      podEntries: { 'uid-a': { cpuSet: '2-5' } },
-      entries: { 'uid-a': { vm: '2-3', sidecar: '4-5', logger: '4-5' } },
-    };
-    const file = parseCheckpoint(JSON.stringify({ data: JSON.stringify(data), dataChecksum: 1 }));
-    const shared = ['vm 2-3', 'sidecar 4-5', 'logger 4-5'].map((text) => text.split(' '));
-    const listed = shared.map(([container = '', cpus = '']) => {
-      return { namespace: 'ns', podName: 'launcher', container, cpus: set(cpus) };
-    });
-    const now = view('0-7', good(file), good({ ...answer('1-7'), listed }));
-    assert.equal(`${now.owned}`, '2-5');
-    assert.equal(`${now.free}`, '0-1,6-7');
-    assert.deepEqual(
-      now.assignments.map(({ container, cpus, name }) => `${container}=${cpus} ${name?.podName}`),
-      ['=2-5 launcher', 'logger=4-5 launcher', 'sidecar=4-5 launcher', 'vm=2-3 launcher'],
-    );
-  });
-
   for (const [title, reading, confirmed, isPending, devices, entries] of [
     ['the answer is as new as the checkpoint', good(answer('2-3')), true, false, []],
     ['the kubelet has not answered since a change of the checkpoint', good(answer('2-3')), false, true, []],
@@ -121,20 +100,6 @@ describe('owners of CPUs', () => {
   for (const [label, file, listed, free] of sources) {
     it(label, () => assert.equal(view('0-3', good(file), good(listed)).free?.toString(), free));
   }
-
-  it('CPUs left over from a larger init container stay owned until the kubelet frees them', () => {
-    const entries = { u: { init: '2-5', compute: '2-3' } };
-    const state = parseCheckpoint(JSON.stringify({ policyName: 'static', defaultCpuSet: '0-1,6-7', entries }));
-    const now = view('0-7', good(state), good(answer('2-7', { vm: '2-3' })));
-    assert.deepEqual([now.free?.toString(), now.owned.toString()], ['0-1,6-7', '2-5']);
-    assert.deepEqual(
-      now.assignments.map(({ container, cpus, name }) => [container, cpus.toString(), name?.podName]),
-      [
-        ['compute', '2-3', 'vm'],
-        ['init', '2-5', 'vm'],
-      ],
-    );
-  });
 
   it('nothing is free until every source has answered', () => {
     assert.equal(view('0-3', failed<Checkpoint>(undefined), good(answer('0-3'))).free, undefined);
@@ -284,17 +249,6 @@ describe('containers that the kubelet lists', () => {
     name,
     namespace: 'ns',
     containers: cpuIds.map((ids, i) => ({ name: `c${i}`, cpuIds: ids })),
-  });
-
-  it('returns containers with CPUs of their own, with pod and container name', () => {
-    const containers = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
-    assert.deepEqual(
-      containers.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
-      [
-        { namespace: 'ns', podName: 'a', container: 'c0', cpus: '1,3' },
-        { namespace: 'ns', podName: 'b', container: 'c1', cpus: '0' },
-      ],
-    );
   });
 
   it('reads up to the limit and refuses a longer list', () => {

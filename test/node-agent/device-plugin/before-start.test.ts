@@ -105,29 +105,6 @@ describe('before a container with Plumbline devices starts', () => {
     assert.equal(outcome(), 'unanswered');
   });
 
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
-  const UNLISTED = '40 allocation check skipped: owner unknown';
-  const TIMED_OUT = '50 agent timed out; starting the container before OVS left its CPUs';
-
-  it('the kubelet is asked three times with a deadline; then the devices are logged, the first eight', async () => {
-    const limits: unknown[] = [];
-    const list = (options?: unknown) => {
-      limits.push(options);
-      return Promise.reject(new Error('down'));
-    };
-    const { signal } = new AbortController();
-    const ids = Array.from({ length: 10 }, (_, i) => `tunnel-${i}`);
-    await barrier(list, [undefined]).beforeStart(TUNNEL, ids, signal);
-    assert.deepEqual(
-      limits,
-      [1, 2, 3].map(() => ({ signal, deadlineSeconds: 2 })),
-    );
-    assert.deepEqual(messages(), [UNLISTED]);
-    const [line] = logged.lines;
-    assert.equal(line?.['resource'], TUNNEL);
-    assert.deepEqual(line['devices'], [...ids.slice(0, 8), 'and 2 more']);
-  });
-
   it('the kubelet is not asked again once the request is cancelled', async () => {
     const stop = new AbortController();
     let tries = 0;
@@ -140,22 +117,16 @@ describe('before a container with Plumbline devices starts', () => {
       .beforeStart(TUNNEL, ['tunnel-0'], stop.signal)
       .catch(() => undefined);
     assert.equal(tries, 1);
-    assert.deepEqual(messages(), [UNLISTED]);
+    assert.ok(logged.said('allocation check skipped: owner unknown'));
   });
 
-  it('a refusal prevents the start; it and a main thread that hangs are logged', async () => {
+  it('a refusal prevents the start, and is logged', async () => {
     const made = barrier(async () => pods, ['not there']);
     await assert.rejects(start(made), /^Error: not there$/);
     assert.equal(outcome(), 'refused');
-    assert.deepEqual(messages(), ['40 container start refused']);
-    const { pod, container, resource, devices, reason } = logged.lines[0] ?? {};
-    assert.deepEqual([pod, container], ['ns/vm', 'compute']);
+    const { msg, pod, container, resource, devices, reason } = logged.lines[0] ?? {};
+    assert.deepEqual([msg, pod, container], ['container start refused', 'ns/vm', 'compute']);
     assert.deepEqual([resource, devices, reason], [TUNNEL, ['tunnel-0'], 'not there']);
-    await start(barrier(async () => pods, 'silence', 'warn'));
-    assert.deepEqual(messages(), [TIMED_OUT]);
-    assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['deadlineSeconds']], [TUNNEL, 0.05]);
-    await start(barrier(async () => pods, [undefined]));
-    assert.deepEqual(messages(), []);
   });
 
   it('each request has its own number, and a late answer to an earlier one does not count', async () => {

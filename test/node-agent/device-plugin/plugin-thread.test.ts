@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type Advertisement,
@@ -9,11 +8,11 @@ import {
   type PluginThreadDeps,
   pluginProgram,
 } from '../../../node-agent/device-plugin/plugin-thread.ts';
-import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
 import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
 import { eventually, TWO_CELLS as HOST, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { writeRecordedThread } from './recorded-thread.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
@@ -26,11 +25,12 @@ it('the program of the thread is next to the agent’s program', () => {
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
 });
 
-/** The main thread's side of a thread with this program. */
+const temp = tempDirectories();
+
+/** The main thread's side of a thread that records what it is sent and does this at its start. */
 function threadOf(script: string, changes: Partial<PluginThreadDeps> = {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'thread.mjs');
-  writeFileSync(program, script);
+  const directory = temp();
+  const { program, sent } = writeRecordedThread(directory, script);
   const metrics = testMetrics();
   const logged = recordingLogger();
   const { run } = createPluginThread({
@@ -43,32 +43,18 @@ function threadOf(script: string, changes: Partial<PluginThreadDeps> = {}) {
     metrics,
     ...changes,
   });
-  return { directory, run, metrics, logged, remove: () => rmSync(directory, { recursive: true }) };
+  return { run, metrics, logged, sent };
 }
 
-it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
+it('a thread that ends fails its duty', async () => {
   const thread = threadOf('process.exit(3)');
-  const { log, lines } = thread.logged;
-  const stop = new AbortController();
-  const failed: string[] = [];
-  const observer = { onState: () => {}, onFailure: (duty: string) => void failed.push(duty) };
-  const steady = { name: 'steady', run: untilAborted };
-  const duties = [{ name: 'device-plugin', run: thread.run }, steady];
-  const done = Promise.all(duties.map((duty) => keepRunning(duty, log, observer, stop.signal)));
-  await eventually(() => failed.length === 2, 'run twice');
-  assert.deepEqual(failed, ['device-plugin', 'device-plugin']);
-  assert.match(JSON.stringify(lines), /thread ended with status 3/);
-  stop.abort();
-  await done;
-  thread.remove();
+  await assert.rejects(thread.run(new AbortController().signal), /thread ended with status 3/);
 });
 
 it('a thread gets the answer to each request before a container starts, and its outcomes are counted', async () => {
   const calls: unknown[] = [];
   const thread = threadOf(
-    `import { parentPort } from 'node:worker_threads';
-    parentPort.on('message', (message) => {
-      if (message.kind === 'stop') process.exit(0);
+    `parentPort.on('message', (message) => {
       if (message.kind !== 'answer') return;
       const outcome = message.refusal === 'no' && message.call === 7 ? 'refused' : 'unanswered';
       parentPort.postMessage({ kind: 'pre-start', resource: '${PHYSNET}', outcome });
@@ -93,7 +79,6 @@ it('a thread gets the answer to each request before a container starts, and its 
   } finally {
     stop.abort();
     await done;
-    thread.remove();
   }
 });
 
@@ -103,12 +88,8 @@ it('a thread gets the answer to each request before a container starts, and its 
 function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>) {
   let changed = () => {};
   let isFollowing = false;
-  const { directory, run, metrics, logged, remove } = threadOf(
-    `import { appendFileSync } from 'node:fs';
-    import { parentPort, workerData } from 'node:worker_threads';
-    parentPort.on('message', (message) => {
-      appendFileSync(workerData.kubeletDir + '/record', JSON.stringify(message) + '\\n');
-      if (message.kind === 'stop') process.exit(0);
+  const { run, metrics, logged, sent } = threadOf(
+    `parentPort.on('message', (message) => {
       const [{ slots } = {}] = message.resources;
       const outcome = slots === 0 ? 'failed' : 'registered';
       parentPort.postMessage({ kind: 'registered', resource: '${PHYSNET}', outcome });
@@ -124,7 +105,6 @@ function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertis
       },
     },
   );
-  const record = join(directory, 'record');
   const stop = new AbortController();
   const done = run(stop.signal);
   return {
@@ -133,18 +113,11 @@ function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertis
     changed: () => changed(),
     isFollowing: () => isFollowing,
     /** The slots of each advertisement that the thread got, and `stop`. */
-    got: () =>
-      (existsSync(record) ? readFileSync(record, 'utf8') : '')
-        .trim()
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as { kind: string; resources?: { slots: number }[] })
-        .map(({ kind, resources }) => resources?.[0]?.slots ?? kind),
+    got: () => sent().map(({ kind, resources }) => resources?.[0]?.slots ?? kind),
     async end() {
       stop.abort();
       await done;
     },
-    remove,
   };
 }
 
@@ -187,7 +160,6 @@ it('a thread gets each changed advertisement once, and its registrations are cou
     assert.equal(thread.isFollowing(), false);
   } finally {
     await thread.end();
-    thread.remove();
   }
 });
 
@@ -213,13 +185,11 @@ it('a read that a later one has overtaken is not advertised, and a failed read i
     );
   } finally {
     await thread.end();
-    thread.remove();
   }
 });
 
 describe('an agent with a blocked main thread', function () {
   this.timeout(300_000);
-  const temp = tempDirectories();
   let sandbox: Sandbox;
   let agent: ChildProcess;
 

@@ -43,14 +43,11 @@ describe('the resources of a node', () => {
   });
 
   const slots: [number, number][] = [
-    [0, 0],
     [-1, 0],
     [1.9, 1],
     [110, 110],
-    [10_000, 10_000],
     [10_001, 10_000],
     [Number.NaN, 0],
-    [Number.POSITIVE_INFINITY, 10_000],
   ];
   for (const [pods, expected] of slots)
     it(`have ${expected} slots for ${pods} pods`, () => assert.equal(deviceSlots(pods), expected));
@@ -71,15 +68,10 @@ describe('the resources of a node', () => {
     const indexes: [string, number | undefined][] = [
       ['a-0', 0],
       ['a-10', 10],
-      ['a-999999999', 999_999_999],
       ['a-1000000000', undefined],
-      ['a-00', undefined],
       ['a-01', undefined],
-      ['a-', undefined],
-      ['a-x', undefined],
       ['a-1x', undefined],
       ['b-1', undefined],
-      ['1', undefined],
     ];
     for (const [id, expected] of indexes) assert.equal(slotOf(PHYSNET, id), expected, id);
   });

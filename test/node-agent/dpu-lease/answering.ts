@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
 
 export interface AnsweringSocket {
   close(): void;
@@ -19,16 +18,6 @@ export function startAnswering(path: string, { hung = false } = {}): AnsweringSo
     close() {
       server.close();
       rmSync(path, { force: true });
-    },
-  };
-}
-
-/** Both sockets of an Open vSwitch whose ovs-vswitchd has the given pid. */
-export function startAnsweringOvs(rundir: string, vswitchd: number): AnsweringSocket {
-  const sockets = ['db.sock', `ovs-vswitchd.${vswitchd}.ctl`].map((name) => startAnswering(join(rundir, name)));
-  return {
-    close() {
-      for (const socket of sockets) socket.close();
     },
   };
 }

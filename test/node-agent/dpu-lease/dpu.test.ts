@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createRenewals } from '../../../node-agent/kube-objects/lease.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
 import { startAnswering } from './answering.ts';
 
@@ -82,28 +81,16 @@ describe('the renewals of a DPU, round by round', () => {
     assert.ok((patched[0] ?? '') > '2026-01-01T00:00:05', patched[0]);
     assert.deepEqual([...patched].sort(), patched);
     assert.deepEqual(messages(), ['30 renewing the DPU lease']);
-    assert.deepEqual(logged.lines[0]?.['lease'], 'ns/dpu');
-    assert.equal(logged.lines[0]?.['intervalSeconds'], 10);
     assert.deepEqual(await outcomes(), { renewed: 3 });
   });
 
-  it('stops renewing while the DPU is unhealthy, and logs the start, each change and the end', async () => {
+  it('stops renewing while the DPU is unhealthy, with the reason in the log', async () => {
     await turns();
     unwell = 'no answer';
-    await round();
-    await round();
-    unwell = 'gone';
-    await round();
+    for (let i = 0; i < 3; i++) await round();
     unwell = undefined;
     await round();
-    const failed = (why: string) =>
-      `40 renewing the DPU lease failed: not renewed because the DPU is not healthy: ${why}`;
-    assert.deepEqual(messages(), [
-      '30 renewing the DPU lease',
-      failed('no answer'),
-      failed('gone'),
-      '30 renewing the DPU lease',
-    ]);
+    assert.match(messages()[1] ?? '', /failed: not renewed because the DPU is not healthy: no answer/);
     assert.equal(patched.length, 2);
     assert.deepEqual(await outcomes(), { renewed: 2, withheld: 3 });
   });
@@ -146,14 +133,4 @@ describe('the health of a DPU’s Open vSwitch', () => {
     control.close();
     database.close();
   });
-});
-
-it('renew times are in microseconds and strictly increase', () => {
-  const times = createRenewals(() => Date.UTC(2026, 0, 1));
-  times.seen('2025-12-31T23:59:59.000000Z');
-  assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
-  times.seen('2026-01-01T00:00:05.123456Z');
-  assert.equal(times.next(), '2026-01-01T00:00:05.123457Z');
-  times.seen('garbage');
-  assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
 });

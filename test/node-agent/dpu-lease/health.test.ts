@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import type { EventRecorder } from '../../../kube/events.ts';
+import type { LeaseState } from '../../../model/lease/observer.ts';
+import { announceHealth } from '../../../node-agent/dpu-lease/health.ts';
+import { recordingLogger, testMetrics } from '../support.ts';
 import { createVirtualHost, type VirtualHost, type VirtualOptions } from './virtual.ts';
 
 let renewals = 0;
@@ -22,35 +26,21 @@ async function alive(options: VirtualOptions = {}): Promise<VirtualHost> {
 }
 
 describe('the DPU health on the host', () => {
-  it('is not ready without a Lease, without a renewal, or with a renewal at an unknown time', async () => {
-    const host = createVirtualHost();
-    for (const renewTime of [undefined, null, '2026-01-01T00:00:00.000000Z']) {
-      host.restart();
-      host.renewTime = renewTime;
-      await host.pass(300);
-      const { ready, state, reason } = host.health.current();
-      assert.deepEqual([ready, state], [false, 'dead'], String(renewTime));
-      assert.match(reason, /ovn-dpu-a has no observed renewal; the limit is 40 s/);
-    }
+  it('a DPU whose clock is ten minutes behind: ready while it renews, dead within duration + one period after', async () => {
+    const host = await alive();
+    await renewing(host, 20, 10, -600);
+    assert.equal(host.health.current().ready, true);
+    host.flips.length = 0;
+    // The last renewal was 10 s ago.
+    await host.pass(60);
+    assert.deepEqual(
+      host.flips.map(({ ready, state }) => [ready, state]),
+      [[false, 'dead']],
+    );
+    const after = host.flips[0]!.at - (host.now - 70);
+    assert.ok(after >= 40 && after <= 50, `noticed ${after} s after the last renewal`);
+    assert.match(host.health.current().reason, /ovn-dpu-a was last renewed \d+ s ago; the limit is 40 s/);
   });
-
-  for (const skew of [-600, 600]) {
-    it(`a DPU whose clock is ${skew} s off: ready while it renews, dead within duration + one period after`, async () => {
-      const host = await alive();
-      await renewing(host, 20, 10, skew);
-      assert.equal(host.health.current().ready, true);
-      host.flips.length = 0;
-      // The last renewal was 10 s ago.
-      await host.pass(60);
-      assert.deepEqual(
-        host.flips.map(({ ready, state }) => [ready, state]),
-        [[false, 'dead']],
-      );
-      const after = host.flips[0]!.at - (host.now - 70);
-      assert.ok(after >= 40 && after <= 50, `noticed ${after} s after the last renewal`);
-      assert.match(host.health.current().reason, /ovn-dpu-a was last renewed \d+ s ago; the limit is 40 s/);
-    });
-  }
 
   it('one failed read flips nothing; an outage becomes Unknown after the duration, by policy', async () => {
     for (const whenUnknown of ['ready', 'not-ready'] as const) {
@@ -73,43 +63,16 @@ describe('the DPU health on the host', () => {
     }
   });
 
-  it('does not count one renewal by a restarted host side if OVN-Kubernetes manages the Lease', async () => {
-    const host = createVirtualHost({ proof: 2 });
-    host.renewTime = null;
-    await host.pass(5);
+  it('after a restart, an unobserved renewal counts from the last read before it: ready early and never for too long', async () => {
+    const host = await alive();
+    const before = host.health.observation();
     host.renewTime = renewed();
-    await host.pass(300);
-    assert.equal(host.health.current().ready, false);
-    host.renewTime = renewed();
-    await host.pass(10);
-    assert.equal(host.health.current().ready, false, 'the first of the DPU itself');
-    host.renewTime = renewed();
-    await host.pass(2);
-    assert.equal(host.health.current().ready, true);
-  });
-
-  describe('an agent that restarts with the observations of the previous one', () => {
-    it('counts an unobserved renewal from the last read before it, so it is ready early and never for too long', async () => {
-      const host = await alive();
-      const before = host.health.observation();
-      host.renewTime = renewed();
-      host.now += 20;
-      host.restart(before);
-      await host.pass(1);
-      assert.equal(host.health.current().state, 'alive');
-      await host.pass(20);
-      assert.equal(host.health.current().state, 'dead', 'it may have come right after that look');
-    });
-
-    it('does not trust an old change after a long downtime', async () => {
-      const host = await alive();
-      const before = host.health.observation();
-      host.renewTime = renewed();
-      host.now += 3600;
-      host.restart(before);
-      await host.pass(5);
-      assert.equal(host.health.current().state, 'dead');
-    });
+    host.now += 20;
+    host.restart(before);
+    await host.pass(1);
+    assert.equal(host.health.current().state, 'alive');
+    await host.pass(20);
+    assert.equal(host.health.current().state, 'dead', 'it may have come right after that look');
   });
 
   const pauses: [duration: number, interval: number, dead: number, alive: number][] = [
@@ -132,4 +95,48 @@ describe('the DPU health on the host', () => {
       assert.ok(Math.abs(rest - (alive / 2 + 0.05)) < 1e-6, `${rest} s, just after its expiry`);
     });
   }
+});
+
+describe('reports of the DPU health', () => {
+  it('record one Event for each change of state, and update the metrics at each check', async () => {
+    const notified: string[] = [];
+    const events = {
+      record: (
+        { kind, name }: { kind: string; name: string },
+        event: { type: string; reason: string; message: string },
+      ) => void notified.push(`${kind}/${name} ${event.type} ${event.reason}: ${event.message}`),
+    } as unknown as EventRecorder;
+    const metrics = testMetrics();
+    const announce = announceHealth({ nodeName: 'a', events, metrics, log: recordingLogger().log });
+    const look = (state: LeaseState, ready: boolean, age?: number) =>
+      announce({ state, ready, reason: 'why', age, until: undefined }, false);
+    assert.deepEqual((await metrics.dpuReady.get()).values, [], 'no answer before the first look');
+    look('unproven', false);
+    assert.deepEqual((await metrics.dpuRenewalAge.get()).values, [], 'never renewed is not renewed 0 s ago');
+    look('alive', true, 0);
+    look('alive', true, 9);
+    look('unknown', true, 41);
+    look('dead', false, 61);
+    look('dead', false, 62);
+    look('alive', true, 1);
+    assert.deepEqual(notified, [
+      'Node/a Warning DPUNotReady: DPU Not Ready: why',
+      'Node/a Normal DPUReady: The DPU is ready: why',
+      'Node/a Warning DPUUnknown: DPU Unknown, treated as ready: why',
+      'Node/a Warning DPUNotReady: DPU Not Ready: why',
+      'Node/a Normal DPUReady: The DPU is ready: why',
+    ]);
+    look('dead', false, 70.5);
+    const value = async (metric: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
+      (await metric.get()).values.filter(({ value: state }) => state !== 0);
+    assert.deepEqual(
+      (await value(metrics.dpuRenewalAge)).map(({ value: age }) => age),
+      [70.5],
+    );
+    assert.deepEqual(await value(metrics.dpuReady), []);
+    assert.deepEqual(
+      (await value(metrics.dpuState)).map(({ labels }) => labels),
+      [{ state: 'dead' }],
+    );
+  });
 });

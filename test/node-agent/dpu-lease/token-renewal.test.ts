@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import {
@@ -197,14 +197,5 @@ describe('the renewal of a DPU’s token', () => {
     assert.deepEqual(other.requested, []);
     assert.doesNotMatch(JSON.stringify(other.logged.lines), /secret-word/);
     assert.equal(readFileSync(other.file, 'utf8'), 'secret-word\n');
-  });
-
-  it('removes files of an agent that was killed', async () => {
-    const { file, put, pass, directory } = dpu();
-    put(HOUR);
-    writeFileSync(`${file}.${process.pid}.tmp`, 'half a tok');
-    await pass(1);
-    assert.deepEqual(readdirSync(directory), ['token']);
-    assert.ok(existsSync(file));
   });
 });

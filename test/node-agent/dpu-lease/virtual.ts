@@ -23,12 +23,11 @@ export interface VirtualHost {
 export interface VirtualOptions {
   readonly interval?: number;
   readonly duration?: number;
-  readonly proof?: number;
   readonly whenUnknown?: 'ready' | 'not-ready';
 }
 
 export function createVirtualHost(options: VirtualOptions = {}): VirtualHost {
-  const { interval = 10, duration = 40, proof = 1, whenUnknown = 'ready' } = options;
+  const { interval = 10, duration = 40, whenUnknown = 'ready' } = options;
   let due = 0;
   const client = {
     get: async () => {
@@ -57,7 +56,7 @@ export function createVirtualHost(options: VirtualOptions = {}): VirtualHost {
         client,
         lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
         timing: { renewInterval: interval, duration },
-        proof,
+        proof: 1,
         whenUnknown,
         before,
         now: () => host.now,

@@ -8,7 +8,6 @@ import {
   parseSaved,
   putAside,
   readBounded,
-  readBoundedBytes,
   readHead,
   SavedFormatError,
   saveFile,
@@ -69,17 +68,6 @@ describe('parts of files', () => {
     assert.deepEqual([readHead(path, 4), readHead(path, 10), readHead(path, 11)], ['0123', '0123456789', '0123456789']);
     writeFileSync(path, '');
     assert.equal(readHead(path, 4), '');
-  });
-
-  it('the head of a kernel file is read in several reads', () => {
-    const whole = readFileSync('/proc/self/smaps', 'utf8');
-    assert.ok(whole.length > 16_384);
-    assert.equal(readHead('/proc/self/smaps', 16_384).length, 16_384);
-  });
-
-  it('bytes are returned unchanged', () => {
-    writeFileSync(path, Buffer.from([0, 255, 128]));
-    assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
   });
 });
 

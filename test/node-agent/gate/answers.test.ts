@@ -6,6 +6,7 @@ import { type AnswersDeps, createAnswers, type GatePolicy } from '../../../node-
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
+import { turns } from '../support.ts';
 
 const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
@@ -54,11 +55,6 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
     answers,
     shim,
     question,
-    /** Sends a request and does not wait for the answer. */
-    begin(changes: Partial<Question> & { args?: string } = {}) {
-      const caller = shim();
-      return { ...caller, done: answers.answer(question(changes), caller.asker) };
-    },
     async ask(changes: Partial<Question> & { args?: string } = {}) {
       const caller = shim();
       await answers.answer(question(changes), caller.asker);
@@ -66,41 +62,22 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
     },
     async counted() {
       const lines = (await registry.metrics()).split('\n');
-      return lines.filter((line) => /^plumbline_gate_(calls_total|seconds_(count|sum))/.test(line));
+      return lines.filter((line) => /^plumbline_gate_(calls_total|seconds_count)/.test(line));
     },
   };
 }
-
-/** Work that ends when the test ends it. */
-function work() {
-  let finish = () => {};
-  const done = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
-  return { done, finish };
-}
-
-/** Lets pending work reach its next wait. */
-const turns = () => new Promise((resolve) => setImmediate(resolve));
 
 const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
 
 describe('the gate’s answers: ADD', () => {
   afterEach(() => mock.reset());
 
-  it('keeps the connection open after allowing a delegate', async () => {
-    const { ask } = stage();
-    assert.deepEqual((await ask()).messages, ['allow\n']);
-  });
-
-  it('refuses pods while the DPU is dead, except in exempt namespaces; without a DPU it allows all', async () => {
+  it('refuses pods while the DPU is dead, without a vacate, except in exempt namespaces', async () => {
     const { ask, state, vacated } = stage();
     state.dpu = DEAD;
     assert.match((await ask({ args: `K8S_POD_UID=${UID}` })).messages.join(), REFUSED);
     assert.deepEqual(vacated, []);
     assert.deepEqual((await ask({ args: 'K8S_POD_NAMESPACE=kube-system' })).messages, ['allow\n']);
-    state.dpu = undefined;
-    assert.deepEqual((await ask()).messages, ['allow\n']);
   });
 
   it('vacates only the CPUs of the pod itself', async () => {
@@ -128,8 +105,13 @@ describe('the gate’s answers: ADD', () => {
 
   it('sends one wait request after 0.2 s', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    const { done: vacated, finish } = work();
-    const { messages, done } = stage({}, { vacate: () => vacated }).begin({ args: `K8S_POD_UID=${UID}` });
+    let finish = () => {};
+    const vacated = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const { answers, shim, question } = stage({}, { vacate: () => vacated });
+    const { messages, asker } = shim();
+    const done = answers.answer(question({ args: `K8S_POD_UID=${UID}` }), asker);
     await turns();
     mock.timers.tick(199);
     assert.deepEqual(messages, []);
@@ -139,17 +121,6 @@ describe('the gate’s answers: ADD', () => {
     finish();
     await done;
     assert.deepEqual(messages, ['wait\n', 'allow\n']);
-  });
-
-  it('sends no wait request if the answer or the failure is faster', async () => {
-    mock.timers.enable({ apis: ['setTimeout'] });
-    const refusing = stage({}, { vacate: async () => Promise.reject(new Error('no')) });
-    const callers = await Promise.all([stage(), refusing].map(({ ask }) => ask({ args: `K8S_POD_UID=${UID}` })));
-    mock.timers.tick(10_000);
-    assert.deepEqual(
-      callers.map(({ messages }) => messages.length),
-      [1, 1],
-    );
   });
 });
 
@@ -182,18 +153,6 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
     assert.deepEqual(all.requests, []);
   });
 
-  it('refuses unless the kubelet says that the pod has no device', async () => {
-    for (const [has, isRefused] of [
-      [true, true],
-      [undefined, true],
-      [false, false],
-    ] as const) {
-      const scene = stage({ scope: 'device' }, { hasDevice: async () => has });
-      scene.state.dpu = DEAD;
-      assert.equal(REFUSED.test((await scene.ask()).messages.join()), isRefused, String(has));
-    }
-  });
-
   it('a configuration with a device decides, otherwise the kubelet', async () => {
     const scene = stage({ scope: 'device' }, { hasDevice: async () => false });
     scene.state.dpu = DEAD;
@@ -206,16 +165,6 @@ describe('the gate’s answers: ADD, for pods with a device only', () => {
 describe('the gate’s answers: other verbs', () => {
   afterEach(() => mock.reset());
 
-  it('refuses STATUS while the DPU is dead, if configured', async () => {
-    const { ask, state } = stage();
-    assert.deepEqual((await ask({ verb: 'STATUS' })).messages, ['allow\n end']);
-    state.dpu = DEAD;
-    assert.match((await ask({ verb: 'STATUS' })).messages.join(), /^deny 50 /);
-    const off = stage({ status: false });
-    off.state.dpu = DEAD;
-    assert.deepEqual((await off.ask({ verb: 'STATUS' })).messages, ['allow\n end']);
-  });
-
   it('allows all other verbs, even while the DPU is dead, and closes the connection', async () => {
     const { ask, state, vacated } = stage();
     state.dpu = DEAD;
@@ -225,13 +174,8 @@ describe('the gate’s answers: other verbs', () => {
     assert.deepEqual(vacated, []);
   });
 
-  it('counts each answer by outcome, with its time in seconds', async () => {
-    let now = 5000;
-    mock.method(performance, 'now', () => now);
-    const vacate = async () => {
-      now += 120;
-    };
-    const scene = stage({}, { vacate });
+  it('counts each answer by outcome', async () => {
+    const scene = stage();
     await scene.ask({ args: `K8S_POD_UID=${UID}` });
     await scene.ask({ verb: 'DEL' });
     scene.state.dpu = DEAD;
@@ -244,10 +188,8 @@ describe('the gate’s answers: other verbs', () => {
       'plumbline_gate_calls_total{verb="ADD",outcome="code-11"} 1',
       'plumbline_gate_calls_total{verb="STATUS",outcome="code-50"} 1',
       'plumbline_gate_seconds_count{verb="ADD"} 2',
-      'plumbline_gate_seconds_sum{verb="ADD"} 0.12',
     ])
       assert.ok(lines.includes(expected), `${expected} in\n${lines.join('\n')}`);
-    assert.equal(lines.filter((line) => line.includes('_sum')).length, 3);
   });
 });
 

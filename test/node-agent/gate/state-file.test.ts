@@ -65,9 +65,12 @@ describe('the gate’s state file', () => {
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
     writeGateState(path, { ...STATE, lease: observedLease(SEEN, 'boot-1') });
     const text = readFileSync(path, 'utf8');
-    for (const wrong of ['', text.slice(0, -10), '[]', text.replace('"changes":3', '"changes":-1')]) {
+    const later = '{"format":2,"leases":[]}';
+    for (const wrong of ['', text.slice(0, -10), '[]', later, text.replace('"changes":3', '"changes":-1')]) {
       writeFileSync(path, wrong);
       assert.equal(readObservedLease(path, 'boot-1'), undefined, wrong);
     }
+    writeFileSync(path, text.replace('"changes":3', '"changes":3,"more":1'));
+    assert.equal(readObservedLease(path, 'boot-1')?.changes, 3, 'a field of a later version');
   });
 });

@@ -12,31 +12,6 @@ const KUBECONFIG = 'apiVersion: v1\nkind: Config\nclusters: []\n';
 describe('kubelet configuration', () => {
   const temp = tempDirectories();
 
-  it('reads policies, options and reserved CPUs', () => {
-    const config = parseKubeletConfig(
-      'f',
-      `${HEAD}cpuManagerPolicy: static
-cpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-numa: "false"}
-topologyManagerPolicy: single-numa-node
-topologyManagerScope: pod
-memoryManagerPolicy: Static
-reservedSystemCPUs: "0-1,3"
-featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiveCPUs: false, NodeSwap: true}
-`,
-    );
-    assert.deepEqual(config?.featureGates, {
-      PodLevelResourceManagers: true,
-      InPlacePodVerticalScalingExclusiveCPUs: false,
-    });
-    assert.deepEqual(config?.cpuManager, {
-      policy: 'static',
-      options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'false' },
-    });
-    assert.deepEqual(config.topologyManager, { policy: 'single-numa-node', scope: 'pod', options: {} });
-    assert.deepEqual(config.memoryManager, { policy: 'Static' });
-    assert.equal(config.reserved?.toString(), '0-1,3');
-  });
-
   it('sums the reserved memory of a NUMA node over all its entries, in bytes', () => {
     const text = `${HEAD}reservedMemory:
 - {numaNode: 0, limits: {memory: 1Gi}}

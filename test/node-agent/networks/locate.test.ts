@@ -107,11 +107,6 @@ describe('locations of networks', () => {
   };
   const ways: [string, Record<string, SwitchBridge>, string, prepare?: () => void][] = [
     [
-      'a patch port to a bridge with a NIC',
-      { 'br-net': bridge([], { p0: 'p1' }), 'br-phy': bridge([port('far')], { p1: 'p0' }) },
-      '1',
-    ],
-    [
       'a chain of patch ports, with a way back',
       {
         'br-net': bridge([], { a0: 'a1' }),
@@ -185,12 +180,6 @@ describe('locations of networks', () => {
         tree.stacked('vrf0', ['br-net', 'far']);
         symlinkSync('../vrf0', join(tree.root, 'class/net/br-net/master'));
       },
-    ],
-    [
-      'a team, VLAN, macvlan or Linux bridge over a NIC as the port',
-      { 'br-net': bridge([port('upper0')]) },
-      '1',
-      () => void tree.stacked('upper0', ['far']),
     ],
   ];
   for (const [label, bridges, cells, prepare] of ways) {

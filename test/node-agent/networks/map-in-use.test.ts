@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { NetworkMapError } from '../../../model/networks/network-map.ts';
 import {
   createLastMapFile,
   createMapMemory,
+  hasNodeSelectors,
   type LastMap,
   type LastMapFile,
   parseNetworkMapText,
+  readNetworkMap,
 } from '../../../node-agent/networks/map-source.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
@@ -112,9 +116,48 @@ describe('the last good network map', () => {
     assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
     file.save({ networks: undefined });
     assert.deepEqual(file.load(set('0')), { networks: undefined });
-    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000)]) {
+    const reasons: string[] = [];
+    const reading = createLastMapFile(path, (why) => reasons.push(why));
+    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000), '{"format":2}']) {
       writeFileSync(path, text);
-      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+      assert.equal(reading.load(set('0-1')), undefined, text.slice(0, 40));
     }
+    assert.match(reasons.at(-1) ?? '', /it has format 2, this agent reads format 1: a later version has written it/);
   });
+});
+
+describe('the file of the network map', () => {
+  const temp = tempDirectories();
+
+  it('may be empty, and may have entries for nodes with a label', () => {
+    assert.deepEqual(parseNetworkMapText('map.yaml', ''), []);
+    const selected = parseNetworkMapText('map.yaml', '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}');
+    assert.equal(hasNodeSelectors(selected), true);
+    assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', 'tunnel: {numaNodes: [0]}')), false);
+  });
+
+  const wrong: [string, string, RegExp][] = [['broken YAML', 'physnets: {', /map.yaml: not YAML/]];
+  for (const [what, text, message] of wrong) {
+    it(`refuses ${what}`, () =>
+      assert.throws(
+        () => parseNetworkMapText('map.yaml', text),
+        (error) => error instanceof NetworkMapError && message.test(error.message),
+      ));
+  }
+
+  for (const [what, spoil] of [
+    ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
+    ['a huge file', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
+    ['an overlong name', (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`)],
+    ['an overlong alias', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
+  ] as const) {
+    it(`gives a short error without blocking for a network map that is ${what}`, () => {
+      const file = `${temp()}/map.yaml`;
+      spoil(file);
+      assert.throws(
+        () => readNetworkMap(file),
+        (error) => error instanceof NetworkMapError && error.message.length < 700,
+      );
+    });
+  }
 });

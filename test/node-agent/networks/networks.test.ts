@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import { createLastMapFile } from '../../../node-agent/networks/map-source.ts';
-import { createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
+import { CarrierWatch, createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
+import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
+import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import { eventually, twoCells as host, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
 
 describe('the duty that follows networks', () => {
@@ -56,31 +61,60 @@ describe('the duty that follows networks', () => {
     await end();
 
     stop = new AbortController();
-    const { setTimeout: timeout } = globalThis;
-    // The periodic check is at least a second away: it never comes.
-    const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 1000 ? work : () => {}, milliseconds);
-    globalThis.setTimeout = short as typeof timeout;
-    try {
-      const restarted = follow(root, { networkMap: file }).networks;
-      await eventually(() => restarted.isComplete, 'the agent is restarted with the bad map');
-      assert.equal(restarted.view().networks.tunnel?.toString(), '0');
-      assert.match(restarted.view().mapFault ?? '', /the last good map stays in use/);
-      replaceFile(file, 'tunnel: {numaNodes: [1]}');
-      await eventually(() => restarted.view().networks.tunnel?.toString() === '1', 'the map is repaired');
-      assert.equal(restarted.view().mapFault, undefined);
-    } finally {
-      globalThis.setTimeout = timeout;
-    }
+    const restarted = follow(root, { networkMap: file }).networks;
+    await eventually(() => restarted.isComplete, 'the agent is restarted with the bad map');
+    assert.equal(restarted.view().networks.tunnel?.toString(), '0');
+    assert.match(restarted.view().mapFault ?? '', /the last good map stays in use/);
+  });
+});
+
+describe('the carriers that the switch does not report', () => {
+  const temp = tempDirectories();
+  const addresses = new Map([['10.0.0.1', 'nic']]);
+  let tree: SysfsTree;
+  let changes: number;
+  let carriers: CarrierWatch;
+
+  beforeEach(() => {
+    tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.nic('nic', '0000:18:00.0', { files: { carrier: '1\n' } });
+    changes = 0;
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    carriers = new CarrierWatch(tree.root);
+    carriers.subscribe(() => changes++);
+  });
+  afterEach(() => {
+    carriers.end();
+    // First the method of setInterval, which is a fake one, then the timers.
+    mock.reset();
   });
 
-  it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {
-    const root = temp();
-    const { networks } = follow(root, { networkMap: `${root}/later/map.yaml` });
-    await eventually(() => networks.isComplete, 'looked at');
-    assert.equal(networks.view().problems[0]?.reason, 'InvalidMap');
-    assert.match(networks.view().problems[0]?.message ?? '', /later\/map\.yaml/);
-    writeTree(root, { 'later/map.yaml': 'tunnel: {numaNodes: [1]}' });
-    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the map');
-    assert.deepEqual(networks.view().problems, []);
+  /** The networks of a switch that only has this tunnel endpoint. */
+  const search = (encapIp: string): DiscoveredNetworks => {
+    const parts = { sysfsRoot: tree.root, cells: CpuSet.of([0]), interfaceOf: (ip: string) => addresses.get(ip) };
+    return locateNetworks({ ...switchConfig(new Map()), encapIps: [encapIp] }, parts);
+  };
+  const pass = (seconds: number) => mock.timers.tick(seconds * 1000);
+
+  it('are read every two seconds, and a change is reported until the next search has seen it', () => {
+    carriers.follow(search('10.0.0.1'));
+    pass(60);
+    assert.equal(changes, 0);
+    tree.files('nic', { carrier: '0\n' });
+    pass(2);
+    assert.equal(changes, 1);
+    carriers.follow(search('10.0.0.1'));
+    pass(60);
+    assert.equal(changes, 1);
+  });
+
+  it('cause a search every two seconds while no interface has the address of a tunnel endpoint', () => {
+    carriers.follow(search('10.0.9.9'));
+    pass(10);
+    assert.ok(changes >= 4 && changes <= 5, `${changes} searches`);
+    carriers.end();
+    pass(10);
+    assert.ok(changes <= 5, 'nothing after its end');
   });
 });

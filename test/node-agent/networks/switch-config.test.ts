@@ -285,13 +285,6 @@ describe('lists in the configuration', () => {
       assert.match(String(read(text)[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/, text);
     }
     for (const text of ['0xc', '0XC', 'c', '0x000000000000000c']) assert.deepEqual(read(text), ['2-3', []], text);
-    assert.deepEqual(
-      [read('0x0'), read('')],
-      [
-        ['', []],
-        ['', []],
-      ],
-    );
-    assert.deepEqual(read('0x10000000000000000'), ['64', []]);
+    for (const text of ['0x0', '']) assert.deepEqual(read(text), ['', []], text);
   });
 });

@@ -1,45 +1,15 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
-import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { eventually, tempDirectories } from '../support.ts';
-
-interface Message {
-  readonly id?: unknown;
-  readonly method?: string;
-  readonly params?: unknown;
-}
-
-/** A server on a socket that keeps all received messages. */
-async function serve(path: string, answer: (send: (text: string) => void, message: Message) => void) {
-  const sockets: Socket[] = [];
-  const received: Message[] = [];
-  const server: Server = createServer((socket) => {
-    sockets.push(socket);
-    const read = createJsonStream();
-    socket.on('error', () => {});
-    socket.on('data', (chunk) => {
-      for (const message of read(chunk)) {
-        received.push(message as Message);
-        answer((text) => void socket.write(text), message as Message);
-      }
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(path, resolve));
-  const close = () => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  };
-  return { sockets, received, close };
-}
+import { serveOvsdb } from './ovsdb-stand-in.ts';
 
 describe('a connection to OVSDB', () => {
   const temp = tempDirectories();
   let socketPath: string;
-  let served: Awaited<ReturnType<typeof serve>>;
+  let served: Awaited<ReturnType<typeof serveOvsdb>>;
   let answers: string[];
   let stop: AbortController;
   let notified: [string, readonly unknown[]][];
@@ -49,7 +19,7 @@ describe('a connection to OVSDB', () => {
     answers = [];
     stop = new AbortController();
     notified = [];
-    served = await serve(socketPath, (send, { method }) => {
+    served = await serveOvsdb(socketPath, (send, { method }) => {
       if (method === 'ask') for (const text of answers) send(text);
     });
   });

@@ -1,33 +1,26 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
-import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, mapOf, setOf, type Tables, textOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { createReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
 import { eventually, tempDirectories } from '../support.ts';
+import { serveOvsdb } from './ovsdb-stand-in.ts';
 
 interface Exchange {
   readonly request?: { readonly method: string; readonly params: unknown[]; readonly id: number | string };
   readonly reply?: { readonly id: number | string; readonly result?: unknown; readonly error?: unknown };
 }
-type Updates = Record<string, { method: string; params: unknown[] }[]>;
 const samples = vector<Exchange[]>('ovsdb-samples.json');
-const updates = vector<Updates[]>('ovsdb-updates.json');
-
-const tablesOf = (updates: unknown): Tables => {
-  const replica = createReplica(COLUMNS);
-  replica.apply(updates);
-  return replica.tables;
-};
 
 /** The recorded initial reply of monitor_cond_since. */
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
   const [, , initial] = reply.result as [unknown, unknown, unknown];
-  return tablesOf(initial);
+  const replica = createReplica(COLUMNS);
+  replica.apply(initial);
+  return replica.tables;
 }
 
 describe('recorded messages of OVSDB', () => {
@@ -51,71 +44,34 @@ describe('recorded messages of OVSDB', () => {
     const dpdk = config.bridges.get('br-dpdk')?.interfaces.find(({ name }) => name === 'dpdk0');
     assert.deepEqual([dpdk?.devargs, dpdk?.numaId], ['0000:3b:00.0', 1]);
   });
-
-  it('recorded updates remove a key, change a value and add a port', () => {
-    const named = (name: string) =>
-      updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update2');
-    const initial = updates.find((one) => 'monitor_cond_reply' in one) as unknown as {
-      monitor_cond_reply: { result: unknown };
-    };
-    const { apply, tables } = createReplica(COLUMNS);
-    apply(initial.monitor_cond_reply.result);
-    const externalIds = () => mapOf([...(tables.get('Open_vSwitch')?.values() ?? [])][0]?.['external_ids']);
-    assert.equal(externalIds().get('ovn-encap-type'), 'geneve');
-    apply(named('remove map key')?.params[1]);
-    assert.equal(externalIds().has('ovn-encap-type'), false);
-    assert.equal(externalIds().get('ovn-encap-ip'), '192.168.10.5');
-    apply(named('change map key')?.params[1]);
-    assert.deepEqual(switchConfig(tables).encapIps, ['10.0.0.9']);
-    apply(named('add port to set')?.params[1]);
-    const bridge = [...(tables.get('Bridge')?.values() ?? [])].find((row) => textOf(row['name']) === 'br-data');
-    assert.equal(setOf(bridge?.['ports']).length, 4);
-    const [id = ''] = tables.get('Bridge')?.keys() ?? [];
-    apply({ Bridge: { [id]: { delete: null } } });
-    assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
-  });
 });
 
 describe('the followed tables of OVSDB', () => {
   const temp = tempDirectories();
   let socketPath: string;
-  let server: Server;
-  let sockets: Socket[];
+  let served: Awaited<ReturnType<typeof serveOvsdb>>;
   let stop: AbortController;
-  /** The server's answer to a message. */
-  let answer: (socket: Socket, message: { id: number; method?: string; params: unknown[] }) => void;
+  /** The result of each call. */
+  let result: unknown;
 
-  const listen = () =>
-    new Promise<void>((resolve) => {
-      server = createServer((socket) => {
-        sockets.push(socket);
-        const read = createJsonStream();
-        socket.on('error', () => {});
-        socket.on('data', (chunk) => {
-          for (const message of read(chunk)) answer(socket, message as never);
-        });
-      });
-      server.listen(socketPath, resolve);
-    });
-  const close = () => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
+  const listen = async () => {
+    served = await serveOvsdb(socketPath, (send, { id }) => send(JSON.stringify({ id, result, error: null })));
   };
   beforeEach(async () => {
     socketPath = join(temp(), 'db.sock');
-    sockets = [];
     stop = new AbortController();
     await listen();
   });
   afterEach(() => {
     stop.abort();
-    close();
+    served.close();
   });
+
   it('follows the tables from the start, after each change and after a restart of the server', async () => {
     const row = (ip: string) => ({
       Open_vSwitch: { r: { insert: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } },
     });
-    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
+    result = row('10.0.0.1');
     const seen: string[] = [];
     const problems: string[] = [];
     const done = followOvsdb(
@@ -134,10 +90,10 @@ describe('the followed tables of OVSDB', () => {
       ['update2', 'plumbline', '10.0.0.5'],
     ] as const;
     const messages = notifications.map(([method, name, ip]) => ({ id: null, method, params: [name, row(ip)] }));
-    sockets[0]?.write(messages.map((message) => JSON.stringify(message)).join(''));
+    served.sockets[0]?.write(messages.map((message) => JSON.stringify(message)).join(''));
     await eventually(() => seen.at(-1) === '10.0.0.5', 'the changes of its own monitor');
     assert.deepEqual(seen, ['10.0.0.1', '10.0.0.4', '10.0.0.5']);
-    close();
+    served.close();
     await eventually(() => problems.length > 0, 'the problem is reported');
     rmSync(socketPath, { force: true });
     await listen();
@@ -147,9 +103,9 @@ describe('the followed tables of OVSDB', () => {
   });
 
   it('waits for an absent socket without attempts, and connects when it is created', async () => {
-    close();
+    served.close();
     rmSync(socketPath, { force: true });
-    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: {}, error: null }));
+    result = {};
     let follows = 0;
     const problems: string[] = [];
     const onProblem = (error: Error) => void problems.push(error.message);

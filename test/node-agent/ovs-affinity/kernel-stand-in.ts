@@ -14,9 +14,6 @@ export class FakeKernel {
   online = '0-15';
   cpuset = '0-63';
   sets = 0;
-  /** How often the threads were listed. */
-  lists = 0;
-  gets = 0;
   onSet = (_tid: number) => {};
   now = 0;
   /** The start time of the process. Another process with the same pid has another one. */
@@ -29,7 +26,6 @@ export class FakeKernel {
 
   readonly affinity: ThreadAffinity = {
     get: (tid) => {
-      this.gets++;
       return this.mask(tid, 'sched_getaffinity').intersect(set(this.online)).toWords(32);
     },
     set: (tid, words) => {
@@ -58,10 +54,7 @@ export class FakeKernel {
       {
         affinity: this.affinity,
         threads: {
-          list: () => {
-            this.lists++;
-            return [...this.masks.keys()];
-          },
+          list: () => [...this.masks.keys()],
           has: (_pid, tid) => this.masks.has(tid),
           summary: () => ({ count: this.masks.size, identity: this.identity }),
           name: (_pid, tid) => this.names.get(tid),

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/saved-masks.ts';
-import { commOf, startOf } from '../../../node-agent/processes/proc.ts';
-import { eventually, lockingCommand, tempDirectories, testMetrics } from '../support.ts';
+import { startOf } from '../../../node-agent/processes/proc.ts';
+import { type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 import { cpus } from './stage.ts';
 
@@ -20,7 +17,7 @@ describe('the processes of Open vSwitch', () => {
   let metrics: ReturnType<typeof testMetrics>;
   let ovs: OvsProcesses;
   let masksFile: ReturnType<typeof createMasksFile>;
-  const started: ChildProcess[] = [];
+  const started: StandIn[] = [];
 
   /** Threads of processes, except the main ones. */
   let others: Map<number, number[]>;
@@ -35,7 +32,7 @@ describe('the processes of Open vSwitch', () => {
     ovs = create();
   });
   afterEach(async () => {
-    for (const child of started.splice(0)) await end(child);
+    await Promise.all(started.splice(0).map((child) => child.stop()));
   });
 
   const create = (changes: Partial<Parameters<typeof createOvsProcesses>[0]> = {}) =>
@@ -55,33 +52,10 @@ describe('the processes of Open vSwitch', () => {
       metrics,
       ...changes,
     });
-  const end = async (child: ChildProcess) => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  };
-  /** Each process has a locked file of its own, which `pidfile` makes a daemon's. */
-  const lockOf = (pid: number) => join(directory, `locks/${pid}`);
-  const launch = async (name: string, mask: string, program = '/bin/sleep', args = ['1000'], argv0 = name) => {
-    const copy = join(directory, name);
-    if (!existsSync(copy)) copyFileSync(realpathSync(program), copy);
-    mkdirSync(join(directory, 'locks'), { recursive: true });
-    const locked = join(directory, `locks/${name}`);
-    const [perl = '', ...command] = lockingCommand(locked, copy, [argv0, ...args]);
-    const child = spawn(perl, command, { stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
-    started.push(child);
-    await eventually(() => commOf(child.pid) === name, `${name} runs`);
-    renameSync(locked, lockOf(child.pid));
-    kernel.thread(child.pid, mask, name);
-    return child;
-  };
-  const pidfile = (name: string, pid: number) => {
-    rmSync(join(directory, `${name}.pid`), { force: true });
-    linkSync(lockOf(pid), join(directory, `${name}.pid`));
-  };
   const daemon = async (name: 'ovs-vswitchd' | 'ovsdb-server', mask = '0-15') => {
-    const child = await launch(name, mask);
-    pidfile(name, child.pid);
+    const child = await startStandIn(name, 0, join(directory, `${name}.pid`));
+    started.push(child);
+    kernel.thread(child.pid, mask, name);
     return child;
   };
   /** One more thread of the process. @returns its id */
@@ -129,7 +103,7 @@ describe('the processes of Open vSwitch', () => {
     const before = await daemon('ovsdb-server');
     apply({ only: cpus('2-3') });
     kernel.thread(steady.pid, '0-15');
-    await end(before);
+    await before.stop();
     kernel.masks.delete(before.pid);
     const next = await daemon('ovsdb-server', '5');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 2, displaced: 1, problems: [] });
@@ -144,21 +118,6 @@ describe('the processes of Open vSwitch', () => {
       [steady.pid, next.pid].map((pid) => kernel.maskTexts()[pid]),
       ['0-15', '5'],
     );
-  });
-
-  it('that started in the same tick of the kernel’s clock are two processes', async () => {
-    const pair = async () => [await launch('ovs-vswitchd', '0-15'), await launch('ovs-vswitchd', '4')] as const;
-    let [first, second] = await pair();
-    for (let i = 0; i < 50 && startOf(first.pid) !== startOf(second.pid); i++) [first, second] = await pair();
-    pidfile('ovs-vswitchd', first.pid);
-    apply({ only: cpus('2-3') });
-    pidfile('ovs-vswitchd', second.pid);
-    apply({ only: cpus('2-3') });
-    assert.deepEqual(
-      ovs.describe().map(({ pid }) => pid),
-      [second.pid],
-    );
-    assert.equal(kernel.maskTexts()[second.pid], '2-3');
   });
 
   it('that a cpuset limits or excludes are counted by daemon, and are a problem', async () => {
@@ -200,16 +159,6 @@ describe('the processes of Open vSwitch', () => {
     }
     assert.equal(kernel.sets, 0);
     assert.equal(apply({ only: cpus('15-20') }).moved, 2);
-  });
-
-  it('have no gauge once they are restored or left', async () => {
-    await daemon('ovs-vswitchd');
-    for (const finish of [() => ovs.restore(), () => ovs.leave()]) {
-      apply({ only: cpus('2-3') });
-      assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 1 });
-      finish();
-      assert.deepEqual(await valuesOf('ovsThreads'), {});
-    }
   });
 
   it('get the CPUs of the machine’s first process if their saved masks are lost, or else the online CPUs', async () => {

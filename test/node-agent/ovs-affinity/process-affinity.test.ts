@@ -35,20 +35,6 @@ describe('setting the CPUs of threads', () => {
     assert.equal(kernel.maskTexts()[101], '0-4');
   });
 
-  it('lists the threads once more after a pass that changed some, and no more than five times', () => {
-    const listsOf = (only: string, snapshot?: ReturnType<ProcessAffinity['snapshot']>) => {
-      kernel.lists = 0;
-      keeper.apply({ only: set(only) }, snapshot);
-      return kernel.lists;
-    };
-    assert.deepEqual([listsOf('0-3'), listsOf('0-3')], [2, 1]);
-    const snapshot = keeper.snapshot();
-    assert.deepEqual([listsOf('0-3', snapshot), listsOf('0-2', snapshot)], [0, 1]);
-    let born = 200;
-    kernel.onSet = () => kernel.thread(born++, '0-15');
-    assert.equal(listsOf('0-1'), 5);
-  });
-
   it('covers threads that start during the pass, and ignores one that ends', () => {
     let born = 200;
     kernel.onSet = () => {
@@ -175,12 +161,6 @@ describe('the quick check of threads', () => {
     kernel.cpuset = '0-1';
     for (const tid of kernel.masks.keys()) kernel.masks.set(tid, set('0-1'));
     assert.equal(keeper.apply({ only: set('0-3') }).displaced, 0, 'a cpuset');
-  });
-
-  it('notices nothing new for threads limited by a cpuset', () => {
-    kernel.cpuset = '0-1';
-    keeper.apply({ only: set('0-5') });
-    assert.equal(keeper.isAsLeft(), true);
   });
 });
 

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
@@ -7,7 +6,7 @@ import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
 
 /**
- * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed, traced and measured.
+ * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed.
  * It follows the kubelet's directory <directory>/kubelet; run directory, enabler file and saved masks are below
  * <directory>. Usage: program.ts <directory> [<seconds between checks>]. Logs to standard output;
  * SIGTERM stops it cleanly.
@@ -23,34 +22,9 @@ const assignments = createAssignments({
   log,
   onFailure: () => {},
 });
-// For measurements from outside: the time of the last move on the machine's clock.
-const affinity = createAffinity();
-let movedAt = 0n;
-const timed: typeof affinity = {
-  get: affinity.get,
-  set(tid, words) {
-    affinity.set(tid, words);
-    movedAt = process.hrtime.bigint();
-  },
-};
 const { recorder } = recordingEvents();
 const events = createAffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
-const ovs = new OvsAffinity(
-  ovsParts(directory, {
-    assignments,
-    events,
-    log,
-    checkInterval: Number(checkInterval),
-    affinity: timed,
-  }),
-);
-assignments.subscribe(() => {
-  queueMicrotask(() => {
-    if (movedAt > 0n) process.send?.({ done: movedAt.toString() });
-    movedAt = 0n;
-  });
-});
-process.send?.({ ready: true });
+const ovs = new OvsAffinity(ovsParts(directory, { assignments, events, log, checkInterval: Number(checkInterval) }));
 const running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
 log.info('program started');
 void running.then(() => process.exit(0));

@@ -76,14 +76,6 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(reasons(), ['OvsAffinityHeld']);
   });
 
-  it('log the reserved CPUs once for each set', () => {
-    for (const list of ['0-1', '0-1', '0-3']) tell.reserved(cpus(list));
-    tell.reserved(undefined);
-    const texts = logged.lines.map(({ msg }) => msg);
-    const text = 'OVS CPU dynamic pinning reservedSystemCPUs set';
-    assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
-  });
-
   it('log moved threads with their target or avoided CPUs, their number and the seconds since the change', async () => {
     mock.method(performance, 'now', () => 2000.1234567);
     mock.method(Date, 'now', () => 50_000);

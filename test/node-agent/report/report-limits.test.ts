@@ -1,32 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parse } from 'yaml';
 import { MAX_PINNING_MESSAGE, MAX_REFUSAL_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { fitReport, ReportLimitError } from '../../../node-agent/report/limits.ts';
-import { root } from '../../support/bundles.ts';
+import { SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
 
-interface Schema {
-  readonly type?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: Schema;
-  readonly items?: Schema;
-  readonly required?: readonly string[];
-  readonly maxItems?: number;
-  readonly maxLength?: number;
-  readonly maxProperties?: number;
-  readonly maximum?: number;
-  readonly minimum?: number;
-  readonly enum?: readonly string[];
-}
-
-const definition = parse(readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8')) as {
-  spec: { versions: { schema: { openAPIV3Schema: Schema } }[] };
-};
-const schema = definition.spec.versions[0]?.schema.openAPIV3Schema.properties?.['status'] ?? {};
+const [DEFINED] = SCHEMAS;
+const schema = DEFINED?.properties?.['status'] ?? {};
 
 /** Faults for which the API server would refuse a value; only sizes are checked. */
-function faultsOf(value: unknown, { properties, additionalProperties, items, ...bounds }: Schema, path = ''): string[] {
+function faultsOf(value: unknown, definition: Partial<Schema>, path = ''): string[] {
+  const { properties, additionalProperties, items, ...bounds } = definition;
   const faults: string[] = [];
   const most = (what: string, count: number, limit = Number.POSITIVE_INFINITY) => {
     if (count > limit) faults.push(`${path}: ${what} ${count}, at most ${limit}`);

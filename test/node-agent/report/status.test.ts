@@ -124,7 +124,6 @@ describe('the fields of a report', () => {
     ['list devices that the Node has', [VF], { 'a/vf': '8' }, [VF]],
     ['count devices that are not healthy', [VF], { 'a/vf': '11' }, [{ ...VF, unhealthy: 3 }]],
     ['read the quantity of a Node', [VF], { 'a/vf': '1k' }, [{ ...VF, unhealthy: 992 }]],
-    ['list no devices of a node without plugins', [], {}, []],
     ['have no devices before the kubelet has answered', undefined, { 'a/vf': '8' }, undefined],
     ['have no devices while the Node has fewer', [VF], { 'a/vf': '7' }, undefined],
     ['have no devices while the Node does not have the resource', [VF], {}, undefined],

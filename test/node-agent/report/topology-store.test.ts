@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
 import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
-import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
 import { inputs } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
@@ -24,23 +24,11 @@ describe('the node’s NodeTopology on the API server', () => {
   const { signal } = new AbortController();
   const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
   let api: FakeApi;
-  let requests: string[];
   let client: KubeClient;
 
   beforeEach(() => {
     api = createFakeApi(NODE);
-    requests = [];
-    client = {
-      ...api.client,
-      get: (path) => {
-        requests.push(`GET ${path}`);
-        return api.client.get(path);
-      },
-      create: (path, body) => {
-        requests.push(`POST ${path}`);
-        return api.client.create(path, body);
-      },
-    };
+    client = { ...api.client };
   });
 
   it('is read if another client creates it at the same time', async () => {
@@ -52,24 +40,8 @@ describe('the node’s NodeTopology on the API server', () => {
     };
     const store = createTopologyStore(client, NODE);
     await store.sync(identity, signal);
-    assert.deepEqual(requests, [`GET ${PATH}`, `POST ${COLLECTION}`, `GET ${PATH}`]);
     assert.equal(store.published?.reserved, status.reserved);
     assert.equal(store.changesTo(status).length > 0, false);
-  });
-
-  it('is not read again after another failure to create it, which is the one that is thrown', async () => {
-    client.create = async () => {
-      throw new KubeError(403, 'Forbidden', 'may not create it');
-    };
-    const store = createTopologyStore(client, NODE);
-    await assert.rejects(store.sync(identity, signal), /may not create it/);
-    assert.deepEqual(requests, [`GET ${PATH}`]);
-  });
-
-  it('is not created after a failure to read it', async () => {
-    api.failing = true;
-    await assert.rejects(createTopologyStore(client, NODE).sync(identity, signal), /down for the test/);
-    assert.deepEqual(requests, [`GET ${PATH}`]);
   });
 
   it('is written until it has the status, which another writer may have changed', async () => {
@@ -93,20 +65,10 @@ describe('the changes of a report', () => {
       value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
       object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
     })).object;
-    const apply = (target: PatchValue | undefined, patch: PatchValue): PatchValue => {
-      if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-      const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
-      const result: Record<string, PatchValue> = isObject ? { ...(target as Record<string, PatchValue>) } : {};
-      for (const [key, value] of Object.entries(patch as Record<string, PatchValue>)) {
-        if (value === null) delete result[key];
-        else result[key] = apply(result[key], value);
-      }
-      return result;
-    };
     fc.assert(
       fc.property(json, json, (from, to) => {
         const patch = createMergePatch(from, to);
-        assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
+        assert.deepEqual(patch === undefined ? from : mergePatched(from, patch), to);
         assert.equal(createMergePatch(to, to), undefined);
       }),
     );

@@ -15,28 +15,21 @@ interface PretendProcess {
   readonly threads: Map<number, string>;
 }
 
-/** Processes as /proc shows them. Counts the reads of thread names and process starts. */
+/** Processes as /proc shows them. */
 function machine() {
   const affinity = createFakeAffinity();
   const processes = new Map<number, PretendProcess>();
-  const counts = { names: 0, starts: 0 };
   const time = { now: 50_000 };
   const parts: GuestParts = {
     affinity,
     threads: {
       list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
-      name: (pid, tid) => {
-        counts.names++;
-        return processes.get(pid)?.threads.get(tid);
-      },
+      name: (pid, tid) => processes.get(pid)?.threads.get(tid),
       has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
     },
     processes: {
       name: (pid) => processes.get(pid)?.name,
-      start: (pid) => {
-        counts.starts++;
-        return processes.get(pid)?.start;
-      },
+      start: (pid) => processes.get(pid)?.start,
       identity: (pid) => processes.get(pid)?.identity,
     },
     now: () => time.now,
@@ -50,7 +43,7 @@ function machine() {
     });
     for (const tid of Object.keys(threads)) affinity.masks.set(Number(tid), set(cpus));
   };
-  return { affinity, processes, counts, time, parts, add };
+  return { affinity, processes, time, parts, add };
 }
 
 describe('the QEMU process of a launcher', () => {
@@ -105,19 +98,17 @@ describe('the QEMU process of a launcher', () => {
     assert.equal(guest?.isReady(), false);
   });
 
-  it('reads the name of vCPU and IO threads once, and of others until they are one second old', () => {
-    const { parts, add, counts, time, processes } = machine();
-    add(1, 'qemu', { 1: 'qemu', 2: 'qemu', 10: 'CPU 0/KVM' });
+  it('has threads that may change their names until they are one second old', () => {
+    const { parts, add, time, processes } = machine();
+    add(1, 'qemu', { 1: 'qemu', 2: 'qemu' });
     const guest = findGuest([1], parts);
     const roles = () => guest?.list().map(({ role }) => role.kind);
-    assert.equal(counts.names, 3);
     time.now += 100;
     processes.get(1)?.threads.set(2, 'IO iothread1');
-    assert.deepEqual(roles(), ['emulator', 'io', 'vcpu']);
-    assert.equal(counts.names, 5);
+    assert.deepEqual(roles(), ['emulator', 'io']);
     time.now += 900;
-    roles();
-    assert.equal(counts.names, 5, 'it has the name that it will keep');
+    processes.get(1)?.threads.set(1, 'IO iothread2');
+    assert.deepEqual(roles(), ['emulator', 'io']);
   });
 
   it('reads an id again after another thread has taken it', () => {
@@ -131,16 +122,14 @@ describe('the QEMU process of a launcher', () => {
     assert.equal(guest?.list()[1]?.role.kind, 'io');
   });
 
-  it('is alive while its process is the same; its start is read only if the quick check fails', () => {
-    const { parts, add, counts, processes } = machine();
+  it('is alive while its process is the same, by its quick identity or by its start', () => {
+    const { parts, add, processes } = machine();
     add(1, 'qemu', { 1: 'qemu' });
     const guest = findGuest([1], parts);
     const process = processes.get(1);
     assert.ok(process);
-    const { starts } = counts;
     process.identity = 77;
-    for (let i = 0; i < 2; i++) assert.equal(guest?.isAlive(), true);
-    assert.equal(counts.starts, starts + 1, 'the new identity is kept');
+    assert.equal(guest?.isAlive(), true);
     process.identity = 78;
     process.start = 5;
     assert.equal(guest?.isAlive(), false);
@@ -159,15 +148,6 @@ describe('the QEMU process of a launcher', () => {
     assert.throws(() => guest?.affinity().set(10, set('4').toWords()), isGone);
     assert.equal(String(affinity.masks.get(10)), '3');
     assert.equal(String(CpuSet.fromWords(guest?.affinity().get(10) ?? new Uint32Array(0))), '3');
-  });
-
-  it('does not take a bug of the program for an ended thread', () => {
-    const { parts, add, affinity } = machine();
-    add(1, 'qemu', { 1: 'qemu' });
-    affinity.get = () => {
-      throw new TypeError('a mistake');
-    };
-    assert.throws(() => findGuest([1], parts), /a mistake/);
   });
 });
 
@@ -247,11 +227,6 @@ describe('the emulator’s CPUs of a container', () => {
     assert.deepEqual([where(200), where(1)], ['3', '2,4']);
     assert.ok(!affinity.sets.some((text) => text.startsWith('200 ')));
     assert.equal(outcome?.targets.has(200), false);
-  });
-
-  it('are shared with IO threads that use all remaining CPUs, and ignore one without a pin', () => {
-    assert.equal(String(house(['0', '1'], '0-2', '2', ['2']).look()?.emulator), '2');
-    assert.equal(String(house(['0', '1'], '0-3', '2-3', ['0-3']).look()?.emulator), '2-3');
   });
 
   it('depend on the numbers of vCPUs, not on the order of the list, and wait for a missing number', () => {
@@ -345,13 +320,5 @@ describe('the emulator’s CPUs of a container', () => {
     };
     const ended = look();
     assert.deepEqual([ended?.problems, ended?.repairs], [[], 2]);
-  });
-
-  it('do not take a bug of the program for a refusal', () => {
-    const { look, affinity } = house(['0', '1'], '0-3', '3');
-    affinity.set = () => {
-      throw new TypeError('a mistake');
-    };
-    assert.throws(() => look(), /a mistake/);
   });
 });

@@ -6,7 +6,7 @@ import {
   createLauncherPinning,
   type NodeCpus,
 } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
-import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
+import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { tempDirectories } from '../support.ts';
 import { createScene, type PretendVm } from './stage.ts';
 
@@ -122,25 +122,17 @@ describe('the checks of a node’s launchers', () => {
     const house = scene.addVm({ vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20], housekeeping: '5' });
     dedicated.add(house.uid);
     for (const { pid } of [vm, house]) costs.set(pid, 30);
-    const launchers = [vm.launcher, house.launcher];
-    const displayed = () =>
-      at(launchers).map(({ threads, mask, housekeeping }) => [
-        threads.length,
-        mask?.state,
-        mask?.moved,
-        housekeeping?.emulator.toString(),
-        housekeeping && housekeeping.repairs > 0,
-      ]);
-    assert.deepEqual(displayed(), [
-      [4, 'pinned', 4, undefined, undefined],
-      [11, undefined, undefined, '5,21', true],
-    ]);
-    lists.length = 0;
-    assert.deepEqual(displayed(), [
-      [4, 'pinned', 0, undefined, undefined],
-      [11, undefined, undefined, '5,21', false],
-    ]);
-    assert.deepEqual(lists, []);
+    const displayed = () => {
+      const [masked, housed] = at([vm.launcher, house.launcher]);
+      return [
+        masked?.mask?.state,
+        masked?.mask?.moved,
+        `${housed?.housekeeping?.emulator}`,
+        housed?.housekeeping?.repairs,
+      ];
+    };
+    assert.deepEqual(displayed(), ['pinned', 4, '5,21', 4]);
+    assert.deepEqual(displayed(), ['pinned', 0, '5,21', 0]);
   });
 
   it('of VMs that are about to start, in between: a mask without vCPU threads, for a minute after the container', () => {
@@ -179,4 +171,31 @@ describe('the checks of a node’s launchers', () => {
     at([]);
     assert.equal(looksAt(vm), true, 'it is a new one');
   });
+});
+
+const pod = (containerID: string, labels: Record<string, string> = {}) => ({
+  metadata: {
+    name: 'virt-launcher-vm-x',
+    namespace: 'team-a',
+    uid: 'uid',
+    labels: { 'kubevirt.io': 'virt-launcher', ...labels },
+    ownerReferences: [
+      { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'vm', uid: 'vmi', controller: true },
+    ],
+  },
+  spec: { containers: [{ name: 'compute', resources: undefined }] },
+  status: { containerStatuses: [{ name: 'compute', containerID }] },
+});
+
+describe('a launcher of the node', () => {
+  it('has the id of its container, and the label of a migration’s target', () => {
+    const launcher = nodeLauncherOf(pod('containerd://plain'));
+    assert.deepEqual([launcher?.containerId, launcher?.migrated], ['plain', false]);
+    assert.equal(nodeLauncherOf(pod('x', { 'kubevirt.io/migrationJobUID': 'job' }))?.migrated, true);
+  });
+
+  for (const id of ['containerd://../../init.scope', 'containerd://', 'x', `cri-o://${'a'.repeat(200)}`, 'a://b/c']) {
+    it(`cannot point to another cgroup with its container id: ${id.slice(0, 30)}`, () =>
+      assert.equal(nodeLauncherOf(pod(id))?.containerId, undefined));
+  }
 });

@@ -31,20 +31,6 @@ function running() {
 describe('CPU masks on a node', () => {
   const run = running();
 
-  it('pins the threads of the QEMU in the pod’s cgroup, shows that and reports it on the VM', async () => {
-    const scene = createScene(temp());
-    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
-    assert.deepEqual(vcpusOf(vm, 2), ['1', '3']);
-    assert.deepEqual(vms.pinning(), [
-      { podUID: vm.uid, namespace: 'team-a', podName: vm.launcher.podName, state: 'pinned', vcpus: 2 },
-    ]);
-    assert.equal(vm.allowed('qemu-system-x86'), '0-7');
-    assert.equal(scene.eventsOf('CPUMaskApplied').length, 1);
-  });
-
   it('M10: for any mask, cpuset, reserved and owned CPUs, no thread gets a CPU of another pod', async () => {
     const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));
     const masks = fc.array(fc.oneof(fc.constant('all'), cpus.map(String)), { minLength: 1, maxLength: 3 });
@@ -70,26 +56,6 @@ describe('CPU masks on a node', () => {
     );
   });
 
-  it('the pins follow the shared pool; without a CPU left the VM is unpinned with an Event, and pinned again later', async () => {
-    const scene = createScene(temp());
-    const vm = scene.addVm({ name: 'vm', vcpus: 2, mask: '2-3', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => vcpusOf(vm, 2).join() === '2-3,2-3', 'pinned');
-    scene.view = { owned: set('2') };
-    await eventually(() => vcpusOf(vm, 2).join() === '3,3', 'CPU 2 is another pod’s');
-    vm.cpuset('0-1,4-7');
-    await eventually(() => vms.pinning()[0]?.state === 'unpinned', 'nothing is left');
-    assert.deepEqual([vms.pinning()[0]?.reason, vcpusOf(vm, 2)], ['Empty', ['0-1,4-7', '0-1,4-7']]);
-    assert.match(
-      scene.eventsOf('CPUMaskNotApplied')[0]?.message ?? '',
-      /leaves vCPU 0 without a CPU: the VM may use 0-1,4-7/,
-    );
-    vm.cpuset('0-7');
-    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned again');
-    assert.deepEqual(vcpusOf(vm, 2), ['3', '3']);
-  });
-
   it('M5: a migration’s target is a pod of its own, pinned as soon as it has threads', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ name: 'vm', vcpus: 2, mask: '1:3', cpuset: '0-7' });
@@ -101,23 +67,6 @@ describe('CPU masks on a node', () => {
     scene.launchers.delete(vm.uid);
     await eventually(() => vms.pinning().length === 1, 'the source is gone');
     assert.equal(vms.pinning()[0]?.podUID, target.uid);
-  });
-
-  it('another process with the same pid and a hotplugged vCPU are pinned again', async () => {
-    const scene = createScene(temp());
-    const vm = scene.addVm({ vcpus: 2, mask: '1-2', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => vcpusOf(vm, 2).join() === '1-2,1-2', 'pinned');
-    const process = scene.processes.get(vm.pid)!;
-    scene.affinity.masks.set(5000, set('0-7'));
-    process.threads.set(5000, 'CPU 2/KVM');
-    await eventually(() => String(scene.affinity.masks.get(5000)) === '1-2', 'the vCPU that was plugged in');
-    assert.equal(vms.pinning()[0]?.vcpus, 3);
-    scene.processes.set(vm.pid, { ...process, start: 99, threads: new Map([...process.threads].slice(0, 4)) });
-    vm.put('CPU 0/KVM', '0-7');
-    await eventually(() => vcpusOf(vm, 1).join() === '1-2', 'the new process');
-    await eventually(() => vms.pinning()[0]?.vcpus === 1, 'its one vCPU');
   });
 
   it('M6: VMs pinned to the same CPUs are reported on the node, but not vCPUs that may run anywhere', async () => {

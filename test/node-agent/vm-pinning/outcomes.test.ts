@@ -136,11 +136,6 @@ describe('the data of `plumbline vm status`', () => {
     assert.deepEqual([mask, state, message, cpus, problems], [null, null, null, null, []]);
     assert.equal(statusOf([{ ...viewOf({}), pid: undefined }], () => set('0')).vms[0]?.pid, null);
   });
-
-  it('lists pairs of VMs that share CPUs, by name', () => {
-    const status = statusOf([viewOf({ name: 'a', mask: '1-2' }), viewOf({ name: 'b', mask: '2-3' })], () => undefined);
-    assert.deepEqual(status.overlaps, [{ vms: ['ns/a', 'ns/b'], cpus: '2' }]);
-  });
 });
 
 describe('reports about a VM', () => {

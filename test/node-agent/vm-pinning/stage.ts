@@ -62,7 +62,7 @@ export function createScene(root: string) {
   let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
   const viewListeners = new Set<() => void>();
   let changed = () => {};
-  const { log, lines } = recordingLogger();
+  const { log } = recordingLogger();
 
   const write = (path: string, name: string, text: string) => {
     mkdirSync(path, { recursive: true });
@@ -161,10 +161,7 @@ export function createScene(root: string) {
 
   return {
     affinity,
-    processes,
     launchers,
-    events,
-    lines,
     deps,
     addVm,
     hold,

@@ -1,67 +1,27 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { writeMachine } from '../../hardware/machine-tree.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { startAnsweringOvs } from '../dpu-lease/answering.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
-const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));
 const NODE = 'worker-1';
 
-interface Agent {
-  readonly process: ChildProcess;
-  readonly lines: Record<string, unknown>[];
-  /** Standard error other than log lines. */
-  readonly text: string[];
-  /** GET on the probe port. */
-  probe(path: string): Promise<{ status: number; body: string }>;
-  /** Sends SIGTERM and returns the exit status. */
-  stop(): Promise<number | null>;
-}
-
-function startAgent(flags: readonly string[], nodeFlags: readonly string[] = []): Agent {
-  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeFlags, MAIN, '--probe-port', '0', ...flags], {
-    stdio: ['ignore', 'inherit', 'pipe'],
-  });
-  const lines: Record<string, unknown>[] = [];
-  const text: string[] = [];
-  createInterface({ input: child.stderr! }).on('line', (line) => {
-    if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
-    else text.push(line);
-  });
-  return {
-    process: child,
-    lines,
-    text,
-    async probe(path) {
-      const port = lines.find(({ probePort }) => probePort !== undefined)?.probePort;
-      const response = await fetch(`http://127.0.0.1:${port}${path}`);
-      return { status: response.status, body: await response.text() };
-    },
-    async stop() {
-      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
-      child.kill('SIGTERM');
-      await exited;
-      return child.exitCode;
-    },
-  };
-}
+const startAgent = (flags: readonly string[], nodeFlags: readonly string[] = []) =>
+  startAgentProcess([...nodeFlags, ...FROM_SOURCE, '--probe-port', '0', ...flags]);
 
 const temp = tempDirectories();
 const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
 let root: string;
 let api: FakeApi;
 let kubelet: FakeKubelet;
-let agent: Agent;
+let agent: AgentProcess;
 let standIns: StandIn[];
 let flags: string[];
 
@@ -82,18 +42,15 @@ function setUp(suite: Mocha.Suite): void {
       'kubelet/config.yaml':
         'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
         'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
-      'sys/devices/system/cpu/online': '0-7',
-      'sys/devices/system/node/node0/cpulist': '0-3',
-      'sys/devices/system/node/node1/cpulist': '4-7',
     });
-    for (let cpu = 0; cpu < 8; cpu++) {
-      const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(join(root, `sys/devices/system/cpu/cpu${cpu}/topology`), {
-        core_id: `${cpu >> 1}`,
-        physical_package_id: '0',
-        thread_siblings_list: siblings,
-      });
-    }
+    writeMachine(join(root, 'sys'), {
+      name: NODE,
+      cpus: '0-7',
+      core: [0, 0, 1, 1, 2, 2, 3, 3],
+      package: Array(8).fill(0),
+      siblings: ['0-1', '2-3', '4-5', '6-7'],
+      nodes: { 0: '0-3', 1: '4-7' },
+    });
     flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
     flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
@@ -162,22 +119,6 @@ describe('the node agent as a process', function () {
     assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
   });
 
-  it('runs without kubelet, Open vSwitch or a usable network map, logs what is missing, and publishes nothing', async () => {
-    writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
-    agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => /network map rejected/.test(String(msg))), 'the map');
-    await eventually(
-      () => agent.lines.some(({ msg }) => /querying the kubelet failed/.test(String(msg))),
-      'the kubelet',
-    );
-    const ready = await agent.probe('/readyz');
-    assert.equal(ready.status, 503);
-    assert.match(ready.body, /not known yet/);
-    assert.equal((await agent.probe('/healthz')).status, 200);
-    assert.equal(status(), undefined);
-    assert.equal(await agent.stop(), 0);
-  });
-
   it('a typo in the network map leaves the networks unchanged; a condition and an Event on the Node name it', async () => {
     kubelet.allocatable = '2-7';
     kubelet.writeCheckpoint('0-7');
@@ -191,42 +132,11 @@ describe('the node agent as a process', function () {
     assert.match(valid()?.message ?? '', typo);
     assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.deepEqual(status()?.tunnel, { cells: '0' });
+    assert.match((await agent.probe('/metrics')).body, /plumbline_networks_problems 1\n/);
     const events = () => [...api.objects].filter(([path]) => path.includes('/events/')).map(([, event]) => event);
     const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
     await eventually(() => named() !== undefined, 'the Event');
     assert.match(String(named()?.message ?? named()?.note), typo);
-    assert.equal(await agent.stop(), 0);
-  });
-});
-
-describe('the node agent on a host with a DPU', function () {
-  setUp(this);
-
-  it('creates the Lease on the host and renews it on the DPU while Open vSwitch runs', async () => {
-    const lease = () =>
-      api.objects.get(`/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-${NODE}`);
-    const renewed = () => (lease()?.spec as { renewTime?: string } | undefined)?.renewTime;
-    const timing = ['--dpu-node-lease-renew-interval', '1', '--dpu-node-lease-duration', '2'];
-    agent = startAgent([...flags, '--mode', 'dpu-host', ...timing]);
-    await eventually(() => lease() !== undefined, 'the lease');
-    assert.equal(renewed(), undefined);
-    assert.ok(!agent.lines.some(({ duties }) => String(duties).includes('ovs-affinity')), 'OVS is on the DPU');
-    assert.equal(await agent.stop(), 0);
-
-    for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
-      standIns.push(await startStandIn(name, 0, join(root, `run/${name}.pid`)));
-    }
-    const answering = startAnsweringOvs(join(root, 'run'), standIns[0]!.pid);
-    agent = startAgent([...flags, '--mode', 'dpu', ...timing]);
-    await eventually(() => renewed() !== undefined, 'a renewal');
-    const before = renewed();
-    await eventually(() => renewed() !== before, 'another');
-    await standIns[0]?.stop();
-    await eventually(
-      () => agent.lines.some(({ msg }) => msg === 'renewing the DPU lease failed'),
-      'Open vSwitch is missed',
-    );
-    answering.close();
     assert.equal(await agent.stop(), 0);
   });
 

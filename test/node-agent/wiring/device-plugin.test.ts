@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
+import { writeRecordedThread } from '../device-plugin/recorded-thread.ts';
 import { config } from '../report/inputs-fixture.ts';
 import {
   TWO_CELLS as description,
@@ -24,78 +23,42 @@ const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig =>
   ...changes,
 });
 
-interface Sent {
-  readonly kind: string;
-  readonly refusal?: string;
-  readonly wholeCoresOnly?: boolean;
-  readonly resources?: { name: string; slots: number; cells: number[]; healthy: boolean }[];
-}
-
-/** What the duty finds. */
-interface State {
-  /** The capacity of the Node, if the API server answers. */
-  node: Record<string, string> | undefined;
-  kubelet: NodeKubeletConfig | undefined;
-  /** Whether the networks are known. */
-  isComplete: boolean;
-  owned: string;
-  reserved: CpuSet | undefined;
-  polled: string;
-}
-
 describe('the agent’s device plugin duty', () => {
   const temp = tempDirectories();
-  const { setTimeout: timeout } = globalThis;
-  let now: State;
+  /** The capacity of the Node, if the API server answers. */
+  let node: Record<string, string> | undefined;
+  let kubeletConfig: NodeKubeletConfig | undefined;
+  /** Whether the networks are known. */
+  let isComplete: boolean;
   let vacated: string[];
   let subscribed: number;
   let changed: () => void;
-  let requests: string[];
-  let record: string;
+  let thread: ReturnType<typeof writeRecordedThread>;
   let ended: () => Promise<void>;
 
   beforeEach(() => {
-    now = {
-      node: { pods: '9' },
-      kubelet: kubelet(),
-      isComplete: true,
-      owned: '2-3',
-      reserved: CpuSet.EMPTY,
-      polled: '',
-    };
+    node = { pods: '9' };
+    kubeletConfig = kubelet();
+    isComplete = true;
     vacated = [];
     subscribed = 0;
     changed = () => {};
-    requests = [];
     ended = async () => {};
   });
   afterEach(async () => {
-    globalThis.setTimeout = timeout;
     await ended();
   });
 
   /** Runs the duty with a thread that records what it is sent, and asks about the start of a container. */
   const run = (start?: { resource: string; holder?: object }, { ovs = true } = {}) => {
     const directory = temp();
-    const program = join(directory, 'thread.mjs');
-    record = join(directory, 'record');
-    writeFileSync(
-      program,
-      `import { appendFileSync } from 'node:fs';
-      import { parentPort } from 'node:worker_threads';
-      parentPort.on('message', (message) => {
-        appendFileSync(${JSON.stringify(record)}, JSON.stringify(message) + '\\n');
-        if (message.kind === 'stop') process.exit(0);
-      });
-      const start = ${JSON.stringify(start ?? null)};
-      if (start !== null) parentPort.postMessage({ kind: 'before-start', call: 1, ...start });`,
-    );
+    const message = JSON.stringify({ kind: 'before-start', call: 1, ...start });
+    thread = writeRecordedThread(directory, start && `parentPort.postMessage(${message});`);
     const client = {
       get: async (path: string) => {
-        requests.push(path);
         if (path.includes('/pods/')) return { metadata: { name: 'vm', namespace: 'ns', uid: 'u' }, spec: {} };
-        if (now.node === undefined) throw new Error('away');
-        return { metadata: { name: 'n', uid: 'u' }, status: { capacity: now.node } };
+        if (node === undefined) throw new Error('away');
+        return { metadata: { name: 'n', uid: 'u' }, status: { capacity: node } };
       },
     };
     const source = {
@@ -108,37 +71,32 @@ describe('the agent’s device plugin duty', () => {
     const stop = new AbortController();
     const done = createDevicePluginDuty(
       {
-        config: {
-          kubeletDir: directory,
-          allocationCheck: 'enforce',
-          logLevel: 'warn',
-          nodeName: 'n',
-        },
+        config: { kubeletDir: directory, allocationCheck: 'enforce', logLevel: 'warn', nodeName: 'n' },
         client,
         events: { record: () => undefined },
-        pluginProgram: program,
+        pluginProgram: thread.program,
         log: recordingLogger().log,
         metrics: testMetrics(),
       } as unknown as AgentParts,
       {
         facts: { read: async () => ({ host, description }) },
-        assignments: { ...source, view: () => ({ reserved: now.reserved, owned: set(now.owned) }) },
+        assignments: { ...source, view: () => ({ reserved: CpuSet.EMPTY, owned: set('2-3') }) },
         networks: {
           ...source,
           get isComplete() {
-            return now.isComplete;
+            return isComplete;
           },
           view: () => ({
             networks: { physnets: new Map([['physnet1', set('1')]]), tunnel: undefined },
             down: new Set(['physnet1']),
-            pmdCpus: set(now.polled),
+            pmdCpus: CpuSet.EMPTY,
           }),
         },
         ovs: ovs
           ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
           : undefined,
         refusals: { add: () => undefined },
-        kubeletConfig: async () => ({ config: now.kubelet, problems: [] }),
+        kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
     ).run(stop.signal);
     ended = async () => {
@@ -146,12 +104,7 @@ describe('the agent’s device plugin duty', () => {
       await done;
     };
   };
-  const sent = (kind: string) =>
-    (existsSync(record) ? readFileSync(record, 'utf8') : '')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as Sent)
-      .filter((message) => message.kind === kind);
+  const sent = (kind: string) => thread.sent().filter((message) => message.kind === kind);
   const answer = async () => {
     await eventually(() => sent('answer').length === 1, 'an answer');
     return sent('answer')[0]?.refusal;
@@ -187,33 +140,32 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual(vacated, []);
   });
 
-  const policies: [string, Partial<NodeKubeletConfig> | undefined, boolean][] = [
+  const policies: [string, Partial<NodeKubeletConfig>, boolean][] = [
     ['static with full-pcpus-only', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } } }, true],
-    ['static without it', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'false' } } }, false],
     ['none', { cpuManager: { policy: 'none', options: { 'full-pcpus-only': 'true' } } }, false],
-    ['unknown', undefined, false],
   ];
   for (const [name, changes, whole] of policies) {
     it(`under the policy ${name}, a container with half a core is ${whole ? 'refused' : 'started'}`, async () => {
-      now.kubelet = changes && kubelet(changes);
+      kubeletConfig = kubelet(changes);
       run({ resource: PHYSNET, holder: holder('5-6') });
       assert.equal((await answer()) !== undefined, whole);
       assert.equal((await advertised()).wholeCoresOnly, whole);
     });
   }
 
-  const slots: [string, Partial<State>, number][] = [
-    ['the kubelet’s maxPods', {}, 7],
-    ['the Node’s, if the configuration is unknown', { kubelet: undefined }, 9],
-    ['the kubelet’s default, if the Node is unknown, too', { kubelet: undefined, node: undefined }, 110],
-  ];
-  for (const [name, changes, expected] of slots) {
-    it(`advertises as many devices as ${name}: ${expected}`, async () => {
-      Object.assign(now, changes);
+  it('advertises as many devices as the kubelet’s maxPods, or the Node’s, or else the kubelet’s default', async () => {
+    const slots = async () => {
       run();
-      assert.equal((await advertised()).of(PHYSNET)?.slots, expected);
-    });
-  }
+      const { of } = await advertised();
+      await ended();
+      return of(PHYSNET)?.slots;
+    };
+    assert.equal(await slots(), 7);
+    kubeletConfig = undefined;
+    assert.equal(await slots(), 9);
+    node = undefined;
+    assert.equal(await slots(), 110);
+  });
 
   it('devices of a network without a carrier are unhealthy', async () => {
     run();
@@ -221,11 +173,11 @@ describe('the agent’s device plugin duty', () => {
   });
 
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
-    now.isComplete = false;
+    isComplete = false;
     run();
     await eventually(() => subscribed === 1, 'it follows the networks');
     changed();
-    now.isComplete = true;
+    isComplete = true;
     changed();
     assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
     await ended();

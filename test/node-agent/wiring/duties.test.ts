@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
-import type { EventTarget, EventText } from '../../../kube/events.ts';
 import { Failures } from '../../../node-agent/lifecycle/duty.ts';
 import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
 import { createDuties, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
 import type { AgentParts } from '../../../node-agent/wiring/parts.ts';
-import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, writeTree } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const temp = tempDirectories();
 
@@ -99,51 +98,6 @@ describe('the duties of each mode', () => {
   });
 });
 
-describe('the duty that follows networks', () => {
-  const CPUS = {
-    'sysfs-root/devices/system/cpu/online': '0-3',
-    'sysfs-root/devices/system/node/node0/cpulist': '0-3',
-    ...Object.fromEntries(
-      [0, 1, 2, 3].flatMap((cpu) =>
-        Object.entries({ core_id: `${cpu}`, physical_package_id: '0', thread_siblings_list: `${cpu}` }).map(
-          ([file, text]) => [`sysfs-root/devices/system/cpu/cpu${cpu}/topology/${file}`, text],
-        ),
-      ),
-    ),
-  };
-
-  it('counts the problems and a rejected map in its metric, and reports the map in an Event of the node', async () => {
-    const recorded: string[] = [];
-    const events = {
-      record: ({ kind, name }: EventTarget, { type, reason, message }: EventText) =>
-        void recorded.push(`${kind}/${name} ${type} ${reason}: ${message}`),
-      flush: async () => undefined,
-    };
-    const { parts, directory } = partsOf(['--mode', 'dpu-host', '--network-map', 'map.yaml'], { events });
-    const map = join(directory, 'map/map.yaml');
-    const { duties } = createDuties({ ...parts, config: { ...parts.config, networkMap: map } });
-    writeTree(directory, { ...CPUS, 'map/map.yaml': 'physnets: {a: {numaNodes: [0]}}' });
-    const stopping = new AbortController();
-    const running = duties.find(({ name }) => name === 'networks')?.run(stopping.signal);
-    const problems = async () => (await parts.metrics.networksProblems.get()).values[0]?.value;
-    const becomes = (count: number) => eventually(async () => (await problems()) === count, `${count} problems`);
-    const next = (text: string) => replaceFile(map, text);
-    try {
-      await eventually(() => existsSync(join(directory, 'state-dir/network-map.json')), 'the map is in use');
-      assert.deepEqual([await problems(), recorded], [0, []]);
-      next('physnets: {a: {numaNodes: [7]}}');
-      await becomes(1);
-      assert.equal(recorded.length, 1);
-      assert.match(recorded[0] ?? '', /^Node\/n1 Warning InvalidNetworkMap: .*NUMA node 7/);
-      next('physnets: {a: {numaNodes: [0]}}');
-      await becomes(0);
-    } finally {
-      stopping.abort();
-      await running;
-    }
-  });
-});
-
 describe('the gate’s duties', () => {
   const none = { assignments: undefined, ovs: undefined, health: undefined };
 
@@ -209,8 +163,6 @@ describe('the gate’s duties', () => {
     stopping.abort();
     await running;
   });
-
-  it('are none while the gate is off', () => assert.deepEqual(createGateDuties(partsOf([]).parts, none), []));
 });
 
 describe('sources of the kubelet’s configuration', () => {

@@ -1,120 +1,82 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { cpSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
-import { root } from '../../support/bundles.ts';
-import { needs, pathOf } from '../../support/parts.ts';
-import { tempDirectories } from '../support.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
+import { needs } from '../../support/parts.ts';
 
-interface DaemonSet {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly spec: {
-    readonly template: {
-      readonly spec: {
-        readonly hostPID?: boolean;
-        readonly affinity: unknown;
-        readonly containers: readonly {
-          readonly args?: string[];
-          readonly securityContext: {
-            readonly capabilities: { readonly drop: string[]; readonly add?: string[] };
-            readonly seccompProfile: { readonly type: string };
-            readonly seLinuxOptions?: { readonly type: string };
-            readonly allowPrivilegeEscalation: boolean;
-            readonly readOnlyRootFilesystem: boolean;
-          };
-          readonly volumeMounts: readonly { readonly mountPath: string }[];
-        }[];
-      };
-    };
+interface Container {
+  readonly args?: string[];
+  readonly securityContext: {
+    readonly capabilities: { readonly drop: string[]; readonly add?: string[] };
+    readonly seccompProfile: { readonly type: string };
+    readonly seLinuxOptions?: { readonly type: string };
+    readonly allowPrivilegeEscalation: boolean;
   };
+  readonly volumeMounts: readonly { readonly mountPath: string }[];
 }
+interface Pod {
+  readonly hostPID?: boolean;
+  readonly affinity: unknown;
+  readonly containers: readonly [Container];
+}
+
+const FULL = 'plumbline-node-agent';
+const DPU_HOST = 'plumbline-node-agent-dpu-host';
 
 describe('the agent’s manifests', () => {
   needs('kubectl');
-  const temp = tempDirectories();
 
-  /** The DaemonSets of the base with one component, by name. */
-  const build = (component?: string): Map<string, DaemonSet> => {
-    const directory = temp();
-    cpSync(join(root, 'manifests'), join(directory, 'manifests'), { recursive: true });
-    const components = component === undefined ? '[]' : `[manifests/base/node-agent/components/${component}]`;
-    writeFileSync(
-      join(directory, 'kustomization.yaml'),
-      `kind: Kustomization\nresources: [manifests/base]\ncomponents: ${components}\n`,
-    );
-    const yaml = execFileSync(pathOf('kubectl'), ['kustomize', directory], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    const objects = parseAllDocuments(yaml).map((document) => document.toJS() as DaemonSet);
-    const daemonSets = objects.filter(({ kind }) => kind === 'DaemonSet');
-    return new Map(daemonSets.map((object) => [object.metadata.name, object]));
-  };
-  const podOf = (sets: Map<string, DaemonSet>, name: string) => sets.get(name)!.spec.template.spec;
-  const FULL = 'plumbline-node-agent';
-  const DPU_HOST = 'plumbline-node-agent-dpu-host';
-
-  it('give the host’s process table, cgroups and one capability only to the duties that need them', () => {
-    const sets = build();
-    const full = podOf(sets, FULL);
-    const dpuHost = podOf(sets, DPU_HOST);
-    assert.deepEqual([full.hostPID, dpuHost.hostPID], [true, true]);
-    for (const { containers } of [full, dpuHost]) {
-      assert.deepEqual(containers[0]?.securityContext.capabilities, { drop: ['ALL'], add: ['SYS_NICE'] });
-      const { cgroupRoot } = parseNodeAgentConfig([...(containers[0]?.args ?? []), '--node-name', 'worker-0']);
-      assert.ok(containers[0]?.volumeMounts.some(({ mountPath }) => mountPath === cgroupRoot));
-      const { seccompProfile, allowPrivilegeEscalation, readOnlyRootFilesystem } = containers[0]!.securityContext;
-      assert.deepEqual(
-        [seccompProfile.type, allowPrivilegeEscalation, readOnlyRootFilesystem],
-        ['RuntimeDefault', false, true],
-      );
-    }
-    assert.ok(!dpuHost.containers[0]?.volumeMounts.some(({ mountPath }) => mountPath.includes('openvswitch')));
-  });
-
-  it('select different nodes', () => {
-    const sets = build();
-    assert.match(JSON.stringify(podOf(sets, FULL).affinity), /dpu-host","operator":"DoesNotExist/);
-    assert.match(JSON.stringify(podOf(sets, DPU_HOST).affinity), /dpu-host","operator":"Exists/);
-  });
-
-  it('with the gate, have its flags and mounts for its files', () => {
-    const installed = (component: string, name: string) => {
-      const [container] = podOf(build(component), name).containers;
-      const config = parseNodeAgentConfig([...(container?.args ?? []), '--node-name', 'worker-0']);
-      const mounts = container?.volumeMounts.map(({ mountPath }) => mountPath) ?? [];
-      const places = [config.cniConfDir, config.cniBinDir, config.runDir];
-      return { config, writes: places.every((path) => mounts.includes(path)) };
+  /** The agents of the base with one component, with their settings and mounts. */
+  const build = (component?: string) => {
+    const objects = objectsOf(render('base', component ? [`base/node-agent/components/${component}`] : []));
+    return (name: string) => {
+      const agent = objects.find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === name);
+      const pod = (agent as unknown as { spec: { template: { spec: Pod } } }).spec.template.spec;
+      const { args = [], securityContext, volumeMounts } = pod.containers[0];
+      const mounts = volumeMounts.map(({ mountPath }) => mountPath);
+      return { pod, securityContext, mounts, config: parseNodeAgentConfig([...args, '--node-name', 'worker-0']) };
     };
-    const vacating = installed('gate', FULL);
-    assert.deepEqual([vacating.config.gate, vacating.config.gateStatus, vacating.writes], ['on', 'off', true]);
-    assert.equal(installed('gate', DPU_HOST).config.gate, 'off');
-    for (const component of ['dpu', 'dpu-observe']) {
-      const { config, writes } = installed(component, DPU_HOST);
-      const { mode, gate, gateStatus, dpuLease } = config;
-      const lease = component === 'dpu' ? 'own' : 'observe';
-      assert.deepEqual([mode, gate, gateStatus, dpuLease, writes], ['dpu-host', 'on', 'on', lease, true]);
-      assert.equal(installed(component, FULL).config.gate, 'off');
+  };
+
+  it('give the host’s process table, cgroups and one capability, and select different nodes', () => {
+    const agentOf = build();
+    for (const [name, operator] of [
+      [FULL, 'DoesNotExist'],
+      [DPU_HOST, 'Exists'],
+    ] as const) {
+      const { pod, securityContext, mounts, config } = agentOf(name);
+      const { capabilities, seccompProfile, allowPrivilegeEscalation } = securityContext;
+      assert.deepEqual(capabilities, { drop: ['ALL'], add: ['SYS_NICE'] });
+      assert.deepEqual([pod.hostPID, seccompProfile.type, allowPrivilegeEscalation], [true, 'RuntimeDefault', false]);
+      assert.ok(mounts.includes(config.cgroupRoot));
+      assert.match(JSON.stringify(pod.affinity), new RegExp(`dpu-host","operator":"${operator}`));
     }
+    assert.ok(!agentOf(DPU_HOST).mounts.some((path) => path.includes('openvswitch')));
   });
+
+  const gates: [component: string, on: string, off: string, settings: object][] = [
+    ['gate', FULL, DPU_HOST, { mode: 'full', gateStatus: 'off' }],
+    ['dpu', DPU_HOST, FULL, { mode: 'dpu-host', gateStatus: 'on', dpuLease: 'own' }],
+    ['dpu-observe', DPU_HOST, FULL, { mode: 'dpu-host', gateStatus: 'on', dpuLease: 'observe' }],
+  ];
+  for (const [component, on, off, settings] of gates) {
+    it(`with the component ${component}, have the gate’s flags, and mounts for its files`, () => {
+      const agentOf = build(component);
+      const { config, mounts } = agentOf(on);
+      assert.deepEqual({ ...config, gate: 'on', ...settings }, config);
+      for (const path of [config.cniConfDir, config.cniBinDir, config.runDir]) assert.ok(mounts.includes(path), path);
+      assert.equal(agentOf(off).config.gate, 'off');
+    });
+  }
 
   it('work with SELinux, on OpenShift, and with a network map', () => {
+    const [selinux, mapped, openshift] = ['selinux', 'network-map', 'openshift'].map(build);
     for (const name of [FULL, DPU_HOST]) {
-      const [container] = podOf(build('selinux'), name).containers;
-      assert.equal(container?.securityContext.seLinuxOptions?.type, 'spc_t');
-      const [mapped] = podOf(build('network-map'), name).containers;
-      const config = parseNodeAgentConfig([...(mapped?.args ?? []), '--node-name', 'worker-0']);
-      assert.ok(mapped?.volumeMounts.some(({ mountPath }) => config.networkMap?.startsWith(mountPath)));
+      assert.equal(selinux?.(name).securityContext.seLinuxOptions?.type, 'spc_t');
+      const { config, mounts } = mapped!(name);
+      assert.ok(mounts.some((path) => config.networkMap?.startsWith(path)));
       assert.equal(config.mode, name === FULL ? 'full' : 'dpu-host');
     }
-    const openshift = build('openshift');
-    assert.deepEqual(podOf(openshift, FULL).containers[0]?.securityContext.capabilities.add, [
-      'SYS_NICE',
-      'DAC_OVERRIDE',
-    ]);
-    assert.deepEqual(podOf(openshift, DPU_HOST).containers[0]?.securityContext.capabilities.add, ['SYS_NICE']);
+    assert.deepEqual(openshift?.(FULL).securityContext.capabilities.add, ['SYS_NICE', 'DAC_OVERRIDE']);
+    assert.deepEqual(openshift?.(DPU_HOST).securityContext.capabilities.add, ['SYS_NICE']);
   });
 });

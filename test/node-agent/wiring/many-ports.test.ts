@@ -3,13 +3,12 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { buildOnce, dist } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { needs } from '../../support/parts.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 /** The limit of the manifest. */
@@ -108,19 +107,19 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
     const flags = Object.entries(places).flatMap(([path, flag]) => [`--${flag}`, join(directory, path)]);
     const common = ['--node-name', 'n1', '--probe-port', '0', '--kubeconfig', writeKubeconfig(directory)];
     const env = { ...process.env, ...shippedNodeOptions('node-agent') };
-    const agent = start(process.execPath, [join(dist, 'node-agent.cjs'), ...common, ...flags], env);
-    const lines: Record<string, unknown>[] = [];
-    createInterface({ input: agent.stderr! }).on('line', (line) => {
-      if (line.startsWith('{')) lines.push(JSON.parse(line));
-    });
-    await eventually(() => lines.some(({ msg }) => msg === 'agent started'), 'started');
-    const port = lines.find(({ msg }) => msg === 'agent started')?.['probePort'];
+    const {
+      process: agent,
+      line,
+      lines,
+      probe,
+    } = startAgentProcess([join(dist, 'node-agent.cjs'), ...common, ...flags], env);
+    started.push(agent);
+    await eventually(() => line('agent started') !== undefined, 'started');
     const located = () => lines.findLast(({ msg }) => String(msg).startsWith('network map updated'))?.['physnets'];
     const locates = (physnet: string) => () => JSON.stringify(located()) === JSON.stringify({ [physnet]: '0' });
     const isWorking = async () => {
       assert.deepEqual([agent.exitCode, agent.signalCode], [null, null]);
-      const response = await fetch(`http://127.0.0.1:${port}/metrics`, { headers: { connection: 'close' } });
-      assert.match(await response.text(), /plumbline_duty_running\{duty="networks"\} 1/);
+      assert.match((await probe('/metrics')).body, /plumbline_duty_running\{duty="networks"\} 1/);
       const kilobytes = Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${agent.pid}/status`, 'utf8'))?.[1]);
       assert.ok(kilobytes < LIMIT_KILOBYTES, `${kilobytes} kB`);
     };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createAgent } from '../../../node-agent/wiring/agent.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { writeKubeconfig } from './agent-process.ts';
 
 describe('an agent in this process without an API server', () => {
   const temp = tempDirectories();

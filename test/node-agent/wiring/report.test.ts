@@ -8,36 +8,6 @@ import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
 describe('the agent’s report duty', () => {
-  it('follows every source and stops at its end', async () => {
-    const following = new Map<string, number>();
-    const source = (name: string) => ({
-      subscribe: () => {
-        following.set(name, (following.get(name) ?? 0) + 1);
-        return () => void following.set(name, (following.get(name) ?? 0) - 1);
-      },
-    });
-    const { log } = recordingLogger();
-    const client = { get: () => Promise.reject(new Error('away')) };
-    const parts = { client, nodeName: 'n', failures: source('failures'), log, metrics: testMetrics() };
-    const names = ['assignments', 'networks', 'refusals', 'ovs', 'vms'];
-    const host = Object.fromEntries(names.map((name) => [name, source(name)]));
-    const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
-    const stopping = new AbortController();
-    const running = report.run(stopping.signal);
-    await eventually(() => following.size > 0, 'it runs');
-    const all = [...names, 'failures'].sort();
-    assert.deepEqual(
-      [...following].sort(),
-      all.map((name) => [name, 1]),
-    );
-    stopping.abort();
-    await running;
-    assert.deepEqual(
-      [...following].sort(),
-      all.map((name) => [name, 0]),
-    );
-  });
-
   it('reports the state of every source once the networks are read, or cannot be', async () => {
     const api = createFakeApi('n');
     const { log } = recordingLogger();
