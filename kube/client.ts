@@ -48,7 +48,6 @@ const KEEPALIVE_SECONDS = 30;
 const RELEASE_MILLISECONDS = 50;
 
 interface Content {
-  /** The media type. */
   readonly type: string;
   readonly body: object;
 }

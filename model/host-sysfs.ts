@@ -18,7 +18,6 @@ export interface SysfsCpu {
 export interface SysfsCache {
   readonly level: number;
   readonly id: number;
-  /** Number of CPUs that share it. */
   readonly sharedBy: number;
 }
 

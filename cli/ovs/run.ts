@@ -29,26 +29,18 @@ export async function run(node: string | undefined, { output, ...flags }: Status
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
 export function ovsStatusData(status: OvsStatus) {
-  const { enabled, enablerFile, desired, why, problems, sources, processes } = status;
+  const listed = (cpus: string | null) => (cpus === null ? null : numbersOf(cpus));
   return {
-    enabled,
-    enablerFile,
+    ...status,
     inOrder: isSwitchInOrder(status),
-    desired: desired === null ? null : numbersOf(desired),
-    why,
-    problems,
-    sources,
-    processes: processes.map(({ name, role, pid, threads }) => ({
-      name,
-      role,
-      pid,
+    desired: listed(status.desired),
+    processes: status.processes.map(({ threads, ...process }) => ({
+      ...process,
       threads: threads.map((thread) => ({
-        tid: thread.tid,
-        name: thread.name,
+        ...thread,
         allowed: numbersOf(thread.allowed),
-        desired: thread.desired === null ? null : numbersOf(thread.desired),
+        desired: listed(thread.desired),
         inPlace: isInPlace(thread),
-        note: thread.note,
       })),
     })),
   };

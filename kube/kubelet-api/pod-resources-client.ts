@@ -30,15 +30,6 @@ export function createPodResourcesClient(socketPath: string) {
       const site = { method: 'GetAllocatableResources', socketPath };
       return unary(site, {}, client.getAllocatableResources.bind(client), limits);
     },
-    /**
-     * One pod; undefined if the response has none.
-     * @throws KubeletApiError with code `not-found` if the kubelet does not have the pod
-     */
-    async get(podName: string, podNamespace: string, limits?: CallLimits) {
-      const request = { podName, podNamespace };
-      const response = await unary({ method: 'Get', socketPath }, request, client.get.bind(client), limits);
-      return response.podResources;
-    },
     close: () => client.close(),
   };
 }

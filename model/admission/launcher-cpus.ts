@@ -78,7 +78,6 @@ export interface AlignmentRequest {
 export interface Alignment {
   /** The new resources.{requests,limits}.cpu of `compute`; undefined: it is not padded. */
   readonly to?: number;
-  /** Why it is not padded. */
   readonly why?: NoPadding;
   /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
   readonly threadsPerCore?: number;

@@ -1,17 +1,11 @@
-import type { CpuSet } from '../cpu-set.ts';
-import { type CpuTopology, cpusAt, flagsOf, type Level } from './topology.ts';
+import { CpuSet, unionOf } from '../cpu-set.ts';
+import type { CpuTopology, Level } from './topology.ts';
 
 /**
  * Whether single threads are taken core by core (`packed`), by ascending id within a socket (`spread`), or one of each
  * core of a socket in turn (`spread-by-core`).
  */
 export type Sorting = 'packed' | 'spread' | 'spread-by-core';
-
-/**
- * Groups and counts are below this value, so that `count * RANK + group` fits 31 bits and sorts by count, then by
- * group.
- */
-const RANK = 32_768;
 
 /**
  * Takes CPUs out of a free set, level by level, in the kubelet's order: at every level, groups with fewer free CPUs
@@ -26,21 +20,15 @@ const RANK = 32_768;
 export class Accumulator {
   needed: number;
   readonly #topology: CpuTopology;
-  readonly #free: Uint8Array;
-  readonly #taken: Uint8Array;
   readonly #sorting: Sorting;
-  /** Free CPUs by group, for each level used so far. */
-  readonly #levels: Level[] = [];
-  readonly #counts: Int32Array[] = [];
-  #available = 0;
+  #free: CpuSet;
+  #taken = CpuSet.EMPTY;
 
   constructor(topology: CpuTopology, available: CpuSet, needed: number, sorting: Sorting) {
     this.needed = needed;
     this.#topology = topology;
     this.#sorting = sorting;
-    this.#free = flagsOf(topology, available);
-    this.#taken = new Uint8Array(this.#free.length);
-    for (let position = 0; position < this.#free.length; position++) this.#available += this.#free[position]!;
+    this.#free = available.intersect(topology.cpus);
   }
 
   get isSatisfied(): boolean {
@@ -48,120 +36,80 @@ export class Accumulator {
   }
 
   get isFailed(): boolean {
-    return this.needed > this.#available;
+    return this.needed > this.#free.size;
   }
 
   get result(): CpuSet {
-    return cpusAt(this.#topology, this.#taken);
+    return this.#taken;
   }
 
-  /** The CPUs that are still free in a group. */
-  freeIn(level: Level, group: number): CpuSet {
-    const flags = new Uint8Array(this.#free.length);
-    for (const position of level.members[group]!) flags[position] = this.#free[position]!;
-    return cpusAt(this.#topology, flags);
+  freeIn({ groups }: Level, group: number): CpuSet {
+    return this.#free.intersect(groups.get(group)!);
   }
 
-  freeCount(level: Level, group: number): number {
-    return this.#countsOf(level)[group]!;
+  take(cpus: CpuSet): void {
+    this.needed -= cpus.size;
+    this.#taken = this.#taken.union(cpus);
+    this.#free = this.#free.minus(cpus);
   }
 
-  take(positions: ArrayLike<number>): void {
-    for (let i = 0; i < positions.length; i++) {
-      const position = positions[i]!;
-      this.needed--;
-      this.#taken[position] = 1;
-      if (this.#free[position] === 0) continue;
-      this.#free[position] = 0;
-      this.#available--;
-      for (let level = 0; level < this.#levels.length; level++) {
-        this.#counts[level]![this.#levels[level]!.of[position]!]!--;
-      }
-    }
+  /**
+   * NUMA nodes and sockets, the higher level first. As the kubelet does, it checks for at least as many sockets as NUMA
+   * nodes; a NUMA node then contains one or more sockets.
+   */
+  get levels(): readonly [Level, Level] {
+    const { cells, sockets, counts } = this.#topology;
+    return counts.sockets >= counts.cells ? [cells, sockets] : [sockets, cells];
   }
 
-  sortedCells(): number[] {
-    const { cells, sockets } = this.#topology;
-    return this.#cellsFirst ? this.#sortedGroups(cells) : this.#within(this.sortedSockets(), sockets, cells);
+  /**
+   * The groups with a free CPU, within each group of the level above in turn. A group that spans two of those, such as
+   * a socket with several NUMA nodes, appears once for each of them.
+   */
+  sorted(level: Level): number[] {
+    const [highest, second] = this.levels;
+    if (level === highest) return this.#within(this.#topology.cpus, level);
+    let above = highest;
+    if (level === this.#topology.cores) above = second;
+    if (level === this.#topology.uncores) above = this.#topology.cells;
+    return this.sorted(above).flatMap((group) => this.#within(above.groups.get(group)!, level));
   }
 
-  /** Sockets with a free CPU. A socket that spans NUMA nodes appears once for each of them. */
-  sortedSockets(): number[] {
-    const { cells, sockets } = this.#topology;
-    return this.#cellsFirst ? this.#within(this.sortedCells(), cells, sockets) : this.#sortedGroups(sockets);
+  wholeGroups(level: Level): number[] {
+    const { groups, whole } = level;
+    return this.sorted(level).filter((group) => this.freeIn(level, group).size === (whole ?? groups.get(group)!.size));
   }
 
-  sortedUncores(): number[] {
-    return this.#within(this.sortedCells(), this.#topology.cells, this.#topology.uncores);
-  }
-
-  sortedCores(): number[] {
-    const { cells, sockets, cores } = this.#topology;
-    return this.#cellsFirst
-      ? this.#within(this.sortedSockets(), sockets, cores)
-      : this.#within(this.sortedCells(), cells, cores);
-  }
-
-  /** Positions of the free CPUs, in the order in which single threads are taken. */
+  /** The free CPUs, in the order in which single threads are taken. */
   sortedCpus(): number[] {
-    if (this.#sorting === 'spread-by-core') return this.sortedSockets().flatMap((socket) => this.#cpusInTurn(socket));
-    const packed = this.#sorting === 'packed';
-    const level = packed ? this.#topology.cores : this.#topology.sockets;
-    const groups = packed ? this.sortedCores() : this.sortedSockets();
-    return groups.flatMap((group) => this.#freePositions(level, group));
+    const { cores, sockets } = this.#topology;
+    if (this.#sorting === 'spread-by-core') return this.sorted(sockets).flatMap((socket) => this.#cpusInTurn(socket));
+    const level = this.#sorting === 'packed' ? cores : sockets;
+    return this.sorted(level).flatMap((group) => [...this.freeIn(level, group)]);
   }
 
   /** The free CPUs of a socket: the first of each core, then the second of each. */
   #cpusInTurn(socket: number): number[] {
     const { sockets, cores } = this.#topology;
-    const inSocket = new Set(this.#freePositions(sockets, socket));
-    const sorted = this.#within([socket], sockets, cores);
-    const ofCores = sorted.map((core) => this.#freePositions(cores, core).filter((position) => inSocket.has(position)));
+    const inSocket = sockets.groups.get(socket)!;
+    const sorted = this.#within(inSocket, cores);
+    const ofCores = sorted.map((core) => [...this.freeIn(cores, core).intersect(inSocket)]);
     const turns = Math.max(0, ...ofCores.map(({ length }) => length));
     return Array.from({ length: turns }, (_, turn) => ofCores.flatMap((cpus) => cpus[turn] ?? [])).flat();
   }
 
-  freeCells(): number[] {
-    const { cells } = this.#topology;
-    return this.sortedCells().filter((cell) => this.freeCount(cells, cell) === cells.members[cell]!.length);
-  }
-
-  freeSockets(): number[] {
-    const { sockets, cpusPerSocket } = this.#topology;
-    return this.sortedSockets().filter((socket) => this.freeCount(sockets, socket) === cpusPerSocket);
-  }
-
-  freeUncores(): number[] {
-    const { uncores } = this.#topology;
-    return this.sortedUncores().filter((uncore) => this.freeCount(uncores, uncore) === uncores.members[uncore]!.length);
-  }
-
-  freeCores(): number[] {
-    const { cores, cpusPerCore } = this.#topology;
-    return this.sortedCores().filter((core) => this.freeCount(cores, core) === cpusPerCore);
-  }
-
-  /** Takes whole groups of the higher level, which is NUMA nodes or sockets. */
-  takeFirstLevel(): void {
-    if (this.#cellsFirst) this.#takeFullCells();
-    else this.#takeFullSockets();
-  }
-
-  takeSecondLevel(): void {
-    if (this.#cellsFirst) this.#takeFullSockets();
-    else this.#takeFullCells();
-  }
-
-  takeFullCores(): void {
-    this.#takeFull(this.#topology.cores, () => this.freeCores());
+  takeWhole(level: Level): void {
+    for (const group of this.wholeGroups(level)) {
+      const members = level.groups.get(group)!;
+      if (this.needed >= members.size) this.take(members);
+    }
   }
 
   /** Takes whole uncore caches while enough CPUs are needed, then the rest from a single cache. */
   takeUncores(): void {
-    for (const uncore of this.sortedUncores()) {
-      if (this.needed >= this.#topology.cpusPerUncore) {
-        this.#takeFull(this.#topology.uncores, () => this.freeUncores());
-      }
+    const { uncores, cpusPerUncore } = this.#topology;
+    for (const uncore of this.sorted(uncores)) {
+      if (this.needed >= cpusPerUncore) this.takeWhole(uncores);
       if (this.isSatisfied) return;
       this.#takePartialUncore(uncore);
       if (this.isSatisfied) return;
@@ -169,99 +117,24 @@ export class Accumulator {
   }
 
   takeRemaining(): void {
-    for (const position of this.sortedCpus()) {
-      this.take([position]);
-      if (this.isSatisfied) return;
-    }
-  }
-
-  /**
-   * Whether NUMA nodes are the higher level. As the kubelet does, it checks for at least as many sockets as NUMA nodes;
-   * a NUMA node then contains one or more sockets.
-   */
-  get #cellsFirst(): boolean {
-    return this.#topology.counts.sockets >= this.#topology.counts.cells;
-  }
-
-  #takeFullCells(): void {
-    this.#takeFull(this.#topology.cells, () => this.freeCells());
-  }
-
-  #takeFullSockets(): void {
-    this.#takeFull(this.#topology.sockets, () => this.freeSockets());
-  }
-
-  /** Takes whole groups. Most requests are smaller than any socket or NUMA node, and then nothing is sorted. */
-  #takeFull(level: Level, freeGroups: () => readonly number[]): void {
-    if (this.needed < level.smallest) return;
-    for (const group of freeGroups()) {
-      const members = level.members[group]!;
-      if (this.needed >= members.length) this.take(members);
-    }
+    this.take(CpuSet.of(this.sortedCpus().slice(0, this.needed)));
   }
 
   #takePartialUncore(uncore: number): void {
     const { uncores, cores, cpusPerCore } = this.#topology;
     const coresNeeded = Math.floor((this.needed + cpusPerCore - 1) / cpusPerCore);
-    const inCache = new Set(this.#freePositions(uncores, uncore).map((position) => cores.of[position]!));
+    const inCache = new Set([...this.freeIn(uncores, uncore)].map((cpu) => cores.of.get(cpu)!));
     const chosen = [...inCache].sort((a, b) => a - b).slice(0, coresNeeded);
-    let positions = chosen.flatMap((core) => this.#freePositions(cores, core)).sort((a, b) => a - b);
+    let cpus = unionOf(chosen.map((core) => this.freeIn(cores, core)));
     // An odd request leaves one thread of its last core free.
-    if (this.needed % 2 !== 0 && cpusPerCore > 1 && positions.length > this.needed) positions = positions.slice(0, -1);
-    if (positions.length === this.needed) this.take(positions);
+    if (this.needed % 2 !== 0 && cpusPerCore > 1 && cpus.size > this.needed) cpus = CpuSet.of([...cpus].slice(0, -1));
+    if (cpus.size === this.needed) this.take(cpus);
   }
 
-  #freePositions(level: Level, group: number): number[] {
-    const positions: number[] = [];
-    for (const position of level.members[group]!) if (this.#free[position] !== 0) positions.push(position);
-    return positions;
+  /** The groups with a free CPU in this part of the host: those with fewer free CPUs first, then by id. */
+  #within(part: CpuSet, level: Level): number[] {
+    const groups = [...new Set([...this.#free.intersect(part)].map((cpu) => level.of.get(cpu)!))];
+    const counts = new Map(groups.map((group) => [group, this.freeIn(level, group).size]));
+    return groups.sort((a, b) => counts.get(a)! - counts.get(b)! || a - b);
   }
-
-  #countsOf(level: Level): Int32Array {
-    const indexOfLevel = this.#levels.indexOf(level);
-    if (indexOfLevel >= 0) return this.#counts[indexOfLevel]!;
-    const counts = new Int32Array(level.ids.length);
-    for (let position = 0; position < this.#free.length; position++) {
-      counts[level.of[position]!]! += this.#free[position]!;
-    }
-    this.#levels.push(level);
-    this.#counts.push(counts);
-    return counts;
-  }
-
-  #sortedGroups(level: Level): number[] {
-    const counts = this.#countsOf(level);
-    const groups: number[] = [];
-    for (let group = 0; group < counts.length; group++) if (counts[group]! > 0) groups.push(group);
-    return ranked(groups, counts);
-  }
-
-  /** For each outer group in turn, the sorted inner groups that have a free CPU in it. */
-  #within(outer: readonly number[], outerLevel: Level, inner: Level): number[] {
-    const counts = this.#countsOf(inner);
-    const seen = new Int32Array(inner.ids.length).fill(-1);
-    const result: number[] = [];
-    for (let turn = 0; turn < outer.length; turn++) {
-      const members = outerLevel.members[outer[turn]!]!;
-      const freeInOrder: number[] = [];
-      for (let i = 0; i < members.length; i++) {
-        const position = members[i]!;
-        const candidate = inner.of[position]!;
-        if (this.#free[position] === 0 || seen[candidate] === turn) continue;
-        seen[candidate] = turn;
-        freeInOrder.push(candidate);
-      }
-      for (const group of ranked(freeInOrder, counts)) result.push(group);
-    }
-    return result;
-  }
-}
-
-function ranked(groups: number[], counts: Int32Array): number[] {
-  if (groups.length < 2) return groups;
-  const keys = new Int32Array(groups.length);
-  for (let i = 0; i < keys.length; i++) keys[i] = counts[groups[i]!]! * RANK + groups[i]!;
-  keys.sort();
-  for (let i = 0; i < keys.length; i++) groups[i] = keys[i]! % RANK;
-  return groups;
 }

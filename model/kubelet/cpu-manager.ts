@@ -4,7 +4,7 @@ import { type ContainerRequest, type PodRequest, podCpus } from './pod-request.t
 import { bitCount, type Hint, type Provider, type ProviderHints, subMasks } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import { allocateCpus, availableCpus, enforceWholeCores, type StaticPolicy } from './static-policy.ts';
-import { type CpuTopology, countByCell } from './topology.ts';
+import { type CpuTopology, cpusOfNodes, numaMask } from './topology.ts';
 
 /**
  * The static CPU manager, for the admission of one pod.
@@ -96,26 +96,23 @@ export function cpuHints(
   reusable: CpuSet,
   request: number,
 ): Hint[] {
-  const total = topology.cells.members.map((members) => members.length);
-  const free = countByCell(topology, available);
-  const reuse = countByCell(topology, reusable);
-  let reuseCells = 0;
-  let allCells = 0;
-  reuse.forEach((count, cell) => {
-    allCells |= 1 << cell;
-    if (count > 0) reuseCells |= 1 << cell;
-  });
-
-  let narrowest = total.length;
+  const { cells, numaIds } = topology;
+  const countIn = (cpus: CpuSet) => numaIds.map((id) => cells.groups.get(id)?.intersect(cpus).size ?? 0);
+  const [total, free, reuse] = [topology.cpus, available, reusable].map(countIn) as [number[], number[], number[]];
+  const reuseMask = numaMask(
+    topology,
+    numaIds.filter((_, bit) => reuse[bit] !== 0),
+  );
+  let narrowest = cells.groups.size;
   const masks: number[] = [];
-  for (const mask of subMasks(allCells)) {
+  for (const mask of subMasks(numaMask(topology, cells.groups.keys()))) {
     const width = bitCount(mask);
     if (width < narrowest && sumOver(mask, total) >= request) narrowest = width;
-    if ((reuseCells & ~mask) !== 0) continue;
+    if ((reuseMask & ~mask) !== 0) continue;
     if (sumOver(mask, reuse) + sumOver(mask, free) >= request) masks.push(mask);
   }
   return masks.map((mask) => ({
-    mask: toNumaMask(topology, mask),
+    mask,
     preferred: bitCount(mask) === narrowest || (options.alignBySocket && isSocketAligned(topology, mask, narrowest)),
   }));
 }
@@ -124,28 +121,12 @@ export function cpuHints(
 function isSocketAligned(topology: CpuTopology, mask: number, narrowest: number): boolean {
   const cellsPerSocket = Math.floor(topology.counts.cells / topology.counts.sockets);
   if (!(cellsPerSocket > 0)) return false;
-  const sockets = new Set<number>();
-  for (const cell of cellsIn(mask)) {
-    for (const position of topology.cells.members[cell]!) sockets.add(topology.sockets.of[position]!);
-  }
-  return sockets.size === Math.floor((narrowest + cellsPerSocket - 1) / cellsPerSocket);
+  const cpus = cpusOfNodes(topology, mask);
+  const sockets = [...topology.sockets.groups.values()].filter((socket) => socket.intersects(cpus));
+  return sockets.length === Math.floor((narrowest + cellsPerSocket - 1) / cellsPerSocket);
 }
 
-/** The dense cell numbers of a mask over dense cells. */
-function cellsIn(mask: number): number[] {
-  const cells: number[] = [];
-  for (let rest = mask; rest !== 0; rest &= rest - 1) cells.push(31 - Math.clz32(rest & -rest));
-  return cells;
-}
-
-function sumOver(mask: number, counts: ArrayLike<number>): number {
-  let sum = 0;
-  for (let rest = mask; rest !== 0; rest &= rest - 1) sum += counts[31 - Math.clz32(rest & -rest)]!;
-  return sum;
-}
-
-function toNumaMask(topology: CpuTopology, mask: number): number {
-  let numa = 0;
-  for (const cell of cellsIn(mask)) numa |= 1 << topology.bitOfCell[cell]!;
-  return numa;
+/** The sum of the amounts of a mask's NUMA nodes. */
+function sumOver(mask: number, amounts: readonly number[]): number {
+  return amounts.reduce((sum, amount, bit) => ((mask & (1 << bit)) === 0 ? sum : sum + amount), 0);
 }

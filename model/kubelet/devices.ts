@@ -40,18 +40,8 @@ interface IndexedDevice {
   readonly mask: number;
 }
 
-const indexed = new WeakMap<CpuTopology, WeakMap<DevicePool, IndexedPool>>();
-
-/** Prepares a pool, once for each host: pools are as immutable as the states that contain them. */
+/** Prepares a pool for a host. */
 export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
-  const ofHost = indexed.get(topology) ?? new WeakMap<DevicePool, IndexedPool>();
-  indexed.set(topology, ofHost);
-  const index = ofHost.get(pool) ?? makeIndex(topology, pool);
-  ofHost.set(pool, index);
-  return index;
-}
-
-function makeIndex(topology: CpuTopology, pool: DevicePool): IndexedPool {
   const devices = pool.devices
     .map((device) => ({
       id: device.id,

@@ -157,7 +157,7 @@ function topologyOf(config: KubeletConfig, policy: TopologyPolicy, { deviceHints
       `${what} tries every set of the ${count} NUMA nodes; at most ${MAX_CELLS} are predicted`,
     );
   }
-  const used = new Set([...topology.cells.ids, ...deviceCells]);
+  const used = new Set([...topology.cells.groups.keys(), ...deviceCells]);
   if (used.size <= MAX_CELLS) return topologyOfHost(host, [...used, MAX_CELL_ID]);
   throw new UnpredictableError(
     `${used.size} NUMA nodes of the host have CPUs or devices; at most ${MAX_CELLS} are predicted`,
@@ -201,7 +201,7 @@ function checkHardware(options: CpuOptions, topology: CpuTopology, policy: Topol
       'align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start',
     );
   }
-  const cells = topology.cells.ids.length;
+  const cells = topology.cells.groups.size;
   if (options.distributeAcrossNuma && cells > MAX_DISTRIBUTED_CELLS) {
     throw new UnpredictableError(
       `distribute-cpus-across-numa is not predicted above ${MAX_DISTRIBUTED_CELLS} NUMA nodes; the host has ${cells}`,

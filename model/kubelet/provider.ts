@@ -47,36 +47,19 @@ export function isNarrower(mask: number, other: number): boolean {
   return bits === otherBits ? mask < other : bits < otherBits;
 }
 
-const masksOfWidth = new Map<number, readonly number[]>();
+const subMasksOf = new Map<number, readonly number[]>();
 
-/** Every non-empty subset of the bits of `mask`, by size, then by lowest bits first. */
+/** Every non-empty subset of the bits of `mask`, by size, then by lowest bits first. Each hint needs them. */
 export function subMasks(mask: number): readonly number[] {
-  const bits: number[] = [];
-  for (let rest = mask; rest !== 0; rest &= rest - 1) bits.push(rest & -rest);
-  return masksUpTo(bits.length).map((packed) => {
-    let subset = 0;
-    for (let i = 0; i < bits.length; i++) if ((packed & (1 << i)) !== 0) subset |= bits[i]!;
-    return subset;
-  });
-}
-
-/** All masks over the first `width` bits in that order. Cached, because every hint of every pod needs them. */
-function masksUpTo(width: number): readonly number[] {
-  let masks = masksOfWidth.get(width);
-  if (!masks) {
-    masks = Array.from({ length: 2 ** width - 1 }, (_, i) => i + 1).sort((a, b) => {
-      const bits = bitCount(a) - bitCount(b);
-      return bits === 0 ? reversed(b, width) - reversed(a, width) : bits;
-    });
-    masksOfWidth.set(width, masks);
+  let masks = subMasksOf.get(mask);
+  if (masks === undefined) {
+    const subsets: number[] = [];
+    for (let subset = mask; subset !== 0; subset = (subset - 1) & mask) subsets.push(subset);
+    const lowestFirst = (a: number, b: number) => ((a & (a ^ b) & -(a ^ b)) === 0 ? 1 : -1);
+    masks = subsets.sort((a, b) => bitCount(a) - bitCount(b) || lowestFirst(a, b));
+    subMasksOf.set(mask, masks);
   }
   return masks;
-}
-
-function reversed(mask: number, width: number): number {
-  let result = 0;
-  for (let i = 0; i < width; i++) if ((mask & (1 << i)) !== 0) result |= 1 << (width - 1 - i);
-  return result;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { CpuOptions } from './options.ts';
 import { bitCount, HANG_TEXT, misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
 import type { CpuAssignments } from './state.ts';
 import { HangError, TakeError, takeDistributed, takePacked } from './take.ts';
-import { type CpuTopology, withSiblings } from './topology.ts';
+import { type CpuTopology, cpusOfNodes, withSiblings } from './topology.ts';
 import { type Behaviour, OLDEST_BEHAVIOUR } from './versions.ts';
 
 /** The static CPU manager of one node; does not change while the kubelet runs. */
@@ -72,7 +72,7 @@ export function allocateCpus(
   try {
     let aligned = CpuSet.EMPTY;
     if (mask !== null) {
-      const local = allocatable.intersect(cpusUnder(policy, mask));
+      const local = allocatable.intersect(cpusUnder(topology, options, mask));
       const version = { behaviour, hinted: bitCount(mask) };
       aligned = takeByTopology(topology, options, local, Math.min(local.size, count), version);
     }
@@ -86,14 +86,10 @@ export function allocateCpus(
 }
 
 /** The CPUs of the NUMA nodes of a mask; with align-by-socket, the CPUs of the sockets that these nodes are part of. */
-function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
-  const { cells, sockets, bitOfCell } = topology;
-  let cpus = CpuSet.EMPTY;
-  cells.sets.forEach((set, cell) => {
-    if ((mask & (1 << bitOfCell[cell]!)) !== 0) cpus = cpus.union(set);
-  });
-  if (!options.alignBySocket) return cpus;
-  return unionOf(sockets.sets.filter((set) => set.intersects(cpus)));
+function cpusUnder(topology: CpuTopology, { alignBySocket }: CpuOptions, mask: number): CpuSet {
+  const cpus = cpusOfNodes(topology, mask);
+  if (!alignBySocket) return cpus;
+  return unionOf([...topology.sockets.groups.values()].filter((socket) => socket.intersects(cpus)));
 }
 
 /**
@@ -136,7 +132,7 @@ function sortingOf({ distributeAcrossCores }: CpuOptions, behaviour: Behaviour):
 /** The available CPUs of the first socket that has enough; all if none has. */
 function socketWithRoom(topology: CpuTopology, available: CpuSet, count: number): CpuSet {
   const accumulator = new Accumulator(topology, available, count, 'packed');
-  const sockets = accumulator.sortedSockets().map((socket) => topology.sockets.sets[socket]!.intersect(available));
+  const sockets = accumulator.sorted(topology.sockets).map((socket) => accumulator.freeIn(topology.sockets, socket));
   return sockets.find(({ size }) => size >= count) ?? available;
 }
 

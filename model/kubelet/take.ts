@@ -1,6 +1,6 @@
 import { CpuSet } from '../cpu-set.ts';
 import { Accumulator, type Sorting } from './accumulator.ts';
-import { type CpuTopology, flagsOf } from './topology.ts';
+import type { CpuTopology } from './topology.ts';
 
 /** Taking CPUs failed; the message is the kubelet's own. */
 export class TakeError extends Error {}
@@ -25,10 +25,9 @@ export function takePacked(
   const acc = new Accumulator(topology, available, count, sorting);
   assertEnough(acc, available, count);
   const steps = [
-    () => acc.takeFirstLevel(),
-    () => acc.takeSecondLevel(),
+    ...acc.levels.map((level) => () => acc.takeWhole(level)),
     () => preferUncore && acc.takeUncores(),
-    () => sorting === 'packed' && acc.takeFullCores(),
+    () => sorting === 'packed' && acc.takeWhole(topology.cores),
     () => acc.takeRemaining(),
   ];
   for (const step of steps) {
@@ -103,7 +102,7 @@ export function takeDistributed(
   assertEnough(acc, available, count);
 
   const { cells } = topology;
-  const free = new Map(acc.sortedCells().map((cell) => [cell, acc.freeCount(cells, cell)]));
+  const free = new Map(acc.sorted(cells).map((cell) => [cell, acc.freeIn(cells, cell).size]));
   const request = { ...distribution, count, groupSize, free };
   const [fewest, most] = cellRange(topology, request);
   for (let size = fewest; size <= most; size++) {
@@ -115,8 +114,8 @@ export function takeDistributed(
 
 /** The smallest and largest number of NUMA nodes to try. */
 function cellRange(topology: CpuTopology, { count, groupSize, free, minCells }: Request): [number, number] {
-  const groups = Math.floor((topology.ids.length - 1) / groupSize) + 1;
-  const groupsPerCell = Math.floor((groups - 1) / topology.cells.ids.length) + 1;
+  const groups = Math.floor((topology.cpus.size - 1) / groupSize) + 1;
+  const groupsPerCell = Math.floor((groups - 1) / topology.cells.groups.size) + 1;
   const groupsNeeded = Math.floor((count - 1) / groupSize) + 1;
   const fewest = Math.floor((groupsNeeded - 1) / groupsPerCell) + 1;
   const most = Math.min(groupsNeeded, free.size);
@@ -199,8 +198,8 @@ function takeSpread(
 ): CpuSet {
   const { cells } = topology;
   const takeFrom = (cell: number, cpus: number) => {
-    const taken = flagsOf(topology, takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false));
-    acc.take(cells.members[cell]!.filter((position) => taken[position] !== 0));
+    const taken = takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false);
+    acc.take(taken.intersect(cells.groups.get(cell)!));
   };
   const each = share(count, combination.length, groupSize);
   for (const cell of combination) takeFrom(cell, each);
@@ -208,7 +207,7 @@ function takeSpread(
   while (remainder > 0) {
     const before = remainder;
     for (const cell of rest) {
-      if (remainder === 0 || acc.freeCount(cells, cell) < groupSize) continue;
+      if (remainder === 0 || acc.freeIn(cells, cell).size < groupSize) continue;
       takeFrom(cell, groupSize);
       remainder -= groupSize;
     }

@@ -8,7 +8,6 @@ export interface SmtAffinityRequest {
   readonly cpus: readonly number[];
   /** The kinds of nodes that the pod can run on. */
   readonly candidates: readonly NodeKind[];
-  /** The kinds of all nodes with a report. */
   readonly reported: readonly NodeKind[];
 }
 

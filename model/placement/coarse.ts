@@ -35,9 +35,7 @@ export function freeCpusOf({ host, reserved }: PlacementHost, owned: CpuSet): re
 
 /** The least that a pod needs on nodes of one model. */
 export interface CoarseNeed {
-  /** Number of exclusive CPUs. */
   readonly cpus: number;
-  /** Whether they must be whole cores. */
   readonly wholeCores: boolean;
   /** Number of CPUs that must be in a single NUMA node, because the kubelet aligns the largest container; 0 for none. */
   readonly inOneCell: number;

@@ -92,7 +92,6 @@ export function maskNotReported({ kind, text }: Refused): Refused {
   return refuse(kind, `CPU mask cannot be applied: ${text}`);
 }
 
-/** A VM with a mask. */
 export interface MaskedVm {
   /** Undefined if the mask is invalid. */
   readonly maskRequest: MaskRequest | undefined;

@@ -83,7 +83,6 @@ export interface PlacementHost {
   readonly reserved: CpuSet;
   /** CPUs that are present and not online. */
   readonly offline: CpuSet;
-  /** CPUs that have an owner. */
   readonly owned: CpuSet;
   /** Uids of the pods that own CPUs. */
   readonly owners: ReadonlySet<string>;

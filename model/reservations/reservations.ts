@@ -40,18 +40,12 @@ export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' |
 export class Reservations<P> {
   readonly #options: ReservationsOptions<P>;
   readonly #reservations = new Map<string, Reservation<P>>();
-  /** Reservations that expire, oldest first. */
-  readonly #tentative = new Map<string, Reservation<P>>();
-  /** No reservation expires before this time. The reservation that set it may have ended. */
-  #firstEnd = Number.POSITIVE_INFINITY;
   /** Reservations by node, oldest first. */
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
   /** Node by bound pod. */
   readonly #nodeOf = new Map<string, string>();
   /** Bound pods that were in a report of their node. */
   readonly #settled = new Set<string>();
-  /** Number of reservations in `#tentative`, by namespace. */
-  readonly #unboundIn = new Map<string, number>();
   #nominatesChoice = false;
   #lastId = 0;
 
@@ -61,12 +55,12 @@ export class Reservations<P> {
 
   /** Number of reservations of pods that may still be bound to any of several nodes, or to none. */
   get unbound(): number {
-    return this.#tentative.size;
+    return this.#tentative().length;
   }
 
   /** The same for the pods of one namespace. */
   unboundIn(namespace: string): number {
-    return this.#unboundIn.get(namespace) ?? 0;
+    return this.#tentative().filter((reservation) => reservation.namespace === namespace).length;
   }
 
   /**
@@ -106,7 +100,6 @@ export class Reservations<P> {
     this.withdraw(uid);
     if (made.places.size === 0) return;
     this.#open({ uid, kind: 'tentative', ...made });
-    this.#firstEnd = Math.min(this.#firstEnd, made.expires);
   }
 
   /** Ends the reservation of a pod that is filtered again, so that it does not block itself. */
@@ -141,17 +134,15 @@ export class Reservations<P> {
     }
   }
 
-  /**
-   * Ends expired reservations. It only checks them all when one may have expired, because every filter call calls this.
-   */
+  /** Ends expired reservations. */
   expire(now: number): void {
-    if (now < this.#firstEnd) return;
-    this.#firstEnd = Number.POSITIVE_INFINITY;
-    for (const reservation of this.#tentative.values()) {
-      const { expires = 0 } = reservation;
-      if (expires > now) this.#firstEnd = Math.min(this.#firstEnd, expires);
-      else this.#end(reservation, 'expired');
+    for (const reservation of this.#tentative()) {
+      if ((reservation.expires ?? 0) <= now) this.#end(reservation, 'expired');
     }
+  }
+
+  #tentative(): Reservation<P>[] {
+    return [...this.#reservations.values()].filter(({ kind }) => kind === 'tentative');
   }
 
   #sawBound({ uid, pod, version }: PodObservation<P>, node: string): void {
@@ -218,7 +209,6 @@ export class Reservations<P> {
     const next = { ...reservation, places };
     // Replaces the entry in place, which keeps the order of reservations.
     this.#reservations.set(reservation.uid, next);
-    if (this.#tentative.has(reservation.uid)) this.#tentative.set(reservation.uid, next);
     for (const other of places.keys()) {
       const there = this.#assumed.get(other) ?? [];
       this.#assumed.set(
@@ -243,10 +233,6 @@ export class Reservations<P> {
 
   #add(reservation: Reservation<P>): void {
     this.#reservations.set(reservation.uid, reservation);
-    if (reservation.kind === 'tentative') {
-      this.#tentative.set(reservation.uid, reservation);
-      this.#countUnbound(reservation, 1);
-    }
     for (const node of reservation.places.keys()) {
       const there = this.#assumed.get(node);
       this.#assumed.set(node, there === undefined ? [reservation] : [...there, reservation]);
@@ -256,13 +242,6 @@ export class Reservations<P> {
 
   #remove(reservation: Reservation<P>): void {
     this.#reservations.delete(reservation.uid);
-    if (this.#tentative.delete(reservation.uid)) this.#countUnbound(reservation, -1);
     for (const node of reservation.places.keys()) this.#release(reservation, node);
-  }
-
-  #countUnbound({ namespace = '' }: Reservation<P>, change: 1 | -1): void {
-    const count = this.unboundIn(namespace) + change;
-    if (count === 0) this.#unboundIn.delete(namespace);
-    else this.#unboundIn.set(namespace, count);
   }
 }

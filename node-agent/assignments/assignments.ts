@@ -12,7 +12,6 @@ export type Assignments = ReturnType<typeof createAssignments>;
 
 export interface AssignmentsDeps {
   readonly kubeletDir: string;
-  /** The directory of CDI. */
   readonly cdiDir: string;
   readonly online: () => CpuSet;
   readonly log: AgentLogger;

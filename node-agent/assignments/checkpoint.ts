@@ -63,7 +63,6 @@ export function parseCheckpoint(text: string) {
     /** The shared pool. It never contains a CPU that a container was promised. */
     defaultCpus: parseCpus(defaultCpuSet, 'defaultCpuSet'),
     entries: owners as readonly CheckpointEntry[],
-    /** The union of the entries. */
     owned: unionOf(owners.map(({ cpus }) => cpus)),
   };
 }

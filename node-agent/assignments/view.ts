@@ -20,7 +20,6 @@ export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
-  /** By the uid of the claim. */
   readonly claimNames: ReadonlyMap<string, ClaimName>;
   /** Undefined if the kubelet's file about devices in use cannot be read. */
   readonly devices: readonly DeviceResource[] | undefined;

@@ -9,7 +9,6 @@ import { CHANGED_SINCE_START, KubeletConfigError } from './kubelet-config.ts';
 const MAX_ARGUMENTS_BYTES = 128 * 1024;
 const CONNECT_MILLISECONDS = 1000;
 
-/** The process that runs the kubelet. */
 export interface KubeletProcess {
   readonly program: string;
   /** The kubelet's arguments. Undefined if it runs within a program that has other arguments, such as K3s. */

@@ -103,8 +103,7 @@ interface Attributes extends Required<Target> {
 export type Admission = ReturnType<typeof createAdmission>;
 
 export function createAdmission(store: Store, client: WebhookClient) {
-  const webhooks = (type: ResourceType) =>
-    (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));
+  const webhooks = (type: ResourceType) => store.list(collectionOf(type)).flatMap(webhooksOf);
 
   const review = async (webhook: Webhook, attributes: Attributes, mutating: boolean): Promise<Verdict | undefined> => {
     const uid = randomUUID();

@@ -1,10 +1,9 @@
 import type { JsonRecord, KubeObject } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
-import { includeOf, listPage, tableOf, wantsTable } from './list.ts';
+import { includeOf, listObjects, tableOf, wantsTable } from './list.ts';
 import type { Target } from './registry.ts';
 import {
-  boundedWarnings,
   type Call,
   contentType,
   type Exchange,
@@ -46,7 +45,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
         : await handleObject(deps, exchange, { ...route, name: route.name }, call);
   } finally {
     if (warnings.length > 0 && !response.headersSent) {
-      response.setHeader('warning', boundedWarnings(warnings).map(warningHeader));
+      response.setHeader('warning', warnings.map(warningHeader));
     }
     // An unread body would precede the next request on this connection.
     request.resume();
@@ -84,14 +83,6 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
       const body = await readBody(request);
       return { status: 201, body: await deps.registry.create(type, namespace, body, call) };
     }
-    case 'DELETE': {
-      const options = await readDeleteOptions(exchange);
-      const { items } = listPage(deps.store, type, { namespace, matches: readSelectors(exchange) });
-      for (const { metadata } of items) {
-        await deps.registry.delete({ type, namespace: metadata.namespace, name: metadata.name }, options, call);
-      }
-      return { status: 200, body: success() };
-    }
     default:
       throw methodNotAllowed();
   }
@@ -99,16 +90,11 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
 
 function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: Predicate): Answer {
   const { type, namespace } = route;
-  const token = query.get('continue') ?? undefined;
-  const page = listPage(deps.store, type, { namespace, matches, token, limit: Number(query.get('limit') ?? 0) });
-  const metadata = {
-    resourceVersion: String(page.version),
-    ...(page.token !== undefined && { continue: page.token }),
-    ...(page.remaining !== undefined && { remainingItemCount: page.remaining }),
-  };
+  const items = listObjects(deps.store, type, namespace, matches);
+  const metadata = { resourceVersion: String(deps.store.version) };
   const body = wantsTable(request.headers.accept)
-    ? tableOf(type, page.items, metadata, includeOf(query), deps.now())
-    : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items: page.items as KubeObject[] };
+    ? tableOf(type, items, metadata, includeOf(query), deps.now())
+    : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items };
   return { status: 200, body };
 }
 

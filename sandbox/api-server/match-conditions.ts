@@ -50,7 +50,7 @@ class Decision {
 /** Whether a RoleBinding grants it. For its users the sandbox authorizes everything; only expressions ask for a grant. */
 function isGranted(store: Store, { account, group, resource, namespace }: Partial<AccessRequest>, verb: string) {
   const subject = { kind: 'ServiceAccount', ...account };
-  return (store.list(collectionOf(ROLE_BINDINGS)) ?? []).some(([, binding]) => {
+  return store.list(collectionOf(ROLE_BINDINGS)).some((binding) => {
     if (binding.metadata.namespace !== namespace) return false;
     const isSubject = listAt(binding, 'subjects').some((one) =>
       Object.entries(subject).every(([key, value]) => at(one, key) === value),

@@ -123,7 +123,7 @@ function pathsOf(type: ResourceType, component: string): JsonRecord {
   const operation = operations(type, component);
   return {
     ...(namespaced && { [`${root}/${plural}`]: { get: operation('list') } }),
-    [collection]: { get: operation('list'), post: operation('post'), delete: operation('deletecollection') },
+    [collection]: { get: operation('list'), post: operation('post') },
     [`${collection}/{name}`]: {
       get: operation('get'),
       put: operation('put'),

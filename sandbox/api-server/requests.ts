@@ -34,7 +34,6 @@ export interface Call {
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
-  readonly propagationPolicy?: string;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
@@ -83,18 +82,6 @@ export function warningHeader(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters may not stand in a header
   const clean = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').replace(/["\\]/g, '\\$&');
   return `299 - "${Buffer.from(clean, 'utf8').toString('latin1')}"`;
-}
-
-/** A warning longer than this is cut if all warnings together exceed the second limit, in characters. */
-const MAX_WARNING_CHARACTERS = 256;
-const MAX_WARNINGS_CHARACTERS = 4096;
-
-/** The warnings for the client: complete if they are short together, else each cut. */
-export function boundedWarnings(warnings: readonly string[]): string[] {
-  const total = warnings.reduce((sum, text) => sum + text.length, 0);
-  return total <= MAX_WARNINGS_CHARACTERS
-    ? [...warnings]
-    : warnings.map((text) => text.slice(0, MAX_WARNING_CHARACTERS));
 }
 
 export interface HandlerDeps {

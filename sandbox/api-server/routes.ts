@@ -41,7 +41,7 @@ export function findRoute(path: string): ApiRoute | undefined {
   return { type, namespace, name, subresource };
 }
 
-const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const VERBS = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
 const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
 

@@ -58,20 +58,10 @@ export function createStore(maxHistory = 5_000) {
       return compacted;
     },
     get: (collection: string, key: string) => collections.get(collection)?.get(key),
-    /**
-     * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
-     * no longer available.
-     */
-    list(collection: string, atVersion = version) {
-      if (atVersion < compacted) return undefined;
-      const objects = new Map(collections.get(collection));
-      for (let i = history.length - 1; i >= 0 && history[i]!.version > atVersion; i--) {
-        const change = history[i]!;
-        if (change.collection !== collection) continue;
-        if (change.previous) objects.set(change.key, change.previous);
-        else objects.delete(change.key);
-      }
-      return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
+    /** All objects of a collection by ascending key. */
+    list(collection: string) {
+      const objects = [...(collections.get(collection) ?? [])];
+      return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
     },
     *all() {
       for (const [collection, objects] of collections) {

@@ -206,17 +206,9 @@ function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | un
     case 'MutatingWebhookConfiguration':
     case 'ValidatingWebhookConfiguration':
       return webhookConfigurationCauses(object);
-    case 'Node':
-      return old ? nodeUpdateCauses(old, object) : [];
     default:
       return [];
   }
-}
-
-function nodeUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
-  const before = at(old, 'spec', 'podCIDR');
-  if (before === undefined || sameJson(before, at(object, 'spec', 'podCIDR'))) return [];
-  return [forbiddenChange('spec', 'node updates may only change labels, taints, or capacity')];
 }
 
 function leaseCauses(object: KubeObject): StatusCause[] {

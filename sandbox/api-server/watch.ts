@@ -28,7 +28,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const { type, namespace } = route;
   const collection = collectionOf(type);
   const asTable = wantsTable(request.headers.accept);
-  const { version, bookmarks, initialEvents } = readQuery(query);
+  const version = readVersion(query);
   const send = (event: WatchEvent) => {
     const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
     // Changes can still arrive between the end of the watch and the close of its connection.
@@ -48,8 +48,8 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     const event = asSeen(change, isVisible);
     if (event) send(event);
   };
-  const bookmark = (annotations?: JsonRecord) => {
-    const metadata = { resourceVersion: String(latest), creationTimestamp: null, ...(annotations && { annotations }) };
+  const bookmark = () => {
+    const metadata = { resourceVersion: String(latest), creationTimestamp: null };
     send({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
   };
 
@@ -59,9 +59,8 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     fail(tooNew(version, store.version));
     return;
   }
-  if (version === 0 || initialEvents) {
-    for (const [, object] of store.list(collection) ?? []) if (isVisible(object)) send({ type: 'ADDED', object });
-    if (initialEvents) bookmark({ 'k8s.io/initial-events-end': 'true' });
+  if (version === 0) {
+    for (const object of store.list(collection)) if (isVisible(object)) send({ type: 'ADDED', object });
   } else {
     const missed = store.since(collection, version);
     if (!missed) {
@@ -74,7 +73,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const milliseconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS) * 1000;
   const end = () => response.end();
   const timers = [setTimeout(end, milliseconds)];
-  if (bookmarks && !asTable) {
+  if (query.get('allowWatchBookmarks') === 'true' && !asTable) {
     const bookmarkIfNewer = () => latest > start && bookmark();
     timers.push(setInterval(bookmarkIfNewer, deps.bookmarkSeconds * 1000));
     timers.push(setTimeout(bookmarkIfNewer, Math.max(0, milliseconds - BEFORE_END_SECONDS * 1000)));
@@ -87,21 +86,11 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   });
 }
 
-function readQuery(query: URLSearchParams) {
+/** 0 starts with the existing objects. */
+function readVersion(query: URLSearchParams): number {
   const version = query.get('resourceVersion') || '0';
   if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);
-  const bookmarks = query.get('allowWatchBookmarks') === 'true';
-  const sendInitialEvents = query.get('sendInitialEvents') === 'true';
-  if (sendInitialEvents && query.get('resourceVersionMatch') !== 'NotOlderThan') {
-    throw badRequest('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
-  }
-  return {
-    /** 0 starts with the existing objects. */
-    version: Number(version),
-    bookmarks,
-    /** WatchList: start with the existing objects and mark their end with a bookmark. */
-    initialEvents: sendInitialEvents && bookmarks,
-  };
+  return Number(version);
 }
 
 function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObject, now: number): WatchEvent {

@@ -40,7 +40,7 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
       return viewed(store.get(collectionOf(type), namespace === undefined ? name : `${namespace}/${name}`));
     },
     list<T extends KubeObject>(type: ResourceType<T>): T[] {
-      return (store.list(collectionOf(type)) ?? []).map(([, object]) => viewed(object));
+      return store.list(collectionOf(type)).map((object) => viewed(object));
     },
     async create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T> {
       const { namespace } = targetOf(type, object);

@@ -52,14 +52,8 @@ export function createPodResources({ directory, pods, state, numaIds, allocatabl
       });
       return { devices, cpuIds: allocatableCpus.toArray(), memory: [] };
     }),
-    get: unaryHandler(({ podName, podNamespace }) => {
-      admit();
-      for (const pod of pods()) {
-        const { name, namespace } = pod.metadata;
-        if (name === podName && namespace === podNamespace)
-          return { podResources: describePod(pod, state(), numaIds()) };
-      }
-      throw new RpcError(status.NOT_FOUND, `pod ${podName} in namespace ${podNamespace} not found`);
+    get: unaryHandler(() => {
+      throw new RpcError(status.UNIMPLEMENTED, 'the agent uses List');
     }),
   };
   return {

@@ -157,7 +157,6 @@ function fnv32a(text: string): number {
 
 export const MEMORY_STATE_FILE = 'memory_manager_state';
 
-/** The NUMA nodes of a mask of bits. */
 export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
   numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
 

@@ -231,7 +231,6 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   }
 }
 
-/** The facts of a Node. */
 function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): WrittenFacts {
   return {
     uid: metadata.uid,

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
-import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type FreeCpus, freeCpusOf } from '../../model/placement/coarse.ts';
@@ -40,6 +39,7 @@ export interface ClusterNode {
   readonly shape: NodeShape | undefined;
   /** From its report: the CPUs that containers own there. */
   readonly assignments: readonly Assignment[];
+  readonly owned: CpuSet;
   /** From its report: the devices and memory that pods use there; see `usageOf`. */
   readonly usage: string;
   /** The shape and all owned CPUs, devices and memory. Nodes with equal text accept the same pods. '' without a report. */
@@ -69,18 +69,19 @@ export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
 
-export function ownedCpusOf({ assignments }: ClusterNode): CpuSet {
-  return unionOf(assignedCpus(assignments));
-}
-
-/** Maximum characters of a load to store as it is; a longer one is stored as a digest: loads are keys of caches. */
-const MAX_LOAD_CHARACTERS = 128;
 /** Maximum prepared hosts to keep, so that repeated predictions for a node do not prepare it again. */
 const MAX_PREPARED_HOSTS = 512;
 
 type MutableNode = { -readonly [Field in keyof ClusterNode]: ClusterNode[Field] };
 
-const WITHOUT_REPORT = { shape: undefined, assignments: [], usage: '', load: '', free: [] } as const;
+const WITHOUT_REPORT = {
+  shape: undefined,
+  assignments: [],
+  owned: CpuSet.EMPTY,
+  usage: '',
+  load: '',
+  free: [],
+} as const;
 const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   exists: false,
   dpuHost: false,
@@ -148,8 +149,9 @@ export class Fleet {
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
     node.shape = shape;
+    node.owned = owned;
     node.usage = usage;
-    node.load = loadOf(shape, owned, usage);
+    node.load = `${shape.id} ${owned}${usage}`;
     node.free = freeCpusOf(shape.empty, owned);
     node.assignments = owners.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
@@ -184,11 +186,6 @@ export class Fleet {
     if (exists || dpuHost || dpuDead || draCpu || stale || agentRenewed || quarantined) return;
     if (shape === undefined && reservations === 0) this.#nodes.delete(name);
   }
-}
-
-function loadOf({ id }: NodeShape, owned: CpuSet, usage: string): string {
-  const text = `${id} ${owned}${usage}`;
-  return text.length <= MAX_LOAD_CHARACTERS ? text : createHash('sha256').update(text).digest('base64');
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   type SurveyedNode,
 } from '../../model/placement/mask-fit.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
-import { type Fleet, ownedCpusOf, trustedShape } from '../cluster/fleet.ts';
+import { type Fleet, trustedShape } from '../cluster/fleet.ts';
 
 /** Number of VMs with masks, and of those whose mask no node can satisfy. */
 export interface MaskCounts {
@@ -43,7 +43,7 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
         const { name, exists, load, labels } = node;
         const shape = trustedShape(node);
         if (shape === undefined || !exists) return;
-        const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: ownedCpusOf(node) });
+        const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: node.owned });
         hosts.set(load, host);
         nodes.push({ name, host, label: (key: string) => labels.get(key) });
       });

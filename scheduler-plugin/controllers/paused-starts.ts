@@ -35,7 +35,6 @@ const SILENCE_SECONDS = 60;
 interface Progress {
   /** It was unpaused here, whatever its status still shows. */
   resumed: boolean;
-  /** The last Event. */
   lastText: string;
   /** When it was first seen to wait for its agent. */
   since: number | undefined;

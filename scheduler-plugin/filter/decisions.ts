@@ -47,7 +47,6 @@ function decisionOn(time: Date, pod: string, uid: string, { offered, answers, re
     answered: answers
       .slice(0, MAX_NODES)
       .map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
-    /** Number of nodes by text. */
     refused: Object.fromEntries(refusals.texts.map(({ text, nodes }) => [text, nodes])),
   };
 }

@@ -1,5 +1,6 @@
+import type { MaskRequest } from '../../model/launcher/mask-request.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
-import { MASK_FALLS_BACK, maskNotReported } from '../../model/placement/mask-fit.ts';
+import { judgeMask, MASK_FALLS_BACK, maskHostOf, maskNotReported } from '../../model/placement/mask-fit.ts';
 import {
   DPU_REFUSAL,
   judgeByCount,
@@ -18,7 +19,7 @@ import type { DpuMonitor, DpuVerdict } from '../cluster/dpu-health.ts';
 import { type ClusterNode, type NodeShape, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { MaskVerdictCache, PredictionCache } from './prediction-cache.ts';
+import { PredictionCache } from './prediction-cache.ts';
 
 export interface NodeVerdictsOptions {
   readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
@@ -38,7 +39,6 @@ const DRA_CPU = refuse('dra-cpu', 'dra.cpu gives exclusive CPUs to claims only')
 const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
 const NOT_CHECKED = refuse('other', 'not checked in time; will be tried again');
 
-/** The shape of a node with a plausible report. */
 export function plausibleShape({ shape, quarantined }: ClusterNode): NodeShape | undefined {
   return quarantined ? undefined : shape;
 }
@@ -52,7 +52,6 @@ export function predictionSeconds(nodes: number): number {
 export class NodeVerdicts {
   readonly #options: NodeVerdictsOptions;
   readonly #predictions: PredictionCache;
-  readonly #masks = new MaskVerdictCache();
   #predictUntil = Number.POSITIVE_INFINITY;
   #notChecked = 0;
 
@@ -123,7 +122,9 @@ export class NodeVerdicts {
 
   /** Whether the node lacks CPUs of the pod's mask, and the pod may use all CPUs instead. */
   fallsBack({ mask }: PodNeeds, node: ClusterNode): boolean {
-    return mask?.fixMismatch === true && this.#masks.verdict(mask, node) === MASK_FALLS_BACK;
+    return (
+      mask?.fixMismatch === true && node.shape !== undefined && maskVerdict(mask, node.shape, node) === MASK_FALLS_BACK
+    );
   }
 
   /** The needs of other pods in flight on the node. */
@@ -134,10 +135,15 @@ export class NodeVerdicts {
   /** A mask needs a running agent, so no policy accepts a node without one. */
   #maskRefusal({ mask }: PodNeeds, node: ClusterNode): Refused | undefined {
     if (mask === undefined) return undefined;
-    if (plausibleShape(node) === undefined || node.stale) return maskNotReported(notReported(node));
-    const verdict = this.#masks.verdict(mask, node);
+    const shape = plausibleShape(node);
+    if (shape === undefined || node.stale) return maskNotReported(notReported(node));
+    const verdict = maskVerdict(mask, shape, node);
     return verdict.fits ? undefined : verdict;
   }
+}
+
+function maskVerdict(request: MaskRequest, { empty }: NodeShape, { owned }: ClusterNode): NodeVerdict {
+  return judgeMask(request, maskHostOf({ ...empty, owned }));
 }
 
 function notReported({ quarantined, shape }: ClusterNode): Refused {

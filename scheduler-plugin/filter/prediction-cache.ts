@@ -1,9 +1,7 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
-import { type MaskRequest, maskRequestKey } from '../../model/launcher/mask-request.ts';
-import { judgeMask, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { alignsOrRefuses, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { type ClusterNode, type Fleet, ownedCpusOf, reportsPod } from '../cluster/fleet.ts';
+import { type ClusterNode, type Fleet, reportsPod } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /** Maximum predictions for one kind of pod, and kinds of pods; the oldest are removed first. */
@@ -55,26 +53,5 @@ export class PredictionCache {
     const gone = goneFrom(node);
     const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, unpredictable);
     return after.fits ? verdict : after;
-  }
-}
-
-/** Maximum mask requests, and node states for each. */
-const MAX_REQUESTS = 32;
-const MAX_STATES = 4096;
-
-/**
- * The verdict of a node that has reported on a VM's CPU mask. Nodes of the same model whose pods own the same CPUs are
- * judged once.
- */
-export class MaskVerdictCache {
-  readonly #verdicts = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_REQUESTS);
-
-  verdict(request: MaskRequest, node: ClusterNode): NodeVerdict {
-    return this.#verdicts
-      .getOrCreate(maskRequestKey(request), () => new BoundedMap(MAX_STATES))
-      .getOrCreate(node.load, () => {
-        if (node.shape === undefined) throw new RangeError(`node ${node.name} has not reported its CPUs`);
-        return judgeMask(request, maskHostOf({ ...node.shape.empty, owned: ownedCpusOf(node) }));
-      });
   }
 }

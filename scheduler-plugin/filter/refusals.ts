@@ -31,7 +31,6 @@ export class Refusals {
   /** Without a prototype: V8 adds keys to such an object without a hidden class for each, and `__proto__` is a name. */
   readonly #byNode: Record<string, string> = Object.create(null) as Record<string, string>;
 
-  /** The texts of the answer. */
   get texts(): readonly RefusalText[] {
     return [...this.#texts.values()];
   }

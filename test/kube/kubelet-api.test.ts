@@ -47,8 +47,6 @@ describe('PodResources client', () => {
       ],
     );
     assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
-    assert.equal((await client.get('a', 'ns'))?.namespace, 'ns');
-    assert.equal(await client.get('b', 'ns'), undefined);
   });
 
   it('reports unavailable with the socket and the next step if there is no socket', async () => {

@@ -30,21 +30,13 @@ type Check = (item: KubeletCase, topology: CpuTopology, version: Version) => Ver
 const CHECKS: Readonly<Record<string, Check>> = {
   // Upstream sorts the sockets before it compares them.
   freeSockets: (item, topology) =>
-    differs(accumulator(item, topology).freeSockets().map(idsOf(topology.sockets)).sort(ascending), item.expect),
-  freeNUMANodes: (item, topology) =>
-    differs(accumulator(item, topology).freeCells().map(idsOf(topology.cells)), item.expect),
-  freeCores: (item, topology) =>
-    differs(accumulator(item, topology).freeCores().map(idsOf(topology.cores)), item.expect),
-  freeCPUs: (item, topology) =>
-    differs(
-      accumulator(item, topology)
-        .sortedCpus()
-        .map((position) => topology.ids[position]),
-      item.expect,
-    ),
+    differs(accumulator(item, topology).wholeGroups(topology.sockets).sort(ascending), item.expect),
+  freeNUMANodes: (item, topology) => differs(accumulator(item, topology).wholeGroups(topology.cells), item.expect),
+  freeCores: (item, topology) => differs(accumulator(item, topology).wholeGroups(topology.cores), item.expect),
+  freeCPUs: (item, topology) => differs(accumulator(item, topology).sortedCpus(), item.expect),
   freeSocketsAndNUMANodes: (item, topology) =>
-    differs(accumulator(item, topology).freeSockets().map(idsOf(topology.sockets)), item.expectSockets) ??
-    differs(accumulator(item, topology).freeCells().map(idsOf(topology.cells)), item.expectNUMANodes),
+    differs(accumulator(item, topology).wholeGroups(topology.sockets), item.expectSockets) ??
+    differs(accumulator(item, topology).wholeGroups(topology.cells), item.expectNUMANodes),
   takeByTopologyNUMAPacked: (item, topology) =>
     taken(item, () => {
       const { preferAlignByUncore } = readCpuOptions(stringOptions(item));
@@ -169,7 +161,7 @@ function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict
   if (item.expect.firstContainerCpuset !== undefined) {
     return differs(`${manager.assigned(first?.name ?? '')}`, item.expect.firstContainerCpuset);
   }
-  const caches = new Set([...cpus].map((cpu) => topology.uncores.ids[topology.uncores.of[topology.positions[cpu]!]!]!));
+  const caches = new Set([...cpus].map((cpu) => topology.uncores.of.get(cpu) ?? -1));
   return differs([...caches].sort(ascending), [...(item.expect.uncoreCacheIDs ?? [])].sort(ascending));
 }
 
@@ -243,10 +235,6 @@ function stringOptions({ options = {} }: Pick<KubeletCase, 'options'>): Record<s
 
 function hintMask({ hintNUMA }: KubeletCase, topology: CpuTopology): number | null {
   return hintNUMA ? numaMask(topology, hintNUMA) : null;
-}
-
-function idsOf({ ids }: { ids: readonly number[] }) {
-  return (group: number): number => ids[group] ?? -1;
 }
 
 function ascending(a: number, b: number): number {

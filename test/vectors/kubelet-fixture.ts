@@ -100,10 +100,10 @@ export function readTopologies(content: unknown): Map<string, CpuTopology> {
 
 /** A host of this topology, for what is checked on hosts alone. */
 export function hostOf({ cells, cores, sockets, uncores }: CpuTopology): Host {
-  const lists = ({ ids, sets }: CpuTopology['cells']) => ids.map((id, group) => ({ id, cpus: `${sets[group]}` }));
+  const lists = ({ groups }: CpuTopology['cells']) => [...groups].map(([id, cpus]) => ({ id, cpus: `${cpus}` }));
   return createHost({
     cells: lists(cells),
-    cores: cores.sets.map(String),
+    cores: [...cores.groups.values()].map(String),
     sockets: lists(sockets),
     uncores: lists(uncores),
   });

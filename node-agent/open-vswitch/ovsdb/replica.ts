@@ -4,7 +4,6 @@ import { isObject, type JsonObject } from '../../../model/json.ts';
 /** A row's monitored columns, as on the wire. */
 export type Row = JsonObject;
 
-/** Rows by table and row id. */
 export type Tables = ReadonlyMap<string, ReadonlyMap<string, Row>>;
 
 /** The database contains something that no configuration of a node has. */

@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { cpusAt, flagsOf, numaMask, numaNodes, topologyOfHost } from '../../../model/kubelet/topology.ts';
+import { numaMask, numaNodes, topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
 describe('model/kubelet: the topology of a host', () => {
   it('has no CPUs in any group of a host without CPUs', () => {
     const topology = topologyOfHost(createHost({ cells: [{ id: 0, cpus: '' }], cores: [] }));
-    const { cpusPerCore, cpusPerSocket, cpusPerUncore, counts, numaIds } = topology;
-    assert.deepEqual([cpusPerCore, cpusPerSocket, cpusPerUncore, counts.cells, numaIds], [0, 0, 0, 0, [0]]);
-    assert.ok(cpusAt(topology, flagsOf(topology, CpuSet.of([0, 40]))).isEmpty);
+    const { cpusPerCore, sockets, cpusPerUncore, counts, numaIds } = topology;
+    assert.deepEqual([cpusPerCore, sockets.whole, cpusPerUncore, counts.cells, numaIds], [0, 0, 0, 0, [0]]);
   });
 
   it('numbers NUMA nodes by their ids, with those that have no CPUs', () => {
     const topology = topologyOfHost(simpleHost(2, 4), [7, 5]);
     assert.deepEqual(topology.numaIds, [0, 1, 5, 7]);
-    assert.deepEqual(topology.bitOfCell, [0, 1]);
     assert.deepEqual([numaMask(topology, [7, 1]), numaMask(topology, [3, 0]), numaMask(topology, [])], [0b1010, 1, 0]);
     assert.deepEqual([numaNodes(topology, 0b1010), numaNodes(topology, 0)], [[1, 7], []]);
     assert.equal(topology.counts.cells, 2);

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import {
-  Fleet,
-  type NodeFlag,
-  NodeShapes,
-  ownedCpusOf,
-  reportsPod,
-  trustedShape,
-} from '../../../scheduler-plugin/cluster/fleet.ts';
+import { Fleet, type NodeFlag, NodeShapes, reportsPod, trustedShape } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { statusOf } from '../extender-fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
@@ -61,7 +54,7 @@ describe('the fleet', () => {
       n3: statusOf(),
     });
     assert.deepEqual([reportsPod(node('n1'), 'b'), reportsPod(node('n1'), 'c')], [true, false]);
-    assert.equal(`${ownedCpusOf(node('n1'))}`, '1-3,9-11');
+    assert.equal(`${node('n1').owned}`, '1-3,9-11');
     assert.deepEqual([node('n1').load === node('n2').load, node('n1').load === node('n3').load], [true, false]);
     assert.deepEqual([...free('n1'), ...free('n3')], [0, 8, 6, 8]);
     fleet.setReport('n3', statusOf({ reserved: '0-1,8-9' }));
