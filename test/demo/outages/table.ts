@@ -55,7 +55,7 @@ export const OUTAGES: readonly Outage[] = [
   {
     part: 'extender',
     seconds: 5,
-    doctor: /✘ extender: no replica of plumbline-scheduler is ready/,
+    doctor: /✘ extender: the extender in pod plumbline-scheduler-\S+ does not answer/,
     status: 1,
     vm: { name: 'needs-extender' },
     explain: /the extender in pod plumbline-scheduler-\S+\s+did\s+not\s+answer/,
