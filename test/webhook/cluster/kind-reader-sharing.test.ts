@@ -98,6 +98,12 @@ describe('a kind without the networks that no kubelet advertises', () => {
     ],
     ['keeps one', { physnets }, WEST, { same: false, names: ['west'], tunnel: undefined }],
     [
+      'drops a lone physnet',
+      { physnets: [{ name: 'east', cells: '0' }] },
+      WEST,
+      { same: false, names: [], tunnel: undefined },
+    ],
+    [
       'drops the tunnel only',
       { physnets, tunnel: { cells: '0' } },
       `${EAST} ${WEST}`,

@@ -150,11 +150,11 @@ describe('the checks of whether the API server calls the webhook', () => {
     for (let i = 0; i < 4; i++) await pass(2);
     assert.deepEqual([reads(), outcomes.at(-1)], [12, false]);
     assert.deepEqual(
-      lines.map(({ level, reason }) => [level, typeof reason]),
+      lines.map(({ level, reason, lastedSeconds }) => [level, typeof reason, typeof lastedSeconds]),
       [
-        [40, 'string'],
-        [30, 'undefined'],
-        [40, 'string'],
+        [40, 'string', 'undefined'],
+        [30, 'undefined', 'number'],
+        [40, 'string', 'undefined'],
       ],
     );
     stopped.abort();

@@ -77,6 +77,7 @@ describe('warnings of CPU masks', () => {
       /hotplugged vCPUs run on any of its CPUs/,
       { mask: '1:2' },
     ],
+    ['another annotation of a running VM', { mask: '2', fix: 'true', running: true }, undefined, { mask: '2' }],
     ['a mask of a stopped VM', { mask: '2', running: false }, undefined, { mask: '1' }],
   ];
   for (const [name, vm, says, old] of cases) {
