@@ -86,6 +86,8 @@ export interface VmFacts {
   readonly node?: NodeStateFacts | undefined;
   readonly scheduler?: SchedulerFacts | undefined;
   readonly search?: SearchFacts | undefined;
+  /** Nodes whose agents are silent; only used without `search`. */
+  readonly silent?: ReadonlySet<string> | undefined;
   /** Messages of its latest Events that matter before it runs. */
   readonly events?:
     | {

@@ -47,7 +47,7 @@ export function launcherStates(
           : nodeFacts(pod.metadata, deadDpu(byName.get(at)), reports.get(at), silent?.has(at) === true);
       const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
       const about = latest.filter(({ involvedObject }) => involvedObject.uid === uid);
-      return [pod, vmState({ ...own, pod, node, scheduler, events: eventFacts(about, uid) })];
+      return [pod, vmState({ ...own, pod, node, scheduler, silent, events: eventFacts(about, uid) })];
     }),
   );
 }

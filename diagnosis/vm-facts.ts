@@ -127,7 +127,7 @@ export function eventFacts(events: readonly Occurrence[], uid: string | undefine
     sandbox: latest('kubelet', SANDBOX_FAILURE)?.message ?? undefined,
     evicted: latest(SERVICE, 'EvictedBeforeStart')?.message ?? undefined,
     cannotEvict: own('CannotEvict'),
-    cannotStart: own('CannotStartHere'),
+    cannotStart: own('FailedToStart'),
   };
 }
 

@@ -39,7 +39,7 @@ export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   }
   if (search === undefined) {
     const text = summaryOf(condition?.message ?? '') || 'the scheduler found no node and gave no reason';
-    return { reason: 'NoNodeFits', text, remedies: [] };
+    return { reason: 'NoNodeFits', text: withSilent(text, facts.silent), remedies: [] };
   }
   return searched(facts, search);
 }
@@ -66,6 +66,13 @@ export function schedulerFacts(
   return { ...election, extenderAway: `its extender does not answer (${NO_READY_REPLICA})` };
 }
 
+/** A reason why no node fits, with the nodes that kube-scheduler cannot know because their agents are silent. */
+export function withSilent(text: string, silent: ReadonlySet<string> = new Set()): string {
+  const [node] = silent;
+  if (node === undefined) return text;
+  return `${text}; ${silent.size === 1 ? `the agent on ${node} is silent` : `${silent.size} agents are silent`}`;
+}
+
 const RETRY: readonly Remedy[] = [
   remedy('wait', 'wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes'),
   remedy(
@@ -85,7 +92,7 @@ function searched(facts: VmFacts, search: SearchFacts): Cause {
 }
 
 /** Groups of nodes that were never meant for the pod; they say nothing about its size. */
-const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
+export const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
 const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'larger-than-cells'];
 
 /** Whether the pod would have no node even if VMs end or nodes are repaired. */

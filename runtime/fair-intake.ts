@@ -4,6 +4,21 @@ const SHARE = 0.02;
 /** Milliseconds between two checks of the waiting senders. */
 const CHECK_MILLISECONDS = 100;
 
+interface Clocks {
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** Milliseconds of processor time that this process has used: a process that does not get a processor charges no sender. */
+  readonly spent: () => number;
+}
+
+const CLOCKS: Clocks = {
+  now: () => performance.now(),
+  spent() {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+};
+
 interface Account {
   /** Milliseconds of work, as of `at`. */
   debt: number;
@@ -15,11 +30,10 @@ interface Account {
  * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
  * waiting sender counts.
  * @param take processes one report; never throws
- * @param now milliseconds of a monotonic clock
  */
 export function createFairIntake<R>(
   take: (sender: string, report: R | undefined) => void,
-  now: () => number = () => performance.now(),
+  { now, spent }: Clocks = CLOCKS,
 ) {
   const accounts = new Map<string, Account>();
   const waiting = new Map<string, { readonly report: R | undefined }>();
@@ -32,13 +46,12 @@ export function createFairIntake<R>(
 
   const takeNow = (sender: string, report: R | undefined): void => {
     const debt = debtOf(sender);
-    const begun = now();
+    const before = spent();
     take(sender, report);
-    const at = now();
-    const owed = debt + at - begun;
+    const owed = debt + spent() - before;
     // Forgets senders with little debt, so that senders that have gone use no memory.
     if (owed < 1) accounts.delete(sender);
-    else accounts.set(sender, { debt: owed, at });
+    else accounts.set(sender, { debt: owed, at: now() });
   };
 
   const takeWaiting = (): void => {

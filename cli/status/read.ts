@@ -117,7 +117,7 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
   const events = (reason: string) =>
     readIfAllowed(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` });
   const launcherEvents = async () =>
-    (await Promise.all(['CannotEvict', 'CannotStartHere', 'EvictedBeforeStart'].map(events))).flatMap(
+    (await Promise.all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'].map(events))).flatMap(
       (list) => list ?? [],
     );
   const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, scheduler, deployments] =
@@ -192,7 +192,8 @@ function waitingVm(
   { created, now }: Since,
   node = '',
 ): WaitingVm[] {
-  if (!WAITING_STAGES.includes(state)) return [];
+  const isPaused = state === 'paused' && verdict !== 'stopped';
+  if (!isPaused && !WAITING_STAGES.includes(state)) return [];
   const [namespace = '', name = ''] = vm.split('/', 2);
   const since = Date.parse(created ?? '');
   const ageSeconds = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));

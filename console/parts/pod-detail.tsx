@@ -91,9 +91,9 @@ function LastCall({ explanation, noun }: LastCallProps) {
   const { time, offered, passed } = lastCall;
   return (
     <p class="about">
-      At the last attempt, <Ago time={time} /> ago, kube-scheduler’s own filters left {countWords(offered, 'node')} of{' '}
-      {nodes.length.toLocaleString('en')}; {passedText(offered, passed)} the {noun === 'VM' ? noun : 'pod'}.
-      {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
+      kube-scheduler last asked the extender <Ago time={time} /> ago, about the {countWords(offered, 'node')} of{' '}
+      {nodes.length.toLocaleString('en')} that its own filters had left; {passedText(offered, passed)} the{' '}
+      {noun === 'VM' ? noun : 'pod'}.{promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
 }

@@ -5,7 +5,7 @@ import { SCHEDULER } from '../../model/names.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, waits } from './pods.ts';
-import { nodeContent, podContent, runningEntry } from './records.ts';
+import { nodeContent, podContent, runningEntry, type Surroundings } from './records.ts';
 import { isSettled, vmContent } from './vms.ts';
 
 /** Keys of records: the kind, and the name or uid. */
@@ -38,7 +38,7 @@ export class Feed {
   readonly #records = new Map<string, string>();
   readonly #changed = new Set<string>();
   #complete = false;
-  #schedulerFault: Cause | undefined;
+  #surroundings: Surroundings = {};
 
   /** The newest record of each thing as JSON, by key. */
   get records(): ReadonlyMap<string, string> {
@@ -95,7 +95,7 @@ export class Feed {
     if (there.size > 0) for (const pod of this.#pods.values()) there.get(targetOf(pod) ?? '')?.push(pod);
     for (const [name, pods] of there) this.#writeNode(name, pods, cluster);
     this.#dirtyNodes.clear();
-    this.#takeSchedulerFault(faultOf(status));
+    this.#takeSurroundings({ fault: faultOf(status), silent: cluster.stale });
     for (const uid of this.#dirtyPods) this.#writePod(uid, cluster);
     this.#dirtyPods.clear();
     this.#writeVms(cluster);
@@ -127,11 +127,12 @@ export class Feed {
     }
   }
 
-  /** All pods that wait for the scheduler follow its state. */
-  #takeSchedulerFault(fault: Cause | undefined): void {
-    if (fault?.text === this.#schedulerFault?.text) return;
-    this.#schedulerFault = fault;
-    for (const { uid, waitsForScheduler } of this.#pods.values()) if (waitsForScheduler) this.#dirtyPods.add(uid);
+  /** All pods that wait for a node follow its state and the agents'. */
+  #takeSurroundings(surroundings: Surroundings): void {
+    const textOf = ({ fault, silent = new Set() }: Surroundings) => [fault?.text, ...silent].join();
+    if (textOf(surroundings) === textOf(this.#surroundings)) return;
+    this.#surroundings = surroundings;
+    for (const { uid, node } of this.#pods.values()) if (node === undefined) this.#dirtyPods.add(uid);
   }
 
   #writePod(uid: string, cluster: Cluster): void {
@@ -139,7 +140,7 @@ export class Feed {
     const refusal = pod && startRefusal(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
     this.#write(
       keyOf('p', uid),
-      pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal, this.#schedulerFault)] : undefined,
+      pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal, this.#surroundings)] : undefined,
     );
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }

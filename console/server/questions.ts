@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import * as z from 'zod';
 import { extenderVerdict } from '../../diagnosis/opinions.ts';
+import { NEVER_MEANT } from '../../diagnosis/waiting.ts';
 import { KubeError } from '../../kube/client.ts';
 import type { Diagnosis, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
@@ -163,9 +164,10 @@ export function explanationOf(pod: string, document: unknown, now: number): Exte
 }
 
 /** Order of groups. A node with a shortage is closer than one without the network, whatever their number. */
-function rank({ fits, missing }: Pick<VerdictGroup, 'fits' | 'missing'>): number {
+function rank({ fits, missing, kind }: Pick<VerdictGroup, 'fits' | 'missing' | 'kind'>): number {
   if (fits) return 0;
-  return missing === undefined ? 2 : 1;
+  if (missing !== undefined) return 1;
+  return NEVER_MEANT.some((one) => one === kind) ? 3 : 2;
 }
 
 function worded(verdict: z.infer<typeof extenderVerdict>) {

@@ -7,6 +7,7 @@ import { remedyLines } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
 import { runningState } from '../../diagnosis/state.ts';
 import { isLauncherName, nodeFacts } from '../../diagnosis/vm-facts.ts';
+import { withSilent } from '../../diagnosis/waiting.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
@@ -96,16 +97,30 @@ function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyLines);
 }
 
+/** What the objects of a pod do not say. */
+export interface Surroundings {
+  /** Why Plumbline's own scheduler places no pod. */
+  readonly fault?: Cause | undefined;
+  /** Nodes whose agents are silent. */
+  readonly silent?: ReadonlySet<string>;
+}
+
 /**
  * @param refusal why the agent of its node refused its start, if it did
- * @param fault why Plumbline's own scheduler places no pod
  */
-export function podContent(pod: ShownPod, refusal: string | undefined, fault: Cause | undefined): PodContent {
+export function podContent(
+  pod: ShownPod,
+  refusal: string | undefined,
+  { fault, silent }: Surroundings = {},
+): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const common = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
   // The pod's own objects contain neither the refusal nor the fault.
   const cause = refusal === undefined ? fault : allocationRefused(node ?? '', refusal);
-  if (cause === undefined || (refusal === undefined && !pod.waitsForScheduler)) return { ...common, ...pod.state };
+  if (cause === undefined || (refusal === undefined && !pod.waitsForScheduler)) {
+    const { reason, text = '' } = pod.state ?? {};
+    return { ...common, ...pod.state, ...(reason === 'NoNodeFits' && { text: withSilent(text, silent) }) };
+  }
   const { reason, text, remedies } = cause;
   const { verdict } = REASONS[reason];
   return { ...common, refusedOnHost: refusal, verdict, reason, text, remedies: remedies.map(remedyLines) };

@@ -65,7 +65,7 @@ function noteOf({ severity, reason, message }: Finding): Record<string, string> 
   const isWarning = severity !== 'information';
   return {
     type: isWarning ? 'Warning' : 'Normal',
-    reason: reason ?? (isWarning ? 'LauncherNotAsAsked' : 'LauncherDecided'),
+    reason: reason ?? (isWarning ? 'LauncherNotAligned' : 'LauncherDecided'),
     message: cut(message, MAX_NOTE_CHARACTERS),
   };
 }

@@ -146,7 +146,7 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     contended: (problem: string) => warn('OvsAffinityContended', problem),
     /** The CPUs stay as they are because their owners are unknown. */
     restricted: (problems: readonly string[]) =>
-      warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
+      warn('OvsAffinityLimited', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
     /** A container's start was refused because threads stayed on its CPUs. */
     notVacated: (problem: string) => warn('OvsNotVacated', problem),
   };

@@ -70,7 +70,7 @@ export class Evictions {
     }
     if (!active() || this.#announced.has(pod.uid)) return;
     this.#announced.set(pod.uid, true);
-    this.#recordEvent(pod, 'CannotStartHere', why.text);
+    this.#recordEvent(pod, 'FailedToStart', why.text);
   }
 
   stop(): void {

@@ -77,11 +77,11 @@ export function launcherEventsOf(text: string): EventText[] {
   }
   if (resources.length > 0) {
     const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${resources.join(', ')}`;
-    events.push({ type: 'Normal', reason: 'HeldToItsNetworks', message });
+    events.push({ type: 'Normal', reason: 'NodesRestrictedByNetworks', message });
   }
   if (nodes.length > 0) {
     const message = `The launcher avoids nodes that would reject its CPUs: ${nodes.join(', or ')}`;
-    events.push({ type: 'Normal', reason: 'HeldToItsCores', message });
+    events.push({ type: 'Normal', reason: 'NodesRestrictedByCores', message });
   }
   return [...events, ...notes];
 }

@@ -433,23 +433,23 @@ export const STATE_TABLE: readonly StateCase[] = [
     {
       pod: { spec: ON_NODE },
       report: { refusals: [REFUSAL] },
-      events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: `${NODE}: ${REFUSAL.message}` }],
+      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: `${NODE}: ${REFUSAL.message}` }],
     },
   ),
   one('its place is lost, and the extender does not evict it', ['starting', 'waiting', 'PlaceLost'], ['delete-pod'], {
     pod: { spec: ON_NODE },
-    events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
+    events: [{ name: LAUNCHER, reason: 'FailedToStart', message: placeLostText(NODE) }],
   }),
   one('its place was reported lost, but its kubelet has admitted it', ['starting', 'waiting', 'Starting'], [], {
     pod: { spec: ON_NODE },
     report: owns('1-2,17-18'),
-    events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
+    events: [{ name: LAUNCHER, reason: 'FailedToStart', message: placeLostText(NODE) }],
   }),
   one('it cannot start and cannot be evicted', ['starting', 'broken', 'CannotEvict'], ['remove-what-denies-eviction'], {
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],
   }),
-  ...['CannotEvict', 'CannotStartHere', 'FailedCreatePodSandBox'].map((reason) =>
+  ...['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) =>
     one(`an Event ${reason} that its user wrote changes nothing`, ['starting', 'waiting', 'Starting'], [], {
       pod: { spec: ON_NODE },
       events: [{ name: LAUNCHER, reason, message: `${placeLostText(NODE)}: the DPU has died`, component: 'a-user' }],

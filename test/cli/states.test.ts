@@ -137,7 +137,7 @@ describe('the states of a VM in every output', () => {
           assert.ok(!['unscheduled', 'gated'].includes(one.state));
           return;
         }
-        const record = podContent(shown, refusal, undefined);
+        const record = podContent(shown, refusal);
         // By the pod alone. The state of the scheduler comes from the console's watches: test/console/feed.test.ts.
         const byPod: Partial<Record<Reason, Reason>> = {
           SchedulerAway: 'NotTried',

@@ -134,7 +134,7 @@ describe('the page in Chromium', function () {
     );
     assert.match(
       await page.locator('.node-by-node').innerText(),
-      /kube-scheduler’s own filters left 2 nodes of 400; none of them could run the VM/,
+      /about the 2 nodes of 400 that its own filters had left; none of them could run the VM/,
     );
     await page.getByText('kube-scheduler’s message').click();
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));

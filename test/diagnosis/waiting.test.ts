@@ -103,6 +103,8 @@ describe('a pod that waits for a node', () => {
   }
 
   it('was refused: the scheduler’s message if the nodes were not checked', () => {
+    assert.equal(waiting({ silent: new Set(['n1']) }, REFUSED).text, '0/3 nodes; the agent on n1 is silent');
+    assert.equal(waiting({ silent: new Set(['n1', 'n2']) }, REFUSED).text, '0/3 nodes; 2 agents are silent');
     assert.deepEqual(waiting({}, REFUSED), { reason: 'NoNodeFits', text: '0/3 nodes', remedies: [] });
     const silent = { reason: 'NoNodeFits', text: 'the scheduler found no node and gave no reason', remedies: [] };
     assert.deepEqual(waiting({}, TRIED), silent);

@@ -10,7 +10,7 @@ describe('the intake of reports', () => {
         taken.push(`${node} ${report}`);
         clock += node === 'noisy' ? 50 : 0.2;
       },
-      () => clock,
+      { now: () => clock, spent: () => clock },
     );
     for (let i = 0; i < 10_000; i++) intake.offer('noisy', `${i}`);
     intake.offer('quiet', 'a');
@@ -22,6 +22,22 @@ describe('the intake of reports', () => {
     await new Promise((resolve) => setTimeout(resolve, 250));
     assert.equal(taken.at(-1), 'noisy 9999');
     assert.equal(intake.waiting, 0);
+    intake.stop();
+  });
+
+  it('does not charge a node for the time in which this process had no processor', () => {
+    const [times, taken] = [{ now: 0, spent: 0 }, [] as string[]];
+    const intake = createFairIntake<string>(
+      (_, report) => {
+        taken.push(`${report}`);
+        times.now += 2700;
+        times.spent += 1;
+      },
+      { now: () => times.now, spent: () => times.spent },
+    );
+    intake.offer('n1', 'first');
+    intake.offer('n1', 'second');
+    assert.deepEqual(taken, ['first', 'second']);
     intake.stop();
   });
 });

@@ -23,7 +23,7 @@ export const PRODUCTS: readonly Product[] = [
     group: 'cert-manager.io',
     severity: 'error',
     impact: 'the webhook gets no certificate: it does not start, and the API server does not call it',
-    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or use the component no-cert-manager and run certificates.sh (docs/tasks/operate.md#replace-certificates)',
+    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or use the component no-cert-manager and run certificates.sh (docs/tasks/operate.md#without-cert-manager)',
   },
   {
     name: 'KubeVirt',

@@ -209,7 +209,7 @@ describe('the decision about a pod', () => {
     };
     assert.deepEqual(
       notes.map(({ type, reason }) => `${type} ${reason}`),
-      ['Normal MixedCandidates', 'Warning LauncherNotAsAsked'],
+      ['Normal MixedCandidates', 'Warning LauncherNotAligned'],
     );
     assert.ok(decision.findings.some(({ code }) => code === 'scheduler-not-ready'));
   });

@@ -73,7 +73,7 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(reasons(), []);
     tell.unknown(['the kubelet does not answer']);
     tell.unknown(['the kubelet does not answer']);
-    assert.deepEqual(reasons(), ['OvsAffinityHeld']);
+    assert.deepEqual(reasons(), ['OvsAffinityLimited']);
   });
 
   it('log moved threads with their target or avoided CPUs, their number and the seconds since the change', async () => {

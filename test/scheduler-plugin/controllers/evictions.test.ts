@@ -130,7 +130,7 @@ describe('evictions', () => {
     evictions.consider(viewOf('a'), why);
     evictions.consider(viewOf('a'), why);
     await pass(10);
-    assert.deepEqual([calls, events], [[], ['CannotStartHere a']]);
+    assert.deepEqual([calls, events], [[], ['FailedToStart a']]);
   });
 
   it('run once for a pod that changes during its eviction', async () => {

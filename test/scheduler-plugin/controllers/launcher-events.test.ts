@@ -72,7 +72,7 @@ describe('the Events about a launcher', () => {
   }
 
   it('describe padding, devices, nodes and notes', () => {
-    const notes = [{ type: 'Warning', reason: 'LauncherNotAsAsked', message: 'no node reports the physnet west' }];
+    const notes = [{ type: 'Warning', reason: 'LauncherNotAligned', message: 'no node reports the physnet west' }];
     const decision = {
       ...JSON.parse(PADDED),
       resources: ['physnet.plumbline.dev/east'],
@@ -83,9 +83,9 @@ describe('the Events about a launcher', () => {
       launcherEventsOf(JSON.stringify(decision)).map(({ type, reason, message }) => `${type} ${reason}: ${message}`),
       [
         "Normal PaddedToWholeCores: Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
-        'Normal HeldToItsNetworks: The launcher asks for CPUs on the NUMA nodes of its networks: physnet.plumbline.dev/east',
-        'Normal HeldToItsCores: The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
-        'Warning LauncherNotAsAsked: no node reports the physnet west',
+        'Normal NodesRestrictedByNetworks: The launcher asks for CPUs on the NUMA nodes of its networks: physnet.plumbline.dev/east',
+        'Normal NodesRestrictedByCores: The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
+        'Warning LauncherNotAligned: no node reports the physnet west',
       ],
     );
   });
