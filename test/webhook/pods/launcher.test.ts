@@ -96,7 +96,11 @@ describe('the decision about a launcher', () => {
 
   it('records each change for the extender’s Events, and the same on a second pass', async () => {
     const { after, text, reasons } = await recorded(onPhysnet, podVector());
-    assert.deepEqual(reasons, ['Normal PaddedToWholeCores', 'Normal NodesRestrictedByNetworks', 'Normal NodesRestrictedByCores']);
+    assert.deepEqual(reasons, [
+      'Normal PaddedToWholeCores',
+      'Normal NodesRestrictedByNetworks',
+      'Normal NodesRestrictedByCores',
+    ]);
     assert.equal((await recorded(onPhysnet, after)).text, text);
   });
 });
