@@ -98,7 +98,11 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   dpu: (node) => bringDpuBack(node),
   'polled-cpus': (node) =>
     remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
-  'stale-report': (node) => checkAgent(node, `start the agent on ${node} again: it has stopped reporting`),
+  'stale-report': (node, { detail }) => {
+    const [, missing] = detail.split('; by its last report: ');
+    const also = missing === undefined ? '' : `. By its last report, more is missing: ${missing}`;
+    return checkAgent(node, `start the agent on ${node} again, which has stopped reporting${also}`);
+  },
   'no-report': (node) => checkAgent(node, `run the agent on ${node}: it does not report`),
   quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),
   unpredictable: (node) =>

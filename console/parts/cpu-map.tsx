@@ -30,6 +30,8 @@ export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
   );
 }
 
+const isSilent = ({ problems }: Pick<NodeItem, 'problems'>): boolean => problems.includes('silent');
+
 const DPU_WORD = { '': '', alive: 'ready', dead: 'not ready', unknown: 'unknown' } as const;
 
 function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonly cell: ShapeCell }) {
@@ -40,7 +42,7 @@ function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonl
       <header>
         <h3>NUMA node {cell.id}</h3>
         <span class="free">
-          {free} of {cell.cores} cores free
+          {free} of {cell.cores} cores free{isSilent(node) && ' by its last report'}
         </span>
         {cell.physnets.map((name) => (
           <span key={name} class="badge is-network">
@@ -116,8 +118,12 @@ export function markOf({ owners }: Pick<NodeItem, 'owners'>, paint: number): str
   return letters[index % letters.length] ?? '';
 }
 
+const FREE = 'free: the shared pool, where Open vSwitch may also run';
+const FREE_BEFORE = 'free by the last report of its agent, which is silent';
+
 /** The owners of a node's CPUs, in the order of the report. `padded` are the slots that were added for whole cores. */
-export function ownersOf({ owners, inFlight, paint, padding }: NodeItem, shape: Shape) {
+export function ownersOf(node: NodeItem, shape: Shape) {
+  const { owners, inFlight, paint, padding } = node;
   const row = (kind: number, who: string, about: string, slots: readonly number[]) => {
     return { paint: kind, who, about, slots, padded: slots.filter((slot) => padding[slot] === 1) };
   };
@@ -133,7 +139,7 @@ export function ownersOf({ owners, inFlight, paint, padding }: NodeItem, shape: 
     }),
     row(Paint.polled, 'Open vSwitch', 'poll mode drivers', painted(Paint.polled)),
     row(Paint.reserved, 'the system', 'reserved', painted(Paint.reserved)),
-    row(Paint.free, 'no owner', 'free: the shared pool, where Open vSwitch may also run', painted(Paint.free)),
+    row(Paint.free, 'no owner', isSilent(node) ? FREE_BEFORE : FREE, painted(Paint.free)),
   ];
   return rows.filter(({ paint: kind, slots }) => slots.length > 0 || kind === Paint.inFlight);
 }

@@ -1,6 +1,6 @@
 import { cpuSlots, DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT } from '../data/node.ts';
 import { cellsOf, formatCpus, type Shape } from '../data/shape.ts';
-import type { NodeProblem, SwitchPicture } from '../data/wire.ts';
+import { GONE, type NodeProblem, type SwitchPicture } from '../data/wire.ts';
 import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { changes, ready, store, vms } from '../state/state.ts';
@@ -118,7 +118,11 @@ function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shap
                 <span class={`swatch ${paintName(node, paint)}`}>{markOf(node, paint)}</span>
               </td>
               <th scope="row">
-                {paint >= Paint.owner ? <a href={hashOf({ list: 'vms', chosen: who })}>{who}</a> : who}
+                {paint >= Paint.owner && !who.endsWith(GONE) ? (
+                  <a href={hashOf({ list: 'vms', chosen: who })}>{who}</a>
+                ) : (
+                  who
+                )}
                 {about !== '' && <span class="about">{about}</span>}
                 {padded.length > 0 && (
                   <span class="about">

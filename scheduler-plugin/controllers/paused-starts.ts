@@ -140,7 +140,7 @@ export class PausedStarts {
       this.#queue.addAfter(key, left * 1000);
       return;
     }
-    const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
+    const message = `the VM stays paused: in ${silence} s, no report of node ${vmi.node} has said whether its vCPUs are pinned; check that its agent runs with --vm-pinning on`;
     this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   }
 

@@ -159,7 +159,7 @@ describe('paused starts that wait for pinning', () => {
     assert.deepEqual(world.events, [], 'not before the time has passed');
     world.clock.now += 1;
     await world.change({});
-    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not reported in 0.05 s/);
+    assert.match(world.events.join(), /PinningNotReported: .*in 0.05 s, no report of node n1 has said/);
     assert.equal(world.unpauses, 0);
   });
 
