@@ -1,10 +1,10 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { quote } from '../../model/errors.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { commandLineOf, commOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
+import { commandLineOf, commOf, identityOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -58,45 +58,75 @@ export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   });
 }
 
+export interface DaemonFinder {
+  /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
+  find(): DaemonSearch;
+  /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
+  isAsFound(): boolean;
+}
+
 /**
  * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
  * child.
  * @param recorded the processes that an earlier agent managed
  */
-export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []) {
+export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
   const monitorsOf = (daemon: OvsDaemonName) =>
     recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)));
-  return (): DaemonSearch => {
-    const result = lookups.map((lookup) => lookup());
-    return {
-      processes: result.flatMap(({ processes }) => processes),
-      missing: result.flatMap(({ missing }) => missing),
-      changed: result.some(({ changed }) => changed),
-      isStarting: result.some(({ isStarting }) => isStarting),
-    };
+  return {
+    find() {
+      const result = lookups.map((lookup) => lookup.find());
+      return {
+        processes: result.flatMap(({ processes }) => processes),
+        missing: result.flatMap(({ missing }) => missing),
+        changed: result.some(({ changed }) => changed),
+        isStarting: result.some(({ isStarting }) => isStarting),
+      };
+    },
+    isAsFound: () => lookups.every((lookup) => lookup.isAsFound()),
   };
 }
 
-function createLookup(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]): () => DaemonSearch {
+const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
+
+function createLookup(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]): DaemonFinder {
+  /** The pidfile of the last search, or its absence; undefined if another search may find more. */
+  let before: { readonly pidfile: Stats | undefined } | undefined;
+  let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
 
-  return () => {
-    const before = processes;
-    const result = readPidfile(file, name);
-    if ('daemon' in result) {
-      const { monitor } = result.parent;
-      processes = monitor === undefined ? [result.daemon] : [result.daemon, monitor];
-    } else {
-      const monitors = before.length > 0 ? before.filter(({ role }) => role === 'monitor') : recorded();
-      processes = monitors.filter(({ pid, start }) => startOf(pid) === start);
-    }
-    return {
-      processes,
-      missing: 'daemon' in result ? [] : [result],
-      changed: !isDeepStrictEqual(processes, before),
-      isStarting: 'daemon' in result && !result.parent.isKnown,
-    };
+  const isSamePidfile = (now: Stats | undefined): boolean => {
+    if (before === undefined) return false;
+    const { pidfile } = before;
+    return pidfile?.ino === now?.ino && pidfile?.mtimeMs === now?.mtimeMs && pidfile?.size === now?.size;
+  };
+  const areAlive = () =>
+    processes.every(({ pid }, i) => identities[i] !== undefined && identityOf(pid) === identities[i]);
+
+  return {
+    isAsFound: () => isSamePidfile(statOf(file)),
+    find() {
+      const pidfile = statOf(file);
+      if (pidfile !== undefined && isSamePidfile(pidfile) && areAlive())
+        return { processes, missing: [], changed: false, isStarting: false };
+      const result = readPidfile(file, name);
+      if ('daemon' in result) {
+        const { daemon, parent } = result;
+        const same = processes.map(keyOf).join();
+        processes = parent.monitor === undefined ? [daemon] : [daemon, parent.monitor];
+        identities = processes.map(({ pid }) => identityOf(pid));
+        before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
+        return { processes, missing: [], changed: processes.map(keyOf).join() !== same, isStarting: !parent.isKnown };
+      }
+      before = pidfile === undefined ? { pidfile } : undefined;
+      const monitors = processes.length > 0 ? processes.filter(({ role }) => role === 'monitor') : recorded();
+      const remaining = monitors.filter(({ pid, start }) => startOf(pid) === start);
+      const changed = remaining.map(keyOf).join() !== processes.map(keyOf).join();
+      processes = remaining;
+      identities = remaining.map(({ pid }) => identityOf(pid));
+      return { processes, missing: [result], changed, isStarting: false };
+    },
   };
 }
 
@@ -150,6 +180,10 @@ function holderOf(file: string): number | undefined {
 
 function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): OvsProcess {
   return { name, role, pid, start: startOf(pid) ?? 0 };
+}
+
+function statOf(file: string): Stats | undefined {
+  return resultOrNone(() => statSync(file));
 }
 
 interface Parent {

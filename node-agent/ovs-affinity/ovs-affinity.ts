@@ -31,8 +31,8 @@ const RECHECK_SECONDS = 1;
  * of `on` saves each thread's mask, and disabling restores the masks. The end of the duty does not: containers keep
  * running while the agent is updated or crashes, or while the node shuts down. While on, each of these events causes
  * one pass over all threads, synchronously in its own callback: a change of the assignments or of the poll mode
- * drivers, a new pidfile, and a due growth. The periodic check makes a pass only if a thread is not as the last pass
- * left it. While another process keeps changing masks, passes only keep the
+ * drivers, a new pidfile, and a due growth. The periodic check, which covers every thread in four turns, makes a pass
+ * only if a thread is not as the last pass left it. While another process keeps changing masks, passes only keep the
  * threads off owned CPUs until it stops.
  *
  * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting

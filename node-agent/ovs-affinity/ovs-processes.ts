@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -76,7 +75,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     // The CPUs of the machine's first process, which services without their own setting inherit.
     unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
-  const findAgain = createDaemonFinder(deps.rundir, savedMasks.processes);
+  const finder = createDaemonFinder(deps.rundir, savedMasks.processes);
   const counts = createThreadMetrics(metrics);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
   let processAffinities: readonly ProcessAffinity[] = [];
@@ -91,13 +90,12 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     return !machine.equals(before);
   };
 
-  /** Updates the processes; a daemon that was restarted is another process. @returns whether the result changed */
+  /** Updates the processes; a daemon that was restarted is another process. */
   const refresh = (): boolean => {
-    const search = findAgain();
-    const isSameProblem = isDeepStrictEqual(missing, search.missing);
+    const search = finder.find();
     missing = search.missing;
     isStarting = search.isStarting;
-    if (!search.changed) return !isSameProblem;
+    if (!search.changed) return false;
     processAffinities = search.processes.map((process) => {
       const { pid, start, role } = process;
       const existing = processAffinities.find(
@@ -152,8 +150,8 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
       return { moved, displaced, problems };
     },
 
-    /** Whether the daemons and their threads are as the last pass left them. */
-    isAsLeft: () => !refresh() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
+    /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
+    isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
 
     /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
     restore(): OvsPassResult {

@@ -42,6 +42,8 @@ export interface ProcessAffinityDeps {
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
+/** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
+const CHECKS_FOR_ALL = 4;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
@@ -63,6 +65,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
   const threadMover = createThreadMover(deps.affinity);
   let originalMasks: OriginalMasks | undefined;
   let last: ThreadSnapshot = { tids: [], pmd: new Set() };
+  let cursor = 0;
   let identity: number | undefined;
 
   const list = (): ThreadSnapshot => {
@@ -130,14 +133,20 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
         return rest.isEmpty ? otherwise : rest;
       }, snapshot);
     },
-    /** Whether the threads are those of the last pass, and as it left them. */
+    /** Whether the thread count, the main thread and a quarter of the others, in turns, are as the last pass left them. */
     isAsLeft() {
       const { tids } = last;
       const before = identity;
       const now = threads.summary(pid);
       identity = now.identity;
-      const isSameProcess = before === undefined || before === identity;
-      return isSameProcess && now.count === tids.length && tids.every((tid) => threadMover.isAsSeen(tid));
+      if (now.count !== tids.length || (before !== undefined && before !== identity)) return false;
+      if (!threadMover.isAsSeen(pid)) return false;
+      for (let i = 0; i < Math.ceil(tids.length / CHECKS_FOR_ALL); i++) {
+        cursor = (cursor + 1) % tids.length;
+        const tid = tids[cursor];
+        if (tid !== undefined && tid !== pid && !threadMover.isAsSeen(tid)) return false;
+      }
+      return true;
     },
     /** Threads that may run on one of the CPUs now, except poll mode drivers. */
     threadsOn(cpus: CpuSet): number[] {

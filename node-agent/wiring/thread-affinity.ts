@@ -24,7 +24,7 @@ const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
 const GROWTH_DELAY_SECONDS = 5;
-/** Interval of checks of OVS's threads without an event. */
+/** Interval of checks of OVS's threads without an event; each checks a quarter of them. */
 const OVS_CHECK_INTERVAL_SECONDS = 12;
 
 /** Creates the duty for a host that runs its own Open vSwitch. */

@@ -9,6 +9,7 @@ import {
   openSync,
   realpathSync,
   rmSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -80,7 +81,7 @@ describe('the daemons of Open vSwitch', () => {
     return { parent: child, pid, stop: () => process.kill(pid, 'SIGKILL') };
   };
   const searchWith = (finder: ReturnType<typeof createDaemonFinder>) => {
-    const { processes, missing, ...rest } = finder();
+    const { processes, missing, ...rest } = finder.find();
     return {
       processes: processes.map(({ name, role, pid }) => `${name} ${role} ${pid}`),
       missing: missing.map(({ name, code }) => `${name} ${code}`),
@@ -91,8 +92,12 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are both absent without a pidfile; nothing changed or is starting', () => {
     const finder = createDaemonFinder(rundir);
+    assert.equal(finder.isAsFound(), false, 'not looked yet');
     const nothing = { processes: [], missing: NONE, changed: false, isStarting: false };
     assert.deepEqual([searchWith(finder), searchWith(finder)], [nothing, nothing]);
+    assert.equal(finder.isAsFound(), true);
+    write('ovsdb-server', 'x');
+    assert.equal(finder.isAsFound(), false);
   });
 
   it('are missing for a reason with its own code', () => {
@@ -131,13 +136,21 @@ describe('the daemons of Open vSwitch', () => {
     const expected = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
     assert.deepEqual(searchWith(finder), { ...expected, changed: true });
     assert.deepEqual(searchWith(finder), { ...expected, changed: false });
-    assert.equal(finder().processes[0]?.start, startOf(daemon.pid));
+    assert.equal(finder.isAsFound(), true);
+    assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
     assert.ok((startOf(daemon.pid) ?? 0) > 0);
 
+    utimesSync(pidfile('ovsdb-server'), 1000, 1000);
+    assert.equal(finder.isAsFound(), false, 'written again');
+    assert.deepEqual(searchWith(finder), { ...expected, changed: false }, 'by the same process');
+    assert.equal(finder.isAsFound(), true);
+
     await end(daemon);
+    assert.equal(finder.isAsFound(), true, 'it checks no process');
     const gone = { processes: [], missing: NONE, isStarting: false };
     assert.deepEqual(searchWith(finder), { ...gone, changed: true });
     assert.deepEqual(searchWith(finder), { ...gone, changed: false });
+    assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
   });
 
   const parents: [what: string, comm: string, title: string, isMonitor: boolean, isStarting: boolean][] = [
@@ -161,6 +174,7 @@ describe('the daemons of Open vSwitch', () => {
         };
         assert.deepEqual(searchWith(finder), expected);
         assert.deepEqual(searchWith(finder), { ...expected, changed: false });
+        assert.equal(finder.isAsFound(), !isStarting, 'while it is starting another search may find more');
         assert.equal(findDaemons(rundir).length, isMonitor ? 3 : 2);
       } finally {
         stop();
@@ -171,7 +185,7 @@ describe('the daemons of Open vSwitch', () => {
   it('keep their monitor while they are down, until the monitor ends', async () => {
     const { parent, pid, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
     const finder = createDaemonFinder(rundir);
-    finder();
+    finder.find();
     stop();
     await eventually(() => commOf(pid) === undefined, 'the daemon is down');
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
@@ -184,7 +198,7 @@ describe('the daemons of Open vSwitch', () => {
 
   it('have a monitor that is first seen while they are down only if an earlier agent recorded it', async () => {
     const { parent, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
-    const recorded = createDaemonFinder(rundir)().processes;
+    const recorded = createDaemonFinder(rundir).find().processes;
     stop();
     await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
     assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
@@ -253,5 +267,18 @@ describe('the daemons of Open vSwitch', () => {
     await eventually(() => commOf(pid) === 'ovs-vswitchd', 'the daemon runs');
     assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
     process.kill(pid, 'SIGKILL');
+  });
+
+  it('are found again without another read of a pidfile that did not change', async () => {
+    const daemon = await startDaemon('ovs-vswitchd');
+    const file = pidfile('ovs-vswitchd');
+    utimesSync(file, 1000, 1000);
+    const finder = createDaemonFinder(rundir);
+    const { processes } = searchWith(finder);
+    assert.deepEqual(processes, [`ovs-vswitchd daemon ${daemon.pid}`]);
+    writeFileSync(file, 'x'.repeat(String(daemon.pid).length + 1));
+    utimesSync(file, 1000, 1000);
+    const again = searchWith(finder);
+    assert.deepEqual([again.processes, again.missing, again.changed], [processes, ['ovsdb-server absent'], false]);
   });
 });
