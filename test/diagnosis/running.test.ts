@@ -157,6 +157,13 @@ describe('a pod with a CPU mask', () => {
       on({ pinning: { state: 'pinned' } }, wanted).map(({ reason }) => reason),
       ['MaskApplied'],
     );
+    assert.deepEqual(
+      on({ pinning: { state: 'pinned' }, silent: true }, wanted).map(({ reason, text }) => [reason, text]),
+      [
+        ['AgentSilent', 'on n1, whose agent has stopped reporting'],
+        ['MaskApplied', `by its last report, ${PINNED}`],
+      ],
+    );
   });
 });
 
