@@ -64,9 +64,7 @@ function lastLevelCache(caches: SysfsCpu['caches'] = []): number | undefined {
   return shared.sort((a, b) => (b?.level ?? 0) - (a?.level ?? 0))[0]?.id;
 }
 
-/**
- * The CPUs by group, ascending. If an id is negative or larger than `maxId`, the groups are numbered from 0.
- */
+/** The CPUs by group, ascending. If an id is negative or larger than `maxId`, the groups are numbered from 0. */
 export function grouped<Cpu extends { readonly id: number }>(
   cpus: readonly Cpu[],
   groupOf: (cpu: Cpu) => number,

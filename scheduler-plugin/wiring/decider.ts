@@ -37,9 +37,7 @@ export interface DeciderOptions {
   readonly now: () => number;
 }
 
-/**
- * Wires the extender, and the controllers that run while this replica is the active one. It starts none of them.
- */
+/** Wires the extender, and the controllers that run while this replica is the active one. It starts none of them. */
 export function createDecider(options: DeciderOptions) {
   const { config, client, reader, cluster, replica, events, decisions, metrics, log, now } = options;
   const { unpredictable, answers, reservationTimeout } = config;
