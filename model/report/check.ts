@@ -30,11 +30,7 @@ export interface NodeFacts {
 
 /** Largest number of hardware threads per core, by architecture. */
 const MAX_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
-/** Common number of threads per core. Larger numbers are compared among nodes if the architecture is unknown. */
-const COMMON_THREADS = 2;
 const MAX_MESSAGE_CHARACTERS = 256;
-/** Number of nodes that must agree before another one counts as an outlier. */
-const MIN_OTHER_CORES = 2;
 
 /** Why a report that cannot be parsed is in quarantine. @param error the error of the parser */
 export function faultOfError(error: unknown): ReportFault {
@@ -82,31 +78,6 @@ export function checkReport(
     code: 'threads-per-core',
     message: `the report has ${threadsPerCore} threads per core, and processors of architecture ${arch} have at most ${most}`,
   };
-}
-
-/** Values of a report that are compared among nodes. */
-export interface ComparedReport {
-  readonly threadsPerCore: number;
-  readonly arch?: string | undefined;
-}
-
-/**
- * Reports that stand alone and whose architecture has no known limit: more than two threads per core, while all other
- * nodes, at least MIN_OTHER_CORES, agree on a smaller number.
- */
-export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, ReportFault> {
-  const counts = new Map<number, number>();
-  for (const { threadsPerCore } of reports.values()) counts.set(threadsPerCore, (counts.get(threadsPerCore) ?? 0) + 1);
-  const faults = new Map<K, ReportFault>();
-  for (const [key, { threadsPerCore, arch = '' }] of reports) {
-    if (threadsPerCore <= COMMON_THREADS || MAX_THREADS[arch] !== undefined) continue;
-    const [other, ...more] = [...counts.keys()].filter((threads) => threads !== threadsPerCore);
-    const agree = counts.get(threadsPerCore) === 1 && other !== undefined && more.length === 0;
-    if (!agree || other > threadsPerCore || reports.size < MIN_OTHER_CORES + 1) continue;
-    const message = `the report has ${threadsPerCore} threads per core, all ${reports.size - 1} other nodes have ${other}, and the Node has no label kubernetes.io/arch that explains it`;
-    faults.set(key, { code: 'threads-per-core', message });
-  }
-  return faults;
 }
 
 const MAX_RESOURCE_CHARACTERS = 256;

@@ -21,12 +21,13 @@ import {
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, PodBudget, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -71,7 +72,7 @@ const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const AGENT_CHECK_SECONDS = 1;
 const CATCH_UP_PAGE_PODS = 500;
-/** 40,000 launchers, of which one namespace can have half. */
+/** More than 24,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
@@ -108,7 +109,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
         this.emit('pod', pod);
         return podViewOf(pod, reader);
       },
-      budget: new PodBudget(MAX_POD_BYTES),
+      budget: new TenantBudget(MAX_POD_BYTES),
       onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
     });
     const dpus = createReflector({

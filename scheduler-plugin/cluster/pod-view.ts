@@ -6,7 +6,6 @@ import { ParseError } from '../../model/errors.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
 
 /** A pod and its progress. It omits the messages of its containers' statuses, which a tenant may have written. */
@@ -157,52 +156,5 @@ function readNeeds(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodNeed
   } catch (error) {
     if (error instanceof ParseError) return undefined;
     throw error;
-  }
-}
-
-/** The memory of pods by namespace. Needs that pods of a namespace share count once: its launchers have a few shapes. */
-export class PodBudget extends TenantBudget {
-  /** A key for each list of containers, which is the same object in shared needs. */
-  readonly #shapeKeys = new WeakMap<object, string>();
-  /** The shape of each pod, and the number of pods by namespace and shape. */
-  readonly #shapeOf = new Map<string, string>();
-  readonly #pods = new Map<string, number>();
-  #lastShape = 0;
-
-  override put(namespace: string, key: string, { needs, ...view }: PodView): boolean {
-    const { containers } = needs.request;
-    const shape = this.#shapeKeys.get(containers) ?? `shape ${++this.#lastShape}`;
-    this.#shapeKeys.set(containers, shape);
-    if (this.#shapeOf.get(key) !== shape) {
-      this.#leaveShape(namespace, key);
-      const pods = this.#pods.get(`${namespace} ${shape}`) ?? 0;
-      if (pods === 0 && !super.put(namespace, shape, needs)) {
-        super.delete(namespace, key);
-        return false;
-      }
-      this.#pods.set(`${namespace} ${shape}`, pods + 1);
-      this.#shapeOf.set(key, shape);
-    }
-    const fits = super.put(namespace, key, view);
-    if (!fits) this.#leaveShape(namespace, key);
-    return fits;
-  }
-
-  override delete(namespace: string, key: string): number {
-    this.#leaveShape(namespace, key);
-    return super.delete(namespace, key);
-  }
-
-  #leaveShape(namespace: string, key: string): void {
-    const shape = this.#shapeOf.get(key);
-    if (shape === undefined) return;
-    this.#shapeOf.delete(key);
-    const pods = (this.#pods.get(`${namespace} ${shape}`) ?? 0) - 1;
-    if (pods > 0) {
-      this.#pods.set(`${namespace} ${shape}`, pods);
-      return;
-    }
-    this.#pods.delete(`${namespace} ${shape}`);
-    super.delete(namespace, shape);
   }
 }

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
 import { createHost, HostError } from '../../../model/host.ts';
-import {
-  type ComparedReport,
-  checkReport,
-  faultOfError,
-  type NodeFacts,
-  outliers,
-} from '../../../model/report/check.ts';
+import { checkReport, faultOfError, type NodeFacts } from '../../../model/report/check.ts';
 
 const host = (cpus: number, threads: number) =>
   createHost({
@@ -85,22 +79,4 @@ describe('a report compared with its Node', () => {
     assert.equal(faultOfError(new HostError(long)).message.length, 256);
     assert.equal(faultOfError(parsed(9, long)).message.length, 256);
   });
-});
-
-describe('outliers among nodes', () => {
-  const of = (...threads: (number | ComparedReport)[]) =>
-    new Map(
-      threads.map((report, i) => [`n${i}`, typeof report === 'number' ? { threadsPerCore: report } : report] as const),
-    );
-  for (const [what, reports, expected] of [
-    ['are one of three with more threads', of(2, 2, 4), ['n2']],
-    ['are one with an architecture without a known limit', of({ threadsPerCore: 4, arch: 'other' }, 2, 2), ['n0']],
-    ['are not one whose architecture explains it', of({ threadsPerCore: 4, arch: 'arm64' }, 2, 2), []],
-    ['are none among two nodes', of(2, 4), []],
-    ['are not two nodes', of(2, 2, 8, 8), []],
-    ['are none if the others differ', of(1, 2, 8), []],
-    ['are none if the others have more', of(4, 8, 8), []],
-  ] as const) {
-    it(what, () => assert.deepEqual([...outliers(reports).keys()], expected));
-  }
 });
