@@ -5,9 +5,8 @@ import type { PodShape } from '../shapes.ts';
 import type { Settings } from './facts.ts';
 
 /**
- * Why a pod cannot be resized in place; undefined if it can. The kubelet's static policy cannot resize a pod with
- * exclusive CPUs, and the new amount would not be rounded to whole cores. Such a pod must be replaced.
- * @throws ParseError if an amount is malformed
+ * Why a pod cannot be resized in place: the static policy cannot resize exclusive CPUs, and the new amount would not be
+ * rounded to whole cores. @throws ParseError
  */
 export function resizeRefusal(
   before: PodShape,

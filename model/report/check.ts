@@ -7,32 +7,28 @@ import type { ReportedDevices } from '../kubelet/usage.ts';
 import { bytesText } from '../quantity.ts';
 
 /**
- * A node's report affects others as well: the padding of a VM that may run there, and the networks of the cluster. It
- * is therefore compared with another source about the node, its Node object. A report that contradicts it, or that
- * cannot be parsed, is in quarantine: the node counts as one without a report until the report is corrected.
+ * A report affects other nodes: the padding of VMs, and the networks of the cluster. One that contradicts its Node, or
+ * that cannot be parsed, is in quarantine: the node counts as one without a report.
  */
 export interface ReportFault {
   /** Stable; a metric label. */
   readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'more-devices' | 'threads-per-core';
-  /** Text for people, with limited length whatever the report contains. */
+  /** With limited length whatever the report contains. */
   readonly message: string;
 }
 
-/** Facts about the machine from a Node object. */
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
   /** Devices in status.capacity by resource. Undefined: unknown. */
   readonly capacity?: ReadonlyMap<string, number> | undefined;
-  /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;
 }
 
-/** Largest number of hardware threads per core, by architecture. */
 const MAX_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
 const MAX_MESSAGE_CHARACTERS = 256;
 
-/** Why a report that cannot be parsed is in quarantine. @param error the error of the parser */
+/** @param error the error of the parser */
 export function faultOfError(error: unknown): ReportFault {
   const format = error instanceof z.ZodError ? error.issues.find(({ path }) => path[0] === 'format') : undefined;
   if (format !== undefined) {
@@ -47,11 +43,8 @@ export function faultOfError(error: unknown): ReportFault {
 }
 
 /**
- * Why a report cannot be true for its node, or undefined. Fewer CPUs than the node has only affect the node itself.
- *
- * Devices count like CPUs, from the first report. The kubelet writes a Node some seconds after a device plugin has
- * registered, so agents report no devices until the Node has them all; and a kubelet that restarts writes a capacity of
- * 0 until the plugin has registered again, which contradicts no report.
+ * Fewer CPUs than the node has only affect the node itself. Devices count from the first report: agents report none
+ * until the Node has them all, and a kubelet that restarts writes a capacity of 0, which contradicts no report.
  */
 export function checkReport(
   { online, threadsPerCore }: Pick<Host, 'online' | 'threadsPerCore'>,
@@ -82,7 +75,7 @@ export function checkReport(
 
 const MAX_RESOURCE_CHARACTERS = 256;
 
-/** Free devices and memory by resource in a report, as text for people: `NUMA 0: 3 of 4 free`. */
+/** For people: `NUMA 0: 3 of 4 free`. */
 export function freeResources({ devices = [], memoryManager }: Pick<HostReport, 'devices' | 'memoryManager'>) {
   const parts = devices.flatMap(({ resource, groups }) =>
     groups.map(({ cells, total, free }) => [resource, `${cells ? `NUMA ${cells}: ` : ''}${free} of ${total} free`]),

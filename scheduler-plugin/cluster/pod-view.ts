@@ -8,7 +8,7 @@ import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
 
-/** A pod and its progress. It omits the messages of its containers' statuses, which a tenant may have written. */
+/** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
     metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
@@ -18,7 +18,6 @@ export const observedPod = podSchema
 export type ObservedPod = z.infer<typeof observedPod>;
 type Status = Partial<NonNullable<ObservedPod['status']>>;
 
-/** The stored part of a relevant pod. */
 export interface PodView {
   readonly uid: string;
   /** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
@@ -34,7 +33,6 @@ export interface PodView {
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
-  /** Whether it is labelled as one of KubeVirt's launchers. */
   readonly launcher: boolean;
   /** Whether the scheduler has given up the node that it had chosen. */
   readonly dropped: boolean;
@@ -42,39 +40,30 @@ export interface PodView {
   readonly mayBeRefused: boolean;
   /** The kubelet's reason for rejecting it at admission. */
   readonly rejected: string | undefined;
-  /** RFC 3339; for a pod without a node. */
+  /** For a pod without a node. */
   readonly since: string | undefined;
-  /** CPUs that the webhook added for whole cores, for display. */
+  /** For display. */
   readonly padding: number;
   readonly needs: PodNeeds;
 }
 
-/** The fields of a log line that say which pod it is about. */
 export function namesOf({ namespace, name, vmi }: Pick<PodView, 'namespace' | 'name' | 'vmi'>) {
   return { pod: `${namespace}/${name}`, vmi };
 }
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
-/**
- * The kubelet's reasons that depend on the node's resources and not on other fields of the pod, such as ports
- * (pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm, pkg/kubelet/nodeshutdown).
- */
+/** Reasons that depend on the node's resources (pkg/kubelet/lifecycle/predicate.go, cm, nodeshutdown). */
 const ADMISSION =
   /^(?:SMTAlignmentError|TopologyAffinityError|UnexpectedAdmissionError|NodeShutdown|OutOf[\w./-]{1,100})$/;
 
 /**
- * The beginning of the scheduler's message that no node fits. It belongs to an attempt before the extender's last
- * answer, whatever its resourceVersion. If the last attempt had found no node after that answer, there would be no
- * reservation, and the scheduler queues a pod again before it writes the condition of the failed attempt. (An extender
- * that is called after this one may also refuse the nodes; the reservation then lasts until the pod's next attempt.)
+ * The scheduler's message that no node fits belongs to an attempt before the extender's last answer, whatever its
+ * resourceVersion: after a failed attempt it queues the pod again before it writes the condition.
  * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
  */
 const NO_NODE_FITS = '0/';
 
-/**
- * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
- * been refused by an extender, or wait on a node for their network.
- */
+/** Relevant pods get CPUs of their own, may have been refused by an extender, or wait on a node for their network. */
 export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodView | undefined {
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
@@ -113,7 +102,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   };
 }
 
-/** Whether the pod cannot get CPUs of its own, from its class alone: most pods of a cluster, which no one needs to read. */
+/** Most pods of a cluster, from their class alone. */
 function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
@@ -122,12 +111,9 @@ function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/**
- * The kubelet's form: an MD5 sum, which differs from the uid of any API server's pod (pkg/kubelet/config/common.go).
- */
+/** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
-/** The uid of the static pod that this mirror represents. */
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
@@ -138,9 +124,8 @@ function unscheduledCondition({ conditions }: Status) {
 }
 
 /**
- * Whether the scheduler asks an extender about the pod: because of its requests, or because the message of its
- * condition contains a refusal for a DPU. Pods without such requests get that refusal where the scheduler asks about
- * all pods.
+ * By its requests, or a refusal for a DPU in its condition: pods without such requests get that where the scheduler
+ * asks about all.
  */
 function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
   const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(

@@ -3,13 +3,10 @@ import type { PodView } from '../cluster/pod-view.ts';
 import { FairQueue } from './fair-queue.ts';
 
 export interface RecheckOptions {
-  /** Whether the node would accept such a pod now. */
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
-  /** Whether this replica is the one that writes. */
   readonly active: () => boolean;
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
@@ -20,7 +17,6 @@ interface PodId {
 
 interface WaitingPod extends PodId {
   readonly needs: PodNeeds;
-  /** Whether the scheduler has asked this replica about it. */
   readonly wasRefusedHere: boolean;
   /** When the scheduler last asked about it, or when it was first seen. */
   readonly lastSeen: number;
@@ -37,35 +33,29 @@ const DEBOUNCE_SECONDS = 0.1;
 /** Seconds in which the conditions of pods that the previous replica refused last may still arrive. */
 const LATE_SECONDS = 10;
 /**
- * Maximum seconds between touches. Facts that the extender does not see, such as taints and selectors, may keep a pod
- * off a node. So each touch for the same pod and node waits twice as long as the previous one, until the scheduler's
- * own retry comes sooner (300 s).
+ * Facts that the extender does not see, such as taints, may keep a pod off a node: each touch for the same pod and node
+ * waits twice as long as the last one, until the scheduler's own retry comes sooner (300 s).
  */
 const MAX_WAIT_SECONDS = 300;
-/** Maximum kinds of waiting pods to check for one improved node. */
 const MAX_KINDS = 200;
 /** Seconds of checks without a pause, and of the pause. */
 const MAX_CHECK_SECONDS = 0.01;
 const CHECK_PAUSE_SECONDS = 0.001;
 /** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
 const MAX_WAITING = 5000;
-/**
- * Seconds after which a pod that the scheduler has not asked about is forgotten. kube-scheduler retries each pod within
- * 330 s (podMaxInUnschedulablePodsDuration, and a flush every 30 s) plus its backoff.
- */
+/** kube-scheduler retries within 330 s (podMaxInUnschedulablePodsDuration, a flush every 30 s) plus its backoff. */
 const FORGOTTEN_AFTER_SECONDS = 420;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no
- * waiting pod, but a change of a Node's annotation wakes all pods that an extender refused. So when this process finds
- * that a node would now accept one of them, and only then, it changes that node's annotation. In a quiet cluster it
- * writes nothing. It ignores pods that the scheduler does not ask about.
+ * Makes kube-scheduler retry refused pods. A change of a Lease or a custom resource wakes no waiting pod, a change of a
+ * Node's annotation wakes all that an extender refused: so it changes that of a node that would now accept one. In a
+ * quiet cluster it writes nothing. It ignores pods that the scheduler does not ask about.
  */
 export class Recheck {
   readonly #options: RecheckOptions;
-  /** By uid, the least recent first; and by namespace. */
+  /** Least recent first. */
   readonly #pods = new Map<string, WaitingPod>();
   readonly #queue = new FairQueue<WaitingPod>();
   /** When to check each node that has improved. */
@@ -82,19 +72,17 @@ export class Recheck {
     this.#options = options;
   }
 
-  /** Number of waiting pods. */
   get waiting(): number {
     this.#forgetOld();
     return this.#pods.size;
   }
 
-  /** The scheduler asked about the pod, and this replica refused it on every node. */
   waits(pod: PodId, needs: PodNeeds): void {
     this.#add(pod, needs, { wasRefusedHere: true, freeTouches: 0 });
   }
 
   /**
-   * A node would accept the pod, but the scheduler stopped searching before it reached the node.
+   * The scheduler stopped searching before it reached a node that would accept the pod.
    * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
    */
   neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
@@ -102,7 +90,6 @@ export class Recheck {
     this.improved(node);
   }
 
-  /** The pod was placed or deleted. */
   settled(uid: string): void {
     const pod = this.#pods.get(uid);
     if (pod === undefined) return;
@@ -111,24 +98,18 @@ export class Recheck {
     if (this.#pods.size === 0) this.#improved.clear();
   }
 
-  /** A node may now accept pods that it refused before. */
   improved(node: string): void {
     if (this.#checking?.node === node) this.#checking = undefined;
     if (this.#pods.size > 0) this.#improved.set(node, AT_ONCE);
     this.#schedule(DEBOUNCE_SECONDS);
   }
 
-  /**
-   * Finds the waiting pods when this replica has become the active one: those that the previous replica may have
-   * refused. Later it learns of them from the scheduler's calls, and a pod's condition no longer indicates a refusal by
-   * an extender.
-   */
+  /** When this replica has become the active one. Later it learns of waiting pods from the scheduler's calls. */
   takeOver(pods: Iterable<PodView | undefined>): void {
     this.#lateUntil = this.#options.now() + LATE_SECONDS;
     for (const pod of pods) this.#mayWait(pod);
   }
 
-  /** The scheduler found no node for the pod. */
   unschedulable(pod: PodView): void {
     const { active, now } = this.#options;
     if (active() && now() < this.#lateUntil) this.#mayWait(pod);
@@ -139,10 +120,7 @@ export class Recheck {
     clearTimeout(this.#timer);
   }
 
-  /**
-   * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
-   * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
-   */
+  /** At most one touch: if an extender refused the pod, the scheduler then asks this replica about it. */
   #mayWait(pod: PodView | undefined): void {
     if (!pod?.mayBeRefused || pod.deleting || pod.terminal || this.#pods.has(pod.uid)) return;
     this.#add(pod, pod.needs, { wasRefusedHere: false, freeTouches: 0 });
@@ -167,7 +145,7 @@ export class Recheck {
     }
   }
 
-  /** Schedules the next check, at least a second after the last write. */
+  /** At least a second after the last write. */
   #schedule(seconds: number): void {
     if (this.#timer !== undefined || this.#stopped || this.#isWriting || this.#improved.size === 0) return;
     const wait = Math.max(seconds, this.#lastWrite + WRITE_INTERVAL_SECONDS - this.#options.now());
@@ -203,9 +181,8 @@ export class Recheck {
   }
 
   /**
-   * The waiting pods that the node would accept now and for which a touch is due; undefined if the check has to
-   * continue after a pause. Pods with equal needs share one prediction. A node that was touched recently for a pod is
-   * checked again when the next touch for it is due, or else has no more checks.
+   * Undefined if the check has to continue after a pause. Pods with equal needs share one prediction. A node that was
+   * touched recently for a pod is checked again when the next touch for it is due.
    */
   #servedBy(node: string, until: number): WaitingPod[] | undefined {
     const { wouldFit, now } = this.#options;
@@ -241,7 +218,6 @@ export class Recheck {
   }
 }
 
-/** When a node may be touched for a pod. */
 function dueAt({ touched, freeTouches }: WaitingPod, node: string): number {
   const before = touched.get(node);
   if (before === undefined || before.times < freeTouches) return AT_ONCE;

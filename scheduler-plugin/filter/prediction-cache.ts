@@ -11,16 +11,14 @@ const MAX_KINDS = 16;
 export interface PredictionCacheOptions {
   readonly fleet: Pick<Fleet, 'host'>;
   readonly unpredictable: UnpredictablePolicy;
-  /** The needs of other pods in flight on the node. */
   readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
   /** Pods in the node's report that are no longer bound there. */
   readonly goneFrom: (node: ClusterNode) => ReadonlySet<string>;
 }
 
 /**
- * Caches predictions by their inputs: the pod's needs, the node's shape and its CPUs, devices and memory in use. Nodes
- * that are equal in these need only one prediction. A node that is checked for similar pods one after the other needs
- * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
+ * By needs, shape and CPUs, devices and memory in use: equal nodes need one prediction. Not cached: with pods in
+ * flight, or with the pod itself in the report.
  */
 export class PredictionCache {
   readonly #options: PredictionCacheOptions;
@@ -30,7 +28,6 @@ export class PredictionCache {
     this.#options = options;
   }
 
-  /** The exact prediction for a node that has reported. */
   verdict(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     const { assumedNeeds, goneFrom } = this.#options;
     const assumed = node.reservations > 0 ? assumedNeeds(node, needs) : [];
