@@ -41,7 +41,7 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
 
 const silent = (at: string): Cause => ({
   reason: 'AgentSilent',
-  text: `on ${at}, whose agent does not report, so its CPU data may be stale`,
+  text: `on ${at}, whose agent has stopped reporting`,
   remedies: [checkAgent(at)],
 });
 
@@ -55,7 +55,9 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
     const text = `on ${at}; no agent reports its CPUs`;
     return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
   }
-  return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
+  const causes = aligned(facts, at, needs, host, assigned);
+  if (!node.silent) return causes;
+  return [silent(at), ...causes.map((cause) => ({ ...cause, text: `by its last report, ${cause.text}` }))];
 }
 
 function aligned(
@@ -147,10 +149,14 @@ function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinnin
   if (pinning.state === 'pinned') {
     const wait = remedy(
       'wait',
-      'wait: the extender resumes it; if it stays paused, check the extender',
+      'the extender resumes it within seconds; if it stays paused, check the extender',
       plumbline('doctor', 'extender'),
     );
-    return { reason: 'AboutToResume', text: `it is on ${at}, pinned, and about to be resumed`, remedies: [wait] };
+    return {
+      reason: 'AboutToResume',
+      text: `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it yet`,
+      remedies: [wait],
+    };
   }
   const { reason = '', message = '' } = pinning;
   const text = `${waits}; its agent refuses the mask (${reason}): ${message}`;
