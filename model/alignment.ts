@@ -11,9 +11,7 @@ export function isAligned(cpus: number, threadsPerCore: number): boolean {
   return cpus % threadsPerCore === 0;
 }
 
-/**
- * The largest number that the kubelet of a candidate node requires, at least 2; nodes without a report do not count.
- */
+/** The largest number that the kubelet of a candidate node requires, at least 2. */
 export function annotatedThreadsPerCore(candidates: Iterable<number>): number {
   return Math.max(ANNOTATED_THREADS_PER_CORE, ...candidates);
 }

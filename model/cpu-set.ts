@@ -8,10 +8,7 @@ const WORD_BITS = 32;
 const FULL = 0xffffffff;
 const BRIEF_RANGES = 12;
 
-/**
- * An immutable set of logical CPU ids: 32-bit words, lowest ids first, without trailing zero words. Every operation
- * makes one pass over at most `MAX_CPUS / 32` words.
- */
+/** An immutable set of logical CPU ids: 32-bit words, lowest ids first, without trailing zero words. */
 export class CpuSet implements Iterable<number> {
   static readonly EMPTY = new CpuSet(new Uint32Array(0));
 
@@ -183,9 +180,7 @@ export class CpuSet implements Iterable<number> {
     return this.#format(Number.POSITIVE_INFINITY);
   }
 
-  /**
-   * For a message, whose length must not grow with the set: the first ranges and the number of CPUs; 'none' if empty.
-   */
+  /** For a message, whose length must not grow with the set: the first ranges and the number of CPUs. */
   get brief(): string {
     if (this.isEmpty) return 'none';
     const ranges = this.#format(BRIEF_RANGES + 1);

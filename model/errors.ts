@@ -72,10 +72,7 @@ export function errorText(error: unknown): string {
   return error.name === 'ZodError' || error.name === '$ZodError' ? issuesText(error as z.ZodError) : error.message;
 }
 
-/**
- * An `error` refuses its subject, a `warning` is about a deviation from the owner's request, `information` needs no
- * correction.
- */
+/** An `error` refuses its subject, `information` needs no correction. */
 export type Severity = 'error' | 'warning' | 'information';
 
 export interface Finding {

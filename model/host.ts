@@ -194,10 +194,7 @@ export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   );
 }
 
-/**
- * CPUs missing from cores with fewer threads than most, if those of all other cores are at equal distances. Empty on a
- * hybrid processor.
- */
+/** If all other cores have their threads at equal distances. Empty on a hybrid processor. */
 export function missingThreads({ cores, online }: Host): CpuSet {
   const most = Math.max(...cores.map(({ size }) => size));
   const distances = cores.filter(({ size }) => size === most).map((core) => [...core].map((id) => id - core.first!));

@@ -59,10 +59,7 @@ export function podNetworks(owner: NetworkOwner, facts: NetworkFacts): OwnerNetw
   };
 }
 
-/**
- * Definitions to read again before they count: missing from the cache, or of a physnet without a report.
- * @throws ParseError if an annotation is malformed
- */
+/** Missing from the cache, or of a physnet without a report: read them again before they count. @throws ParseError */
 export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
   const nads = new Map<NetworkRef, NadFacts | undefined>();
   const interfaces = interfacesOfOwner(owner, facts);

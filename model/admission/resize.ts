@@ -4,10 +4,7 @@ import { recognizeLauncher } from '../launcher/recognize.ts';
 import type { PodShape } from '../shapes.ts';
 import type { Settings } from './facts.ts';
 
-/**
- * Why a pod cannot be resized in place: the static policy cannot resize exclusive CPUs, and the new amount would not be
- * rounded to whole cores. @throws ParseError
- */
+/** The static policy cannot resize exclusive CPUs; the new amount would not be whole cores. @throws ParseError */
 export function resizeRefusal(
   before: PodShape,
   after: PodShape,

@@ -126,10 +126,7 @@ export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined 
     .sort((a, b) => (a.name < b.name ? -1 : 1))[0];
 }
 
-/**
- * If the primary cannot be read or gated, the gate's file stays: some tools do not replace files atomically, and
- * removing a configuration makes the node NotReady.
- */
+/** If the primary cannot be read or gated, the gate's file stays: some tools do not replace files atomically. */
 export function planConflist(files: readonly ConfFile[]): ConflistPlan {
   const primary = choosePrimary(files);
   const present = files.filter(({ name }) => OWN.includes(name)) as (ConfFile & { name: GateFile })[];

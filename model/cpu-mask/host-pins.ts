@@ -18,9 +18,7 @@ export interface VcpuPin {
 }
 
 export type PinPlan =
-  /**
-   * In the order of the vCPUs; empty if the mask pins nothing. `whole`: for all other threads, if it applies to them.
-   */
+  /** In the order of the vCPUs; empty if the mask pins nothing. `whole`: for all other threads. */
   | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }
   /** No thread may be pinned, and the VM must not resume. */
   | { readonly kind: 'refused'; readonly code: 'threads' | 'count' | 'empty'; readonly message: string };

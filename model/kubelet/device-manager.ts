@@ -14,9 +14,7 @@ import type { Behaviour } from './versions.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * It ignores resources without a registered plugin. Source: pkg/kubelet/cm/devicemanager/manager.go, topology_hints.go.
- */
+/** Ignores resources without a plugin. Source: pkg/kubelet/cm/devicemanager/manager.go, topology_hints.go. */
 export class DeviceManager implements Provider {
   readonly #topology: CpuTopology;
   readonly #behaviour: Behaviour;

@@ -76,9 +76,7 @@ export function podDevices(pod: PodRequest): Map<string, number> {
   return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.devices.get(name) ?? 0)]));
 }
 
-/**
- * The most at a time, in bytes, without resources that only init containers request. Source: getPodRequestedResources.
- */
+/** In bytes, without resources that only init containers request. Source: memorymanager, getPodRequestedResources. */
 export function podMemory(pod: PodRequest): Map<string, number> {
   const apps = pod.containers.filter((container) => container.kind === 'app');
   const names = new Set(apps.flatMap((container) => [...container.memory.keys()]));

@@ -52,10 +52,7 @@ export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: num
   }
 }
 
-/**
- * First under the NUMA mask (null: any), then any CPUs. @throws Rejection, also if the kubelet would never end
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, allocateCPUs.
- */
+/** First under the NUMA mask (null: any), then any CPUs. @throws Rejection. Source: policy_static.go, allocateCPUs. */
 export function allocateCpus(
   policy: StaticPolicy,
   pool: CpuSet,
@@ -130,10 +127,7 @@ function socketWithRoom(topology: CpuTopology, available: CpuSet, count: number)
 /** The shared pool with which a starting kubelet continues, or the error with which it refuses to start. */
 export type CheckedState = { readonly defaultSet: CpuSet } | { readonly error: string };
 
-/**
- * Checks a stored state as a starting kubelet does: a torn checkpoint, or a CPU that went offline, is refused. Source:
- * policy_static.go, validateState.
- */
+/** A torn checkpoint, or a CPU that went offline, is refused. Source: policy_static.go, validateState. */
 export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments: CpuAssignments): CheckedState {
   const { topology, options, reserved } = policy;
   if (defaultSet.isEmpty) {

@@ -58,10 +58,7 @@ export function asksForWholeCores(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
 }
 
-/**
- * The annotations that opt in. The webhook configurations list the same names: no other launcher waits for this
- * webhook.
- */
+/** The webhook configurations list the same names: no other launcher waits for this webhook. */
 export const ASKING: readonly string[] = [
   FULL_PCPUS_ANNOTATION,
   EVEN_PARITY_ANNOTATION,

@@ -34,10 +34,7 @@ export interface QosObstacle {
 }
 
 export interface PodResources {
-  /**
-   * With whole CPUs, init containers first: the kubelet checks each for whole cores. Amounts that no host has (65,536
-   * CPUs or more) are left out: such a pod starts nowhere.
-   */
+  /** Init containers first. Amounts that no host has (65,536 CPUs or more) are left out: such a pod starts nowhere. */
   readonly integral: readonly IntegralContainer[];
   /**
    * Why the pod is not Guaranteed; empty if it is. Each container needs equal requests and limits of CPU and memory.

@@ -18,10 +18,7 @@ export interface GuestTopology {
   readonly threads: number;
 }
 
-/**
- * Unset fields are 1; maxSockets does not count. If none is set, sockets are the CPU limit, else the request.
- * @throws ParseError if that limit or request is not a quantity
- */
+/** Unset fields are 1; without any, sockets are the CPU limit, else the request. @throws ParseError for these */
 export function guestTopology(vmi: VmiShape): GuestTopology {
   const { cores, sockets, threads } = vmi.spec.domain.cpu ?? {};
   if (cores || sockets || threads) return { sockets: sockets || 1, cores: cores || 1, threads: threads || 1 };

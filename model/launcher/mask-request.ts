@@ -10,10 +10,7 @@ export interface MaskRequest {
   readonly fixMismatch: boolean;
 }
 
-/**
- * Undefined without a mask and for one that pins nothing. The mask stays text: tenants choose its size.
- * @throws ParseError if the mask cannot be parsed
- */
+/** Undefined without a mask and for one that pins nothing. The mask stays text. @throws ParseError */
 export function maskRequestOf({ annotations }: Pick<MetaShape, 'annotations'>): MaskRequest | undefined {
   const text = annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return undefined;
@@ -74,10 +71,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
   }
 }
 
-/**
- * A launcher of a VM without dedicated CPUs that would get exclusive ones: the kubelet then chooses, the mask cannot.
- * @throws ParseError if the mask cannot be parsed
- */
+/** A launcher that would get exclusive CPUs: the kubelet then chooses, the mask cannot. @throws ParseError */
 export function maskWithOwnCpus(metadata: MetaShape): string[] {
   if (maskRequestOf(metadata) === undefined) return [];
   return [

@@ -42,10 +42,7 @@ export type StartStep =
   | { readonly do: 'unpause' }
   | { readonly do: 'tell'; readonly reason: string; readonly message: string };
 
-/**
- * It has a mask that pins something, its user did not choose otherwise, and KubeVirt allows it (no liveness probe).
- * @throws ParseError if the mask cannot be parsed
- */
+/** A mask pins something, the user did not choose otherwise, and there is no liveness probe. @throws ParseError */
 export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: VmiShape['spec'] }): boolean {
   if (spec.startStrategy || spec.livenessProbe != null || startsRunning(metadata)) return false;
   return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskRequestOf(metadata) !== undefined;

@@ -92,9 +92,7 @@ export function ioThreadPins({
   return answers.size === 1 ? [...answers.values()][0] : undefined;
 }
 
-/**
- * A host in virt-handler's description: cells in order, and in each the CPUs in order, with the threads of their cores.
- */
+/** A host in virt-handler's description. */
 export function launcherCells({ cells, cores }: Host): LauncherCells {
   const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
   return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu)! })));

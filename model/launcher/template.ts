@@ -137,10 +137,7 @@ function isSame(current: VmTemplate, previous: VmTemplate | undefined, annotatio
   );
 }
 
-/**
- * The guest's scheduler then keeps work off vCPUs that are whole cores. Undefined if some node has threads, or none is
- * known.
- */
+/** The guest's scheduler then keeps work off vCPUs. Undefined if some node has threads, or none is known. */
 export function threadsWarning(
   { spec, instancetype }: VmTemplate,
   candidates: readonly NodeKind[],

@@ -11,10 +11,7 @@ export interface AgentLease {
   readonly duration: number | undefined;
 }
 
-/**
- * An agent's Lease must change within its duration, as observed here. Nodes whose agent never had a Lease are not
- * checked. Times are seconds of one monotonic clock.
- */
+/** Nodes whose agent never had a Lease are not checked. Times are seconds of one monotonic clock. */
 export class AgentHealth {
   readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; renewedAt: number }>();
 
@@ -41,9 +38,7 @@ export class AgentHealth {
     this.#agents.delete(node);
   }
 
-  /**
-   * @param listenedAt when the watch last received anything: without news of it, a Lease without news proves nothing
-   */
+  /** @param listenedAt when the watch last received anything: without that, a Lease without news proves nothing */
   stale(now: number, listenedAt: number | undefined): Set<string> {
     const stale = new Set<string>();
     for (const [node, agent] of this.#agents) {

@@ -27,10 +27,7 @@ export interface LeaseObservation {
 export interface ObserverOptions {
   /** Seconds that one renewal counts. */
   readonly duration: number;
-  /**
-   * Consecutive changes before a lease counts as alive. Default 1. 2 if another program's host side writes it at its
-   * start.
-   */
+  /** Consecutive changes before a lease counts as alive; 2 if another host side writes it at its start. */
   readonly proof?: number;
 }
 
@@ -111,9 +108,7 @@ export function isReady(state: LeaseState, whenUnknown: 'ready' | 'not-ready'): 
 const FIRST_BACKOFF_SECONDS = 10;
 const MAX_BACKOFF_SECONDS = 300;
 
-/**
- * Consecutive renewals, of which at least one must come from the DPU; above a duration of 300 s no number is enough.
- */
+/** Consecutive renewals, of which one must come from the DPU; above a duration of 300 s no number is enough. */
 export function renewalsBeyondRestarts(duration: number): number {
   // The start, the restart at once, and the restarts whose back-off is shorter than the duration.
   let restarts = 2;

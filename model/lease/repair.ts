@@ -84,10 +84,7 @@ function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
   );
 }
 
-/**
- * Of a DPU whose host runs with the health check off; only the host writes it. client-go releases elections the same
- * way.
- */
+/** Of a DPU whose host has the health check off; only the host writes it. client-go releases elections the same way. */
 export const RELEASED_HOLDER = '';
 
 /** Whether the host of a DPU has released its Lease, so that missing renewals have no meaning. */

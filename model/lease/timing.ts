@@ -25,10 +25,7 @@ export class LeaseTimingError extends PlumblineError {
   }
 }
 
-/**
- * @throws LeaseTimingError if the interval is negative, or the duration not positive, too long or not above the
- * interval
- */
+/** @throws LeaseTimingError if the duration is out of its limits or not above the interval */
 export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void {
   if (!Number.isFinite(renewInterval) || renewInterval < 0) {
     throw new LeaseTimingError(

@@ -137,7 +137,7 @@ function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): 
   if (conf === undefined) return issuesText(error);
   // Without a topology, the definition is for the default network, whatever its names are.
   if (conf.topology === '') return fieldFault(conf);
-  return nameFault(conf, nadName) ?? fieldFault(conf) ?? subnetsFault(conf);
+  return nameFault(conf, nadName) ?? fieldFault(conf);
 }
 
 function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: string | undefined): string | undefined {
@@ -170,58 +170,4 @@ function fieldFault(conf: OvnConfig): string | undefined {
     faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
   }
   return faults.find(([isFault]) => isFault)?.[1];
-}
-
-function subnetsFault(conf: OvnConfig): string | undefined {
-  for (const field of ['subnets', 'excludeSubnets', 'joinSubnet'] as const) {
-    const isPerNode = field === 'subnets' && conf.topology === 'layer3';
-    const isUnread = conf[field].trim() === '' || (field === 'excludeSubnets' && conf.topology === 'layer3');
-    const wrong = isUnread ? undefined : conf[field].split(',').find((entry) => !isSubnet(entry.trim(), isPerNode));
-    const format = isPerNode ? 'CIDR/node prefix' : 'CIDR';
-    if (wrong !== undefined) return `${field} has ${quote(wrong)}, which is not a valid ${format}`;
-  }
-  if (conf.topology === 'layer3') return undefined;
-  const subnets = entriesOf(conf.subnets);
-  const outside = entriesOf(conf.excludeSubnets).find((entry) => !subnets.some((subnet) => isWithin(entry, subnet)));
-  return outside === undefined ? undefined : `excludeSubnets has ${quote(outside)}, which is in none of the subnets`;
-}
-
-function entriesOf(list: string): string[] {
-  return list.trim() === '' ? [] : list.split(',').map((entry) => entry.trim());
-}
-
-function isWithin(inner: string, outer: string): boolean {
-  const [innerBits, outerBits] = [networkBits(inner), networkBits(outer)];
-  return inner.includes(':') === outer.includes(':') && innerBits.startsWith(outerBits);
-}
-
-function networkBits(cidr: string): string {
-  const [address = '', prefix] = cidr.split('/');
-  const isV6 = address.includes(':');
-  const groups = isV6 ? v6Groups(address) : address.split('.').map(Number);
-  const bits = groups.map((group) => group.toString(2).padStart(isV6 ? 16 : 8, '0')).join('');
-  return bits.slice(0, Number(prefix));
-}
-
-/** Its end may have IPv4's form. */
-function v6Groups(address: string): number[] {
-  const hex = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...octets: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = octets.map(Number);
-    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-  });
-  const [head = [], tail] = hex
-    .split('::')
-    .map((part) => (part === '' ? [] : part.split(':').map((group) => parseInt(group, 16))));
-  return tail === undefined ? head : [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-}
-
-/** @param isPerNode each node gets a part, whose prefix may follow: `10.128.0.0/14/23` */
-function isSubnet(entry: string, isPerNode: boolean): boolean {
-  const [address = '', prefix = '', nodePrefix, ...more] = entry.split('/');
-  const isV6 = address.includes(':');
-  const cidr = (isV6 ? z.cidrv6() : z.cidrv4()).safeParse(`${address}/${prefix}`);
-  if (!cidr.success || more.length > 0 || (nodePrefix !== undefined && !isPerNode)) return false;
-  if (!isPerNode) return true;
-  const length = Number(nodePrefix ?? (isV6 ? 64 : 24));
-  return length > Number(prefix) && (isV6 ? length === 64 : length <= 32);
 }

@@ -84,10 +84,7 @@ const schema = z.strictObject({
   interfacePhysnets: z.record(z.string(), z.string().min(1)).optional(),
 });
 
-/**
- * Checks an administrator's `bridgeMappings: physnet:br-ex` and `interfacePhysnets: { bond0: tenant-a }`.
- * @throws NetworkContextError naming the field
- */
+/** An administrator's physnets of bridges and host interfaces. @throws NetworkContextError naming the field */
 export function parseConfiguredContext(data: unknown): ConfiguredContext {
   const parsed = schema.safeParse(data ?? {});
   if (!parsed.success) throw new NetworkContextError(`network context: ${firstIssue(parsed.error)}`);

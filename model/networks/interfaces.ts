@@ -37,10 +37,7 @@ export interface InterfaceSources {
 /** The label on a namespace whose pods are on a primary user-defined network of OVN-Kubernetes. */
 export const PRIMARY_NETWORK_LABEL = 'k8s.ovn.org/primary-user-defined-network';
 
-/**
- * From a namespace's label and definitions: it needs the label (with any value) and a definition with the role primary.
- * Source: OVN-Kubernetes, okep-5193-user-defined-networks.
- */
+/** By the namespace's label and a definition with the role primary. Source: OVN-Kubernetes, okep-5193. */
 export type PrimaryNetwork =
   | { readonly kind: 'none' }
   | { readonly kind: 'primary'; readonly ref: NetworkRef }
@@ -106,10 +103,7 @@ function named(
   });
 }
 
-/**
- * `required`: the VM runs only on the NUMA node of the NIC. `preferred`: such a node has a higher score. `none`:
- * anywhere.
- */
+/** `required`: only on the NUMA node of the NIC. `preferred`: such a node has a higher score. `none`: anywhere. */
 export const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
 

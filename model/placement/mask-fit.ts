@@ -15,9 +15,7 @@ export interface MaskHost {
 }
 
 export type MaskFit =
-  /**
-   * `mask` is the effective mask: the one in the request, or `all` if the host lacks CPUs and the request allows that.
-   */
+  /** `mask`: the one in the request, or `all` if the host lacks CPUs and the request allows that. */
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;

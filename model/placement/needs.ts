@@ -160,10 +160,7 @@ export function sharesOn({ mayShare }: PlacementNeeds, { sharedOnly }: Placement
   return mayShare === true && sharedOnly;
 }
 
-/**
- * The promise covers cores with two threads, and larger cores only if the pod was padded to them because kubelets
- * require it.
- */
+/** The promise covers cores with two threads, and larger ones only if the pod was padded to them. */
 export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host }: PlacementHost): boolean {
   if (wholeCores !== true) return false;
   if (host.threadsPerCore <= ANNOTATED_THREADS_PER_CORE) return true;

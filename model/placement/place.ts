@@ -156,10 +156,7 @@ interface EveryOrder<T, S> {
   readonly textOf: (state: S) => string;
 }
 
-/**
- * Orders that differ by equal items, or reach the same state with the same rest, are tried once. Too many tries: false,
- * because there is no promise without a check.
- */
+/** Equal items and equal states are tried once. Too many tries: false, because there is no promise without a check. */
 export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
   const groups = new Map<string, T[]>();
   for (const item of items) {

@@ -12,10 +12,7 @@ import type { NetworkNeed, PlacementNeeds } from './needs.ts';
 
 type Fields = z.infer<typeof preferences>;
 
-/**
- * Written by the webhook, which overwrites any existing value. It affects only its own pod, so a forged one harms no
- * other.
- */
+/** The webhook overwrites any existing value. It affects only its own pod, so a forged one harms no other. */
 export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({
@@ -130,10 +127,7 @@ export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
   }
 }
 
-/**
- * A launcher with dedicatedCpuPlacement, or a pod that asks for whole cores. Any other pod with whole CPUs is
- * Guaranteed for other reasons.
- */
+/** Any other pod with whole CPUs is Guaranteed for other reasons. */
 function asksForOwnCpus({ metadata, spec }: PodShape): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);

@@ -58,10 +58,7 @@ export type Refused = Extract<NodeVerdict, { fits: false }>;
 /** It identifies a refusal in the text that the scheduler writes into a pod's condition. */
 export const DPU_REFUSAL = 'DPU not ready';
 
-/**
- * Pass those with enough CPUs by count with the lowest score, or refuse them; `nearest`: except for the kubelet's
- * version.
- */
+/** For unpredictable nodes: `count-check` passes those with enough CPUs by count, with the lowest score. */
 export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 
 export const LOWEST_SCORE = 0;

@@ -16,10 +16,7 @@ export interface PredictionBasis {
   readonly usage: string;
 }
 
-/**
- * Reserved room for a pod that is in no report yet. promised: it may be bound to any of the nodes, until a time;
- * nominated: to the node that the scheduler has nominated; bound.
- */
+/** Reserved room for a pod that is in no report yet; `tentative`: it may be bound to any of the nodes, until a time. */
 export interface Reservation<P> {
   /** Ascending: a pod that is filtered again gets another reservation. */
   readonly id: number;

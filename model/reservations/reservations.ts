@@ -182,9 +182,7 @@ export class Reservations<P> {
     this.#add({ ...reservation, kind, places: new Map([[node, reservation.places.get(node)]]), expires: undefined });
   }
 
-  /**
-   * The report counts the pod's CPUs there. It may be ahead of the pod's own watch, or wrong: only for its own node.
-   */
+  /** The report counts the pod's CPUs there. It may be ahead of the pod's own watch, or wrong. */
   #leave(reservation: Reservation<P>, node: string): void {
     const places = new Map(reservation.places);
     places.delete(node);

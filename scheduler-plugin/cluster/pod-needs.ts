@@ -77,8 +77,7 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
 }
 
 /**
- * Pods on the host's own network start without the DPU. DaemonSet pods would be stuck on a node under repair; pods of
- * the system's namespaces are exempt as in the CNI gate.
+ * DaemonSet pods would be stuck on a node under repair; pods of the system's namespaces are exempt as in the CNI gate.
  */
 function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(

@@ -123,10 +123,7 @@ function unscheduledCondition({ conditions }: Status) {
   return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
 }
 
-/**
- * By its requests, or a refusal for a DPU in its condition: pods without such requests get that where the scheduler
- * asks about all.
- */
+/** By its requests, or by a refusal for a DPU in its condition, which other pods get, too. */
 function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
   const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(
     ({ resources }) => resources?.requests ?? {},

@@ -205,10 +205,7 @@ export interface Removal {
   readonly error?: unknown;
 }
 
-/**
- * virt-api's webhook for pods/eviction (KubeVirt's pkg/virt-operator/resource/generate/components/webhooks.go); status
- * 429.
- */
+/** In KubeVirt's pkg/virt-operator/resource/generate/components/webhooks.go; with status 429. */
 const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
 
 /**

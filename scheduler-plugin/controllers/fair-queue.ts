@@ -64,10 +64,7 @@ export class FairQueue<V> {
   }
 }
 
-/**
- * Reconciles by key (namespace/name), namespaces in turn; never twice at once for a key, and once more for later
- * requests.
- */
+/** Reconciles by key (namespace/name): never twice at once, and once more for requests during the last run. */
 export class WorkQueue {
   readonly #reconcile: (key: string) => Promise<void>;
   readonly #maxConcurrent: number;

@@ -40,10 +40,7 @@ const DPU_REASONS: Readonly<Record<LeaseState, string>> = {
   unknown: 'LeaseUnknown',
 };
 
-/**
- * Labels for the webhook, the conditions DPUReady and AgentReady, and the recheck annotation. Agents have no verb on
- * nodes.
- */
+/** Labels for the webhook, conditions, and the recheck annotation. Agents have no verb on nodes. */
 export class NodeWriter {
   readonly #options: NodeWriterOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;

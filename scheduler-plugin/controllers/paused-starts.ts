@@ -35,10 +35,7 @@ interface Progress {
   since: number | undefined;
 }
 
-/**
- * The next step follows from the VMI and the agent's report alone (model/launcher/paused-start.ts): another replica
- * continues.
- */
+/** The next step follows from the VMI and the agent's report alone: another replica continues. */
 export class PausedStarts {
   readonly #options: PausedStartsOptions;
   readonly #vms = new StartingVms();

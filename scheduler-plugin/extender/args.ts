@@ -158,9 +158,7 @@ export interface ExtenderFilterResult {
   readonly Error: string;
 }
 
-/**
- * All in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022). @param nodes for a scheduler that sent objects
- */
+/** All in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022). @param nodes if the scheduler sent objects */
 export function filterResult(
   { answers, refusals }: FilterOutcome,
   nodes: readonly NodeObject[] | undefined,

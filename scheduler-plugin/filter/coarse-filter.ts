@@ -27,10 +27,7 @@ interface ShapeFit extends Pick<Candidate, 'lacksPreferred' | 'wastesNetworks'> 
   readonly short: Refused;
 }
 
-/**
- * Of thousands of nodes, only some are worth an exact prediction. Nodes of the same model share what their pods do not
- * change.
- */
+/** Of thousands of nodes, only some are worth an exact prediction. Nodes of the same model share their part. */
 export class CoarseFilter {
   readonly #needs: PodNeeds;
   readonly #policy: UnpredictablePolicy;

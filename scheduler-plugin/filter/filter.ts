@@ -31,10 +31,7 @@ const MAX_NOT_OFFERED_PREDICTIONS = 32;
 /** If the pod prefers a network, so that those near it come first. */
 const COMPARED_NODES = 64;
 
-/**
- * First the facts that do not depend on CPUs, then a coarse filter by free CPUs, then exact predictions until enough
- * fit.
- */
+/** First the facts that do not depend on CPUs, then a count of free CPUs, then predictions until enough fit. */
 export class Filter {
   readonly #fleet: Fleet;
   readonly #verdicts: NodeVerdicts;

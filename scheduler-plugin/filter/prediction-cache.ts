@@ -16,10 +16,7 @@ export interface PredictionCacheOptions {
   readonly goneFrom: (node: ClusterNode) => ReadonlySet<string>;
 }
 
-/**
- * By needs, shape and CPUs, devices and memory in use: equal nodes need one prediction. Not cached: with pods in
- * flight, or with the pod itself in the report.
- */
+/** Equal nodes need one prediction. Not cached: with pods in flight, or with the pod itself in the report. */
 export class PredictionCache {
   readonly #options: PredictionCacheOptions;
   readonly #kinds = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_KINDS);

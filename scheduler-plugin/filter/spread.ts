@@ -15,10 +15,7 @@ export interface Spread {
   isComplete(): boolean;
 }
 
-/**
- * kube-scheduler can follow a soft constraint only if the answer contains a node in each domain. @param keys its
- * topology keys
- */
+/** A soft constraint needs a node of each domain in the answer. @param keys its topology keys */
 export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'>): Spread {
   const spreads = keys.map((key) => {
     if (key === HOSTNAME) return spreadOverNodes();

@@ -30,10 +30,7 @@ export interface ExtenderAppOptions {
   readonly log: ExtenderLogger;
 }
 
-/**
- * Errors of a filter call are HTTP 200 with the protocol's Error field: else the scheduler's message lacks the cause.
- * No error is ever answered with "all nodes fit".
- */
+/** Any other status than 200 would hide the cause. No error is ever answered with "all nodes fit". */
 export function createExtenderApp(options: ExtenderAppOptions) {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
   const bodies = options.bodies ?? new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });

@@ -107,34 +107,6 @@ describe('definitions that are refused', () => {
     ['a VLAN id as text', { ...OVN, vlanID: '100' }, 'vlanID: expected number, received string'],
     ['an MTU as text', { ...L2, mtu: '1400' }, 'mtu: expected number, received string'],
     ['a list of subnets', { ...L2, subnets: ['10.0.0.0/16'] }, 'subnets: expected string, received array'],
-    ['no subnet', { ...L2, subnets: '10.0.0.0' }, 'subnets has "10.0.0.0", which is not a valid CIDR'],
-    ['a node prefix on layer3', { ...L3, subnets: '10.128.0.0/14/23,fd00::/48/64' }, undefined],
-    [
-      'a default node prefix that is too short',
-      { ...L3, subnets: '10.0.0.0/24' },
-      'subnets has "10.0.0.0/24", which is not a valid CIDR/node prefix',
-    ],
-    [
-      'a node prefix of IPv6',
-      { ...L3, subnets: 'fd00::/48/60' },
-      'subnets has "fd00::/48/60", which is not a valid CIDR/node prefix',
-    ],
-    ...(
-      [
-        ['10.0.0.0/16', '10.0.3.0/24', true],
-        ['10.0.0.0/16, 10.1.0.0/16', '10.1.255.255/32,10.0.0.0/16', true],
-        ['fd00::/48', 'fd00:0:0:1::/64', true],
-        ['10.0.0.0/16', '10.1.0.0/24', false],
-        ['10.0.0.0/16', '10.0.0.0/15', false],
-        ['fd00::/48', 'fd00:0:1::/64', false],
-        ['10.0.0.0/16', 'fd00::/64', false],
-        ['', '10.0.0.0/24', false],
-      ] as const
-    ).map(([subnets, excludeSubnets, isWithin]): (typeof byOvn)[number] => [
-      `excluded ${excludeSubnets} of subnets ${subnets || 'none'}`,
-      { ...OVN, subnets, excludeSubnets },
-      isWithin ? undefined : `excludeSubnets has "${excludeSubnets}", which is in none of the subnets`,
-    ]),
     ['fields in another case, as in Go', { ...UNNAMED, NAME: 'data', VlanId: 100, Role: 'secondary' }, undefined],
     [
       'a field twice: the last one counts',
