@@ -3,10 +3,6 @@ import {
   type ContainerRequest,
   hasPodLevelResources,
   isGuaranteed,
-  lastingCpus,
-  podCpus,
-  podDevices,
-  podMemory,
   podRequestOf,
   type RequestingPod,
   reducedRequest,
@@ -72,12 +68,6 @@ describe('model/kubelet: requests of a pod', () => {
     assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);
   });
 
-  it('are none of a pod without containers, whose uid may be given', () => {
-    assert.deepEqual(podRequestOf({}), { uid: '', guaranteed: false, containers: [] });
-    assert.deepEqual(podRequestOf({ spec: { containers: [] } }, 'b'), { uid: 'b', guaranteed: false, containers: [] });
-    assert.equal(podRequestOf(pod('a', [container('c', 1)]), 'b').uid, 'b');
-  });
-
   it('are no CPUs of containers if the pod itself has amounts', () => {
     const levels: [Resources | undefined, boolean][] = [
       [{ limits: { cpu: '1' } }, true],
@@ -91,30 +81,6 @@ describe('model/kubelet: requests of a pod', () => {
       assert.equal(hasPodLevelResources({ spec: { containers: [], resources } }), has, JSON.stringify(resources));
     assert.equal(hasPodLevelResources({}), false);
   });
-});
-
-describe('model/kubelet: amounts of a pod at a time', () => {
-  const cases: [what: string, containers: ContainerRequest[], peak: number, lasting: number][] = [
-    ['containers add up', [made('app', 2), made('app', 3)], 5, 5],
-    ['sidecars add to them', [made('sidecar', 1), made('app', 2)], 3, 3],
-    ['init containers come one after the other', [made('init', 4), made('init', 3), made('app', 2)], 4, 2],
-    [
-      'an init container runs with the sidecars before it',
-      [made('sidecar', 1), made('init', 4), made('sidecar', 2), made('app', 1)],
-      5,
-      4,
-    ],
-    ['nothing is nothing', [], 0, 0],
-  ];
-  for (const [what, containers, peak, lasting] of cases) {
-    it(what, () => {
-      const request = requestOf(...containers);
-      assert.deepEqual([podCpus(request), lastingCpus(request)], [peak, lasting]);
-      const same = requestOf(...containers.map(({ kind, cpus }) => made(kind, 0, cpus, cpus)));
-      assert.equal(podDevices(same).get('x/nic') ?? 0, peak);
-      assert.equal(podMemory(same).get('memory') ?? 0, peak);
-    });
-  }
 });
 
 describe('model/kubelet: a request that is stored', () => {

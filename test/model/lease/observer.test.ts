@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import {
-  describeLease,
   isReady,
   judgeLease,
   type LeaseReading,
@@ -123,22 +122,6 @@ describe('the lease observer', () => {
       [true, false, false, false],
     );
   });
-
-  for (const [state, age, text] of [
-    ['alive', 7.9, 'its lease ovn-dpu-n1 was renewed 7 s ago'],
-    ['unproven', undefined, 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU'],
-    [
-      'dead',
-      61.2,
-      'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
-    ],
-    ['unknown', 5, 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago'],
-  ] as const) {
-    it(`describes ${state}${age === undefined ? ' without a renewal' : ''}`, () => {
-      const verdict = { state, age, until: undefined };
-      assert.equal(describeLease(verdict, { lease: 'ovn-dpu-n1', duration: 60 }), text);
-    });
-  }
 
   it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {
     const period = observationPeriod({ renewInterval: 10, duration: D });

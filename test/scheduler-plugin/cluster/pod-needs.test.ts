@@ -69,13 +69,4 @@ describe('the needs of similar pods', () => {
     assert.equal(one?.networks, other?.networks);
     assert.deepEqual([one?.exclusive, reader.read(podOf('500m')).exclusive], [true, false]);
   });
-
-  it('differ by amounts and by the use of the DPU', () => {
-    const host = { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } };
-    assert.deepEqual(
-      [reader.read(podOf('4')).dpu, reader.read(host).dpu, reader.read(podOf('4')).dpu],
-      [true, false, true],
-    );
-    assert.notEqual(reader.read(podOf('4')).key, reader.read(podOf('6')).key);
-  });
 });

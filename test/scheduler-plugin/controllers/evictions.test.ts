@@ -198,21 +198,6 @@ describe('evictions that fail', () => {
     assert.equal(times().length, 4);
   });
 
-  it('are counted from the beginning after another replica was active', async () => {
-    const { evictions, times, events, state, pass } = evictionsOf({ evictions: ['failure'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    assert.equal(times().length, 2);
-    state.active = false;
-    await pass(10);
-    state.active = true;
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    assert.deepEqual([times().length, events], [4, []]);
-    await pass(3);
-    assert.deepEqual([times().length, events], [5, ['CannotEvict a']]);
-  });
-
   it('are not retried if the pod no longer exists', async () => {
     const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });
     evictions.consider(viewOf('a'), why);

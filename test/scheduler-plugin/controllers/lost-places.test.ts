@@ -45,17 +45,6 @@ describe('lost places', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are computed again only when a reservation or a report changes', () => {
-    const { see, state, takeCell0, gone } = inFlight();
-    see(on('x', '6').bound);
-    takeCell0();
-    const found = state.lostPlaces.on('n1');
-    assert.deepEqual([...found], ['b']);
-    assert.equal(state.lostPlaces.on('n1'), found);
-    gone(on('a', '2').pod);
-    assert.deepEqual([...state.lostPlaces.on('n1')], [], 'b has its NUMA node to itself');
-  });
-
   it('are empty while the report is stale or missing, and on unknown nodes', () => {
     const { see, state, takeCell0 } = inFlight();
     see(on('x', '6').bound);

@@ -132,15 +132,6 @@ describe('paused starts that wait for pinning', () => {
     assert.equal(world.unpauses, 1);
   });
 
-  it('are resumed if the report arrives before the VM runs', async () => {
-    world.vmi = { ...world.vmi, phase: 'Scheduled', paused: undefined };
-    await world.start();
-    await world.report('pinned');
-    assert.equal(world.unpauses, 0);
-    await world.change({ phase: 'Running', paused: { reason: 'PausedByUser', since: T1 } });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
-  });
-
   it('stay paused while pinning is refused, with an Event that gives the reason, and are resumed if it succeeds later', async () => {
     await world.start();
     await world.report('refused', { message: 'no CPU is left' });

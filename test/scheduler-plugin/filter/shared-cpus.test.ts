@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES } from '../../../model/names.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';
@@ -14,16 +13,10 @@ const changed = (pod: Pod, metadata: Partial<Pod['metadata']>, nodeSelector?: Re
 });
 const launcher = { labels: { 'kubevirt.io': 'virt-launcher' } };
 
-const TAKEN: readonly [string, Pod][] = [
-  ['an ordinary Guaranteed pod with an odd number of CPUs', podOf('3')],
-  ['more CPUs than the report has free', podOf('64')],
-];
+const TAKEN: readonly [string, Pod][] = [['more CPUs than the report has free', podOf('64')]];
 
 const REFUSED: readonly [string, Pod][] = [
   ['a VM of KubeVirt 1.8 or later', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
-
-  ['an ordinary pod that opted in', changed(podOf('4'), { annotations: { [ALIGN_ANNOTATION]: ALIGN_WHOLE_CORES } })],
-  ['a pod with a network’s device', podOf('4', ['physnet.plumbline.dev/physnet0'])],
 ];
 
 describe('nodes whose CPU manager policy is none', () => {
