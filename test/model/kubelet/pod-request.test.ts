@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import {
   type ContainerRequest,
-  hasPodLevelResources,
   isGuaranteed,
   podRequestOf,
   type RequestingPod,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
-import type { Resources } from '../../../model/shapes.ts';
 import { container, pod } from './fixture.ts';
 
 const GI = 2 ** 30;
@@ -67,20 +65,6 @@ describe('model/kubelet: requests of a pod', () => {
     const [one] = podRequestOf(pod('a', [{ name: 'c', resources: { limits: { cpu: '2', 'x/nic': '1' } } }])).containers;
     assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);
   });
-
-  it('are no CPUs of containers if the pod itself has amounts', () => {
-    const levels: [Resources | undefined, boolean][] = [
-      [{ limits: { cpu: '1' } }, true],
-      [{ requests: { memory: '1Gi' } }, true],
-      [{ requests: { 'hugepages-2Mi': '4Mi' } }, true],
-      [{ limits: { 'x/nic': '1' } }, false],
-      [{}, false],
-      [undefined, false],
-    ];
-    for (const [resources, has] of levels)
-      assert.equal(hasPodLevelResources({ spec: { containers: [], resources } }), has, JSON.stringify(resources));
-    assert.equal(hasPodLevelResources({}), false);
-  });
 });
 
 describe('model/kubelet: a request that is stored', () => {
@@ -100,13 +84,10 @@ describe('model/kubelet: the QoS class', () => {
   const both = { cpu: '1', memory: '1Gi' };
   const cases: [what: string, pod: RequestingPod, guaranteed: boolean][] = [
     ['limits of CPU and memory', of({ limits: both }), true],
-    ['no containers', of(), false],
     ['no limit of CPU', of({ limits: { memory: '1Gi' } }), false],
     ['a smaller request', of({ limits: both, requests: { cpu: '500m' } }), false],
     ['an equal request', of({ limits: both, requests: { cpu: '1000m', memory: '1024Mi' } }), true],
     ['one init container without limits', pod('a', [container('c', 1)], [{ name: 'i' }]), false],
-    ['only an init container', pod('a', [], [container('i', 2)]), true],
-    ['a class in the status', { ...of({}), status: { qosClass: 'Guaranteed' } }, true],
     ['another class in the status', { ...of({ limits: both }), status: { qosClass: 'Burstable' } }, false],
     ['limits of the pod', { spec: { containers: [{ name: 'c' }], resources: { limits: both } } }, true],
   ];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
+import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
@@ -100,20 +100,7 @@ describe('resolved networks of a VM', () => {
       'affinity-without-exclusive-cpus',
     ],
     ['a network without a location', { ...on('bridge'), preferences: { bridge: 'none' } }, ['net0 none none']],
-    [
-      'a preference for a network without a location',
-      { ...on('bridge'), preferences: { net0: 'required' } },
-      ['net0 none required'],
-      'affinity-without-location',
-    ],
-    [
-      'a preference for a missing interface',
-      { ...on('east'), preferences: { b: 'none' } },
-      ['net0 physnet0 required'],
-      'unknown-interface',
-    ],
     ['an unreadable definition', on('broken'), ['net0 none none'], 'unreadable-network'],
-    ['a missing definition', on('absent'), ['net0 unknown none'], 'unknown-network'],
     ['a definition without a subnet', on('vlan'), ['net0 unknown none'], 'unknown-network'],
     ['a definition that OVN-Kubernetes refuses', on('chained'), ['net0 chained required'], 'refused-network'],
   ];
@@ -151,10 +138,5 @@ describe('resolved networks of a VM', () => {
       const text = JSON.stringify([findings, more]);
       assert.ok(findings.length > 0 && text.length < 30_000, `${text.length} characters`);
     }
-  });
-
-  it('names each missing definition once, for a new lookup', () => {
-    const { missing } = resolve({ annotation: 'absent,other/absent,vlan,absent' });
-    assert.deepEqual(missing.map(refText), ['ns/absent', 'other/absent']);
   });
 });

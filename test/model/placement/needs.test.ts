@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
-import { keepsWholeCores, needsKey, sharesOn, withAssignments, withoutPods } from '../../../model/placement/needs.ts';
+import { keepsWholeCores, needsKey, withAssignments, withoutPods } from '../../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from './fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'c', cpus });
@@ -66,15 +66,6 @@ describe('needs of a pod', () => {
     const named = { ...physnet('east'), name: 'another interface' };
     assert.equal(needsKey(needs('a', 2, [physnet('east')])), needsKey(needs('b', 2, [named])));
     assert.equal(needsKey(needs('a', 2, [], { key: 'computed' })), 'computed');
-  });
-
-  it('share CPUs only on a node without exclusive ones, and only if they may', () => {
-    const none = node({ cpuManager: { policy: 'none' } });
-    assert.deepEqual(
-      [true, false, undefined].map((mayShare) => sharesOn(needs('a', 2, [], { mayShare }), none)),
-      [true, false, false],
-    );
-    assert.equal(sharesOn(needs('a', 2, [], { mayShare: true }), node()), false);
   });
 
   it('have whole cores on larger cores only if the pod is padded to them', () => {

@@ -59,11 +59,6 @@ describe('networks', () => {
       at(2, ['east', 'west'], {}, passthrough),
       'may-not-span',
     ],
-    [
-      'two physnets are refused under a policy that refuses devices on different NUMA nodes, whatever the size',
-      at(10, ['east', 'west'], { topologyManager: { policy: 'restricted' } }, passthrough),
-      'cannot-split',
-    ],
     ['a VM larger than the NUMA node of its network is refused', at(8, ['east']), 'larger-than-cells'],
     [
       'two physnets are accepted for a spanning guest if the CPUs really span',
@@ -79,21 +74,6 @@ describe('CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
   const cases: readonly [string, string, string][] = [
     ['an unpadded launcher is accepted on a plain static node', at(3, [], plain), '2-4 on 0'],
-    [
-      'free threads with too few free whole cores are refused',
-      at(14, [], { assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] }),
-      'too-few-whole-cores',
-    ],
-    [
-      'whole cores are also promised on a plain static node',
-      at(3, [], plain, { wholeCores: true }),
-      'too-few-whole-cores',
-    ],
-    [
-      'padding to smaller cores is accepted on larger cores that are not required whole',
-      at(10, [], { ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }, { wholeCores: true }),
-      '4-5,8-15 on 0,1',
-    ],
     [
       'a pod without CPUs of its own is accepted on a node without the static CPU manager',
       outcomeOf(placeOnFit(needs('a', 0.5), node({ cpuManager: { policy: 'none' } }), [])),

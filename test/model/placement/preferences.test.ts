@@ -117,23 +117,9 @@ describe('needs from a pod', () => {
     ['a pod that asks for a place', { limits: { [PLACED_RESOURCE]: '1' } }, false],
     ['a pod that asks for whole cores', { annotations: { 'plumbline.dev/align': 'whole-cores' } }, false],
     ['a launcher that asks for whole cores', { labels: LAUNCHER, annotations: WHOLE }, false],
-    [
-      'a launcher of KubeVirt 1.8 or later with dedicated CPUs',
-      { labels: LAUNCHER, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } },
-      false,
-    ],
   ];
   for (const [what, parts, mayShare] of sharing)
     it(`${what} ${mayShare ? 'may' : 'may not'} share CPUs`, () => assert.equal(needsOf(parts).mayShare, mayShare));
-
-  it('have a mask only of a launcher without exclusive CPUs', () => {
-    const annotations = { 'plumbline.dev/cpu-mask': '1:2' };
-    const has = (parts: Parts) => needsOf({ annotations, ...parts }).mask !== undefined;
-    assert.deepEqual(
-      [has({ cpu: '500m', labels: LAUNCHER }), has({ cpu: 2, labels: LAUNCHER }), has({ cpu: '500m' })],
-      [true, false, false],
-    );
-  });
 
   it('are unknown if an amount or a mask cannot be read', () => {
     const broken = [{ cpu: 'x' }, { cpu: '500m', labels: LAUNCHER, annotations: { 'plumbline.dev/cpu-mask': 'x' } }];

@@ -67,11 +67,6 @@ describe('the verdict of a node', () => {
       },
     ],
     [
-      'a physnet that the node lacks',
-      judgeHost(needs('a', 2, [physnet('east'), physnet('ghost')]), node(), [], 'refuse'),
-      { kind: 'no-such-network', detail: 'physnet ghost is not on the node' },
-    ],
-    [
       'a host with cores of different sizes',
       judgeHost(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] }), [], 'refuse'),
       {

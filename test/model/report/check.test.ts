@@ -11,7 +11,6 @@ const host = (cpus: number, threads: number) =>
 
 describe('a report compared with its Node', () => {
   const cases: [string, number, number, NodeFacts | undefined, string | undefined][] = [
-    ['may have all CPUs of the node', 8, 2, { cpus: 8, arch: 'amd64' }, undefined],
     ['may not have more CPUs than the node', 16, 2, { cpus: 8, arch: 'amd64' }, 'more-cpus'],
     ['may have an unknown architecture', 8, 8, { cpus: 8, arch: undefined }, undefined],
     ['may be older than its Node', 8, 8, undefined, undefined],
@@ -24,7 +23,6 @@ describe('a report compared with its Node', () => {
     ['amd64', 2],
     ['arm64', 4],
     ['ppc64le', 8],
-    ['riscv64', 4],
     ['s390x', 2],
   ] as const) {
     it(`may have up to ${most} threads per core on ${arch}`, () => {
@@ -45,11 +43,9 @@ describe('a report compared with its Node', () => {
   const ofNode = (count: number) => new Map([['example.com/vf', count]]);
   for (const [name, total, capacity, code] of [
     ['may have all devices of the Node', 8, ofNode(8), undefined],
-    ['may have fewer devices, because some are unhealthy', 4, ofNode(8), undefined],
     ['may not have more devices than the Node', 9, ofNode(8), 'more-devices'],
     ['may not have devices that the Node does not have', 1, new Map(), 'more-devices'],
     ['may have devices while the Node counts none after a restart of the kubelet', 8, ofNode(0), undefined],
-    ['may have devices if the capacity is not known', 8, undefined, undefined],
   ] as const) {
     it(name, () => assert.equal(checkReport(host(8, 2), { cpus: 8, capacity }, devices(total))?.code, code));
   }
@@ -66,7 +62,6 @@ describe('a report compared with its Node', () => {
     ],
     ['a field of another type', parsed(1), 'contradiction', 'the report contradicts itself: it cannot be read'],
     ['an impossible host', new HostError('two cores'), 'contradiction', 'the report contradicts itself: two cores'],
-    ['a number out of range', new RangeError('too much'), 'contradiction', 'the report contradicts itself: too much'],
     ['a bug', new TypeError('secret'), 'contradiction', 'the report contradicts itself: it cannot be read'],
   ] as const) {
     it(`is refused with the reason of the parser: ${what}`, () =>

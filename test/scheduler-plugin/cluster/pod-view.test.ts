@@ -21,13 +21,6 @@ describe('a pod without exclusive CPUs', () => {
     assert.equal(viewOf([{ ...SCHEDULED, status: 'True' }]), undefined);
     assert.equal(viewOf([]), undefined);
   });
-
-  it('has a node only if the name is not empty', () => {
-    const { node, nominated } = viewOf([SCHEDULED], { nominatedNodeName: '' }, { nodeName: '' }) ?? assert.fail();
-    assert.deepEqual([node, nominated], [undefined, undefined]);
-    assert.equal(viewOf([SCHEDULED], { nominatedNodeName: 'n1' })?.nominated, 'n1');
-    assert.equal(viewOf([SCHEDULED], { phase: 'Running' }, { nodeName: 'n1' }), undefined, 'it runs');
-  });
 });
 
 describe('a pod with exclusive CPUs', () => {

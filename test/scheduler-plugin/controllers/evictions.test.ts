@@ -197,13 +197,6 @@ describe('evictions that fail', () => {
     }
     assert.equal(times().length, 4);
   });
-
-  it('are not retried if the pod no longer exists', async () => {
-    const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(90);
-    assert.deepEqual([times().length, events], [1, []]);
-  });
 });
 
 describe('launchers whose eviction KubeVirt denies', () => {

@@ -72,13 +72,4 @@ describe('lost places', () => {
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n1')!)], ['ended', 'elsewhere']);
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n2')!)], []);
   });
-
-  it('do not include pods that wait or that were found on the node', () => {
-    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
-    assert.deepEqual(under.filter(on('tentative', '8').pod).NodeNames, ['n1']);
-    under.see(on('found', '8').bound);
-    under.see(on('x', '6').bound);
-    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
-    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
-  });
 });

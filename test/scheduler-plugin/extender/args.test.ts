@@ -12,7 +12,6 @@ const nodeTerm = (...keys: string[]) => ({
 
 describe('the topology keys of soft constraints', () => {
   const CASES: readonly [string, object, readonly string[]][] = [
-    ['no constraint', {}, []],
     ['null', { affinity: null, topologySpreadConstraints: null }, []],
     [
       'a spread that may be violated, and one that may not',
@@ -60,15 +59,12 @@ describe('the topology keys of soft constraints', () => {
 
 describe('a pod that the scheduler may bind later', () => {
   const CASES: readonly [string, object, boolean][] = [
-    ['no volume', {}, false],
     ['null', { volumes: null, resourceClaims: null }, false],
     [
       'a claim among other volumes',
       { volumes: [{ emptyDir: {} }, { persistentVolumeClaim: { claimName: 'c' } }] },
       true,
     ],
-    ['an ephemeral volume', { volumes: [{ ephemeral: {} }] }, true],
-    ['no resource claim', { resourceClaims: [] }, false],
     ['a resource claim', { resourceClaims: [{ name: 'gpu' }] }, true],
     ['volumes in an unknown form', { volumes: 7, resourceClaims: 7 }, false],
   ];

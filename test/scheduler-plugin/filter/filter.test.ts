@@ -13,7 +13,6 @@ const countCheck = { policy: 'count-check' } as const;
 
 /** The refusal is a part of the text; without one, the node must pass. */
 const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixture, refusal?: string])[] = [
-  ['an aligned pod on an empty node', podOf('4')],
   [
     'an odd pod on a full-pcpus-only node',
     podOf('9'),
@@ -44,7 +43,6 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     { nodes: { n1: undefined } },
     'does not report its topology',
   ],
-  ['a node that does not report, under count-check', podOf('4'), { nodes: { n1: undefined }, ...countCheck }],
   ['a node with a silent agent, under refuse', podOf('4'), { flags: { n1: 'stale' } }, 'agent has stopped reporting'],
   [
     'a node where dra.cpu gives CPUs to claims',
@@ -79,29 +77,6 @@ describe('filter', () => {
       assert.deepEqual(filter(withUid(podOf('500m'), uid), ['n1', 'n2', 'n1']).NodeNames, ['n1', 'n2']);
     }
     assert.deepEqual(filter(withUid(podOf('12'), 'c'), ['n1', 'n1']).NodeNames, ['n1']);
-  });
-
-  it('only counts CPUs for a stale report under --unpredictable count-check: the NUMA nodes may have room by now', () => {
-    const { filter, state } = extenderOf({
-      nodes: {
-        n1: statusOf({
-          assignments: owner('4,12'),
-          topologyManager: { policy: 'single-numa-node', scope: 'container' },
-        }),
-      },
-      flags: { n1: 'stale' },
-      policy: 'count-check',
-    });
-    assert.deepEqual(filter(podOf('8')).NodeNames, ['n1']);
-    state.setFlag('n1', 'stale', false);
-    assert.deepEqual(filter(podOf('8')).NodeNames, []);
-  });
-
-  it('accepts a node that has a report but no Node yet', () => {
-    const { filter, state } = extenderOf({ nodes: { n1: undefined } });
-    state.reportChanged('reports', statusOf());
-    assert.deepEqual(filter(podOf('4'), ['reports']).NodeNames, ['reports']);
-    assert.deepEqual(filter(podOf('4'), ['other']).FailedAndUnresolvableNodes, { other: 'node is not known yet' });
   });
 
   it('ignores a dead Lease of a node that is not a DPU host', () => {
@@ -191,11 +166,5 @@ describe('prioritize', () => {
     const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(preferring).NodeNames, ['near']);
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(podOf('4')).NodeNames, ['far-0']);
-  });
-
-  it('returns no scores for a pod without exclusive CPUs, because all nodes are equal for it', () => {
-    const { extender } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
-    const names = ['n1', 'n2'];
-    assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);
   });
 });

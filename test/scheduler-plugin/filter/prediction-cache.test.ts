@@ -96,14 +96,6 @@ describe('shared predictions', () => {
     assert.deepEqual(since(), []);
   });
 
-  it('are not used if the report shows the pod itself', () => {
-    const shown = statusOf({ assignments: [owned('pod-uid', '1-2,9-10')] });
-    const { ask, since } = predictionsOf({ n1: shown, n2: shown });
-    const other = reader.read(withUid(podOf('4'), 'other'));
-    for (const needs of [needsOf('4'), needsOf('4'), other, other]) for (const node of ['n1', 'n2']) ask(needs, node);
-    assert.deepEqual(since(), ['n1', 'n2', 'n1', 'n2', 'n1']);
-  });
-
   it('are not used if pods are about to leave a node with alignment', () => {
     const assignments = [owned('ended', '1-2,9-10')];
     for (const [more, times] of [
