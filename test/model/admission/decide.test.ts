@@ -57,16 +57,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     launcher(annotated(EAST), { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
     `${SMT2} ${PHYSNET}; warning larger-than-cells`,
   ],
-  [
-    'another scheduler',
-    launcher({ schedulerName: 'volcano' }, { scheduler: scheduler() }),
-    `${SMT2}; warning other-scheduler`,
-  ],
-  [
-    'a scheduler that is down',
-    launcher({}, { scheduler: scheduler('no replica leads') }),
-    `${SMT2}, on plumbline-scheduler; warning scheduler-not-ready`,
-  ],
   ['a VMI that does not exist, of a launcher that asks for nothing', GONE, 'unchanged'],
   [
     'a decision on a launcher whose VMI does not exist',

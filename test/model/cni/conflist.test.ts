@@ -50,13 +50,6 @@ describe('the gate’s configuration, generated from the primary', () => {
     for (const before of [OVN, MULTUS, BRIDGE]) assert.deepEqual(gated(gated(before).conf), gated(before));
   });
 
-  it('leaves a list of one plugin a list if it has settings of its own', () => {
-    const list = { cniVersion: '1.0.0', name: 'n', disableCheck: true, plugins: [{ type: 't' }] };
-    const { name, conf } = gated(list);
-    assert.match(name, /\.conflist$/);
-    assert.deepEqual(conf, { ...list, plugins: [{ ...ENTRY, delegate: { type: 't' } }] });
-  });
-
   it('is made for each version that the gate supports, from a text of up to the greatest length', () => {
     for (const cniVersion of CNI_VERSIONS) assert.equal(gated({ ...OVN, cniVersion }).conf['cniVersion'], cniVersion);
     const text = JSON.stringify(OVN);

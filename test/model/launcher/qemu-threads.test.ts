@@ -21,9 +21,7 @@ describe('roles of QEMU threads by name', () => {
     ['CPU 127/TCG', { kind: 'vcpu', index: 127 }],
     ['IO iothread12', { kind: 'io' }],
     ['IO mon_iothread', { kind: 'emulator' }],
-    ['ALL CPUs/TCG', { kind: 'emulator' }],
     ['qemu-system-x86', { kind: 'emulator' }],
-    ['CPU x/KVM', { kind: 'emulator' }],
     ['CPU 1/KVM2', { kind: 'emulator' }],
   ] as const) {
     it(`${name}: ${JSON.stringify(role)}`, () => assert.deepEqual(qemuThreadRole(name), role));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { annotationFindings } from '../../../model/launcher/annotation.ts';
+import { ASKING, annotationFindings, hasAsked } from '../../../model/launcher/annotation.ts';
 import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
 import {
   checkTemplate,
@@ -33,6 +33,12 @@ const refusals = (current: Parts, previous?: Parts, instance?: boolean) => check
 const masked = (mask: string, more: Parts = {}): Parts => ({ ...more, annotations: { [MASK]: mask } });
 
 describe('the template of a VM', () => {
+  it('requests something with any one of the annotations', () => {
+    assert.equal(ASKING.length, 5);
+    for (const name of ASKING) assert.equal(hasAsked({ annotations: { [name]: '' } }), true, name);
+    assert.equal(hasAsked({ annotations: { other: '' } }), false);
+  });
+
   const wrong = masked('1:2:3');
   const grown = masked('1:2', { cpu: { cores: 3 } });
   for (const [what, current, previous, instance, count] of [

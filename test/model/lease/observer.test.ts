@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import {
+  describeLease,
   isReady,
   judgeLease,
   type LeaseReading,
@@ -117,6 +118,17 @@ describe('the lease observer', () => {
       all.map((state) => isReady(state, 'not-ready')),
       [true, false, false, false],
     );
+  });
+
+  it('is described with what to do', () => {
+    const text = (state: LeaseState, age?: number) =>
+      describeLease({ state, age, until: undefined }, { lease: 'ovn-dpu-n1', duration: 60 });
+    assert.match(text('unproven'), /ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU$/);
+    assert.match(
+      text('dead', 61.2),
+      /was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it$/,
+    );
+    assert.match(text('unknown', 5), /^the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago$/);
   });
 
   it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {

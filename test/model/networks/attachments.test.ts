@@ -12,9 +12,7 @@ describe('multus’s annotation', () => {
     ['text that only looks like JSON', '[', /it looks like JSON and is not/],
     ['a number as a name', '[{"name":7}]', /: 0\.name: expected string/],
     ['a name in upper case', 'A', /must be lower-case letters/],
-    ['two slashes', 'a/b/c', /"a\/b\/c" has more than one \/$/],
     ['129 items', 'a,'.repeat(128), /it has more than 128 items$/],
-    ['100,000 characters', ' '.repeat(100_000), /it has more than 65536 characters$/],
     ['a namespace that is too long', JSON.stringify([{ ...longest, namespace: 's'.repeat(64) }]), /0\.namespace: /],
     ['an interface that is too long', `a@${'i'.repeat(16)}`, /"i{16}" is longer than 15 characters$/],
   ] as const) {

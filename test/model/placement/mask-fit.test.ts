@@ -3,15 +3,11 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import {
   fitMask,
-  judgeMask,
-  MASK_FALLS_BACK,
   type MaskHost,
   maskedVmOf,
-  maskNotReported,
   type SurveyedNode,
   surveyMask,
 } from '../../../model/placement/mask-fit.ts';
-import { NO_REPORT, UNCHECKED } from '../../../model/placement/verdict.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
@@ -68,21 +64,6 @@ describe('a CPU mask on a host', () => {
     ],
   ];
   for (const [what, fit, expected] of cases) it(what, () => assert.deepEqual({ ...fit, ...expected }, fit));
-
-  it('is a verdict of the node without a score', () => {
-    assert.equal(judgeMask(request('2'), host('0-9')), UNCHECKED);
-    assert.equal(judgeMask(request('12', true), host('0-9')), MASK_FALLS_BACK);
-    assert.ok(MASK_FALLS_BACK.fits && MASK_FALLS_BACK.score === 0 && MASK_FALLS_BACK.warnings.length === 1);
-    const refused = judgeMask(request('12'), host('0-9'));
-    assert.ok(!refused.fits);
-    assert.deepEqual([refused.kind, refused.text], ['cpu-mask', 'node lacks CPUs of the CPU mask']);
-    assert.match(refused.detail, /12/);
-    const unheard = maskNotReported(NO_REPORT);
-    assert.deepEqual(
-      [unheard.kind, unheard.text],
-      ['no-report', 'CPU mask cannot be applied: node does not report its topology'],
-    );
-  });
 });
 
 describe('a CPU mask on all nodes', () => {

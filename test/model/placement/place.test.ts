@@ -106,6 +106,11 @@ describe('CPUs', () => {
       at(22, [], HANGING),
       'hangs-kubelet',
     ],
+    [
+      'a kubelet that does not hang has another reason',
+      at(22, [], { ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' }),
+      'split-reservation',
+    ],
     ['a host with an offline thread is refused, with the CPU', at(2, [], ONE_OFFLINE), 'offline-threads'],
   ];
   for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));

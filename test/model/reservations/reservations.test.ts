@@ -85,7 +85,6 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     '',
     'nomination-withdrawn',
   ],
-  ['PodScheduled False ends it', [promise('n1'), observe({ dropped: true })], '', 'unschedulable'],
   [
     'the refusal of an earlier try does not end it',
     [promise('n1', { version: '25' }), observe({ dropped: true })],
@@ -212,7 +211,6 @@ describe('the duration of a promise', () => {
 describe('the number of nodes in an answer', () => {
   for (const [what, most, candidates, others, expected] of [
     ['all for a pod alone', 16, 2, 0, 16],
-    ['at least one', 16, 2, 1, 1],
     ['a share while others are in flight', 16, 100, 4, 5],
     ['a lower limit', 3, 64, 1, 3],
   ] as const) {

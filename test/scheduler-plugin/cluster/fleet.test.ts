@@ -88,13 +88,6 @@ describe('the shapes of nodes', () => {
     assert.deepEqual([one.id, other.id], [1, 2]);
   });
 
-  it('have the nearest prediction of an unknown version only if that is the policy', () => {
-    for (const nearest of [true, false]) {
-      const { kubelet } = new NodeShapes(nearest).take(statusOf({ kubeletVersion: 'v1.39.0' })).empty;
-      assert.equal('unpredictable' in kubelet, !nearest);
-    }
-  });
-
   it('are forgotten when no node uses them', () => {
     const shapes = new NodeShapes();
     const [one] = [shapes.take(statusOf()), shapes.take(statusOf())];

@@ -75,16 +75,6 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     assert.equal(found?.record, undefined);
   });
 
-  it('reports a pause without a reason and a time, and a VMI without a status', async () => {
-    const conditions = [{ type: 'Paused', status: 'True' }];
-    await create(instance('vague', MASK, { status: { phase: 'Running', conditions } }));
-    assert.deepEqual((await arrived('vague'))?.paused, { reason: '', since: 'unknown' });
-    const { status: _, ...fresh } = instance('fresh', MASK);
-    await create(fresh);
-    const found = await arrived('fresh');
-    assert.deepEqual([found?.node, found?.pods, found?.phase, found?.paused], [undefined, {}, '', undefined]);
-  });
-
   it('counts a VMI that a VM created once, with its VM', async () => {
     const template = { metadata: { annotations: MASK }, spec: { domain } };
     await create({ ...instance('machine', {}), kind: 'VirtualMachine', spec: { template } } as { kind: string });

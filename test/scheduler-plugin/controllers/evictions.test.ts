@@ -133,14 +133,6 @@ describe('evictions', () => {
     assert.deepEqual([calls, events], [[], ['FailedToStart a']]);
   });
 
-  it('run once for a pod that changes during its eviction', async () => {
-    const { evictions, calls, state, pass } = evictionsOf();
-    state.during = () => evictions.consider(viewOf('a'), why);
-    evictions.consider(viewOf('a'), why);
-    await pass(10);
-    assert.equal(calls.length, 1);
-  });
-
   it('forget the pods that wait for their turn when another replica becomes active', async () => {
     const { evictions, pods, state, pass } = evictionsOf();
     for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
@@ -151,15 +143,6 @@ describe('evictions', () => {
     evictions.consider(viewOf('d'), why);
     await pass(5);
     assert.deepEqual(pods(), ['a', 'd']);
-  });
-
-  it('continue at once after a pod that has started in the meantime', async () => {
-    const { evictions, pods, state, pass } = evictionsOf();
-    state.started = 'a';
-    evictions.consider(viewOf('a'), why);
-    evictions.consider(viewOf('b'), why);
-    await pass(0.2);
-    assert.deepEqual(pods(), ['b']);
   });
 
   it('end with a stop, for pods that wait for their turn or for a retry', async () => {

@@ -233,16 +233,6 @@ describe('paused starts that wait for pinning', () => {
     await settle();
     assert.deepEqual([world.events.length, starts.waiting], [2, 1]);
   });
-
-  it('begin again for a VM that replaces another with the same name', async () => {
-    await world.start();
-    await world.report('pinned');
-    await world.change({ uid: 'vmi-2', record: { state: 'waiting' }, pods: { 'pod-2': 'n1' }, paused: undefined });
-    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T2 }, 1]);
-    await world.report('pinned', { podUID: 'pod-2' });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
-  });
 });
 
 describe('the record of a start', () => {

@@ -107,9 +107,4 @@ describe('the explanation of a pod', () => {
     ]);
     assert.deepEqual((await ofBody(bound)).reservation, { kind: 'bound', nodes: { odd: '' } });
   });
-
-  it('is not possible before the caches have synced, and a standby explains, too', async () => {
-    await assert.rejects(setUp({ missing: 'not synced yet: pods' }).ofBody(podOf('4')), /not synced yet: pods/);
-    assert.equal((await setUp({ active: () => false }).ofBody(podOf('4'))).nodes.length, 1);
-  });
 });

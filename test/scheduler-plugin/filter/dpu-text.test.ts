@@ -17,7 +17,6 @@ describe('the refusal of a node with a dead DPU', () => {
   }
 
   const AGES: readonly [number, number][] = [
-    [0, 0],
     [59.9, 50],
     [10_000_000, 604_800],
   ];
