@@ -44,9 +44,4 @@ describe('lost places', () => {
       ['a', 'b', 'c'],
     );
   });
-
-  it('are none if the kubelet cannot be predicted', () => {
-    const host = node({ ...SINGLE, kubeletVersion: 'v1.20.0', assignments: [owned('x', '2-7')] });
-    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
-  });
 });

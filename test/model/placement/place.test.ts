@@ -35,6 +35,7 @@ const ONE_OFFLINE = {
   cores: [...REPORT.cores.slice(0, 7), '14'],
   offline: '15',
 };
+const UNEVEN = [...REPORT.cores.slice(0, 7), '14', '15'];
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
 const passthrough = { spansCells: true };
 
@@ -107,9 +108,9 @@ describe('CPUs', () => {
       'hangs-kubelet',
     ],
     [
-      'a kubelet that does not hang has another reason',
-      at(22, [], { ...HANGING, kubeletVersion: 'v1.38.0-alpha.1' }),
-      'split-reservation',
+      'CPUs that the kubelet would give twice, because cores differ in size, are refused',
+      at(2, [], { ...plain, cores: UNEVEN, assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] }),
+      'uneven-cores',
     ],
     ['a host with an offline thread is refused, with the CPU', at(2, [], ONE_OFFLINE), 'offline-threads'],
   ];

@@ -23,6 +23,15 @@ describe('a pod without exclusive CPUs', () => {
   });
 });
 
+it('a pod with more than 48 containers cannot be read', () => {
+  const crowd = (length: number) => {
+    const containers = Array.from({ length }, (_, i) => ({ name: `c${i}` }));
+    return observedPod.safeParse({ ...podOf('4'), spec: { containers } });
+  };
+  assert.match(String(crowd(49).error), /more than 48 containers/);
+  assert.ok(crowd(48).success);
+});
+
 describe('a pod with exclusive CPUs', () => {
   const view = (status: object, metadata: object = {}, spec: object = {}) => {
     const pod = withUid(podOf('4'), 'a', metadata);

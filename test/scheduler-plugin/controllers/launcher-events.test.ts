@@ -57,7 +57,6 @@ describe('the Events about a launcher', () => {
   });
 
   const silent: [string, ObservedPod][] = [
-    ['a decision that is not JSON', launcher({ decision: '{"cpus":' })],
     ['a launcher that is older than a minute', launcher({ created: '2026-11-26T11:58:59Z' })],
     ['a pod without the label', launcher({ label: 'other' })],
   ];
