@@ -51,7 +51,7 @@ const parseItems = goJsonParser(Object.keys(jsonForm.element.shape));
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
-  if (text.length > MAX_CHARACTERS) throw new ParseError(WHAT, text, `it has more than ${MAX_CHARACTERS} characters`);
+  if (text.length > MAX_CHARACTERS) throw refusal(text, `it has more than ${MAX_CHARACTERS} characters`);
   if (text.trim() === '') return [];
   if (/[[{"]/.test(text)) return parseJson(text, namespace);
   const items = text.split(',', MAX_ATTACHMENTS + 1);
@@ -75,23 +75,14 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
   try {
     data = parseItems(text);
   } catch (cause) {
-    throw new ParseError(
-      WHAT,
-      text,
-      'it looks like JSON and is not; expected a list of objects, or name,namespace/name@interface',
-      { cause },
-    );
+    const expected = 'expected a list of objects, or name,namespace/name@interface';
+    throw refusal(text, `it looks like JSON and is not; ${expected}`, cause);
   }
   if (Array.isArray(data) && data.length > MAX_ATTACHMENTS) throw tooMany(text);
   const parsed = jsonForm.safeParse(data);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    const where = issue?.path.join('.') ?? '';
-    throw new ParseError(
-      WHAT,
-      text,
-      `${where === '' ? 'it' : where}: ${issueText(issue?.message ?? 'unexpected content')}`,
-    );
+    throw refusal(text, `${issue?.path.join('.') || 'it'}: ${issueText(issue?.message ?? 'unexpected content')}`);
   }
   return parsed.data.map((item) => {
     checkInterface(item.interface ?? '', text);
@@ -102,35 +93,29 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
 function parseItem(item: string, text: string, namespace: string): Attachment {
   const trimmed = item.trim();
   const [path = '', interfaceName, ...extra] = trimmed.split('@');
-  if (extra.length > 0) throw new ParseError(WHAT, text, `${quote(trimmed)} has more than one @`);
+  if (extra.length > 0) throw refusal(text, `${quote(trimmed)} has more than one @`);
   const parts = path.split('/');
-  if (parts.length > 2) throw new ParseError(WHAT, text, `${quote(trimmed)} has more than one /`);
+  if (parts.length > 2) throw refusal(text, `${quote(trimmed)} has more than one /`);
   const [name = '', itsNamespace] = parts.reverse();
   for (const part of [name, itsNamespace, interfaceName]) {
-    if (part && !SHORT_NAME.test(part)) {
-      throw new ParseError(
-        WHAT,
-        text,
-        `${quote(part)} must be lower-case letters, digits and inner hyphens (other names need the JSON form)`,
-      );
-    }
+    const rule = 'must be lower-case letters, digits and inner hyphens (other names need the JSON form)';
+    if (part && !SHORT_NAME.test(part)) throw refusal(text, `${quote(part)} ${rule}`);
   }
   checkInterface(interfaceName, text);
   return attachment(itsNamespace || namespace, name, interfaceName);
 }
 
 function tooMany(text: string): ParseError {
-  return new ParseError(WHAT, text, `it has more than ${MAX_ATTACHMENTS} items`);
+  return refusal(text, `it has more than ${MAX_ATTACHMENTS} items`);
+}
+
+function refusal(text: string, why: string, cause?: unknown): ParseError {
+  return new ParseError(WHAT, text, why, { cause });
 }
 
 function checkInterface(name: string | undefined, text: string): void {
-  if (name !== undefined && name.length > MAX_INTERFACE_CHARACTERS) {
-    throw new ParseError(
-      WHAT,
-      text,
-      `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`,
-    );
-  }
+  if (name === undefined || name.length <= MAX_INTERFACE_CHARACTERS) return;
+  throw refusal(text, `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`);
 }
 
 function attachment(namespace: string, name: string, interfaceName: string | undefined): Attachment {
