@@ -1,5 +1,4 @@
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
@@ -61,9 +60,6 @@ export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
 
-/** Maximum prepared hosts to keep, so that repeated predictions for a node do not prepare it again. */
-const MAX_PREPARED_HOSTS = 512;
-
 type MutableNode = { -readonly [Field in keyof ClusterNode]: ClusterNode[Field] };
 
 const WITHOUT_REPORT = {
@@ -92,7 +88,6 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
   readonly #shapes: NodeShapes;
-  readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
 
   constructor(nearest = false) {
     this.#shapes = new NodeShapes(nearest);
@@ -138,7 +133,6 @@ export class Fleet {
     const shape = this.#shapes.take(status);
     const node = this.#add(name);
     if (node.shape !== undefined) this.#shapes.release(node.shape);
-    this.#prepared.delete(name);
     node.shape = shape;
     node.owned = owned;
     node.usage = usage;
@@ -151,15 +145,14 @@ export class Fleet {
     const node = this.#nodes.get(name);
     if (node === undefined) return;
     if (node.shape !== undefined) this.#shapes.release(node.shape);
-    this.#prepared.delete(name);
     Object.assign(node, WITHOUT_REPORT);
     this.#dropIfUnknown(node);
   }
 
   /** Undefined if it has not reported. */
-  host({ name, shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
+  host({ shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
     if (shape === undefined || (assignments.length === 0 && usage === '')) return shape?.empty;
-    return this.#prepared.getOrCreate(name, () => withAssignments(shape.empty, assignments, usage));
+    return withAssignments(shape.empty, assignments, usage);
   }
 
   #add(name: string): MutableNode {

@@ -52,14 +52,8 @@ export class NodeVerdicts {
   #notChecked = 0;
 
   constructor(options: NodeVerdictsOptions) {
-    const { state, unpredictable } = options;
     this.#options = options;
-    this.#predictions = new PredictionCache({
-      fleet: state.fleet,
-      unpredictable,
-      assumedNeeds: (node, needs) => this.#assumedNeeds(node, needs),
-      goneFrom: (node) => state.lostPlaces.goneFrom(node),
-    });
+    this.#predictions = new PredictionCache(options);
   }
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
@@ -107,10 +101,11 @@ export class NodeVerdicts {
       this.#notChecked++;
       return NOT_CHECKED;
     }
-    if (!node.stale) return this.#predictions.verdict(needs, node);
+    const assumed = this.#assumedNeeds(node, needs);
+    if (!node.stale) return this.#predictions.verdict(needs, node, assumed);
     const host = this.#options.state.fleet.host(node);
     if (host === undefined) return UNCHECKED;
-    const byLastReport = judgeByCount(needs, host, this.#assumedNeeds(node, needs));
+    const byLastReport = judgeByCount(needs, host, assumed);
     return byLastReport.fits ? byLastReport : staleRefusal(byLastReport);
   }
 
@@ -120,7 +115,8 @@ export class NodeVerdicts {
     );
   }
 
-  #assumedNeeds({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] {
+  #assumedNeeds({ name, reservations }: ClusterNode, needs: PodNeeds): PodNeeds[] {
+    if (reservations === 0) return [];
     return this.#options.state.reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { ClusterNode } from '../../../scheduler-plugin/cluster/fleet.ts';
+import type { LostPlaces } from '../../../scheduler-plugin/cluster/lost-places.ts';
 import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { PredictionCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -21,14 +22,10 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
     return host(node);
   };
   const assumed = new Map<string, PodNeeds[]>();
-  const predictions = new PredictionCache({
-    fleet,
-    unpredictable: 'refuse',
-    assumedNeeds: ({ name }) => assumed.get(name) ?? [],
-    goneFrom: () => new Set(gone),
-  });
+  const lostPlaces = { goneFrom: () => new Set(gone) } as unknown as LostPlaces;
+  const predictions = new PredictionCache({ state: { fleet, lostPlaces }, unpredictable: 'refuse' });
   const ask = (needs: PodNeeds, node: string, more: Partial<ClusterNode> = {}) =>
-    predictions.verdict(needs, { ...fleet.get(node)!, ...more });
+    predictions.verdict(needs, { ...fleet.get(node)!, ...more }, assumed.get(node) ?? []);
   const since = () => made.splice(0);
   return { state, ask, since, assumed };
 }
