@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import type { ClusterNode } from '../../../scheduler-plugin/cluster/fleet.ts';
 import type { LostPlaces } from '../../../scheduler-plugin/cluster/lost-places.ts';
 import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { PredictionCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
@@ -24,8 +23,7 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
   const assumed = new Map<string, PodNeeds[]>();
   const lostPlaces = { goneFrom: () => new Set(gone) } as unknown as LostPlaces;
   const predictions = new PredictionCache({ state: { fleet, lostPlaces }, unpredictable: 'refuse' });
-  const ask = (needs: PodNeeds, node: string, more: Partial<ClusterNode> = {}) =>
-    predictions.verdict(needs, { ...fleet.get(node)!, ...more }, assumed.get(node) ?? []);
+  const ask = (needs: PodNeeds, node: string) => predictions.verdict(needs, fleet.get(node)!, assumed.get(node) ?? []);
   const since = () => made.splice(0);
   return { state, ask, since, assumed };
 }
