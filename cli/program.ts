@@ -71,11 +71,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
 ];
 
-/**
- * Creates the program with its subcommands. It only loads the selected ones; of the others it only has the names.
- * @param name of the call: `plumbline` or `kubectl plumbline`
- * @param isMeant whether to load a subcommand
- */
+/** Only loads the meant subcommands. @param name `plumbline` or `kubectl plumbline` */
 export async function createProgram(name: string, isMeant: (command: string) => boolean): Promise<Command> {
   const program = new Command(name)
     .description('Align virtual machines on Kubernetes with the CPUs, NICs and DPUs of their hosts.')
@@ -104,7 +100,6 @@ export async function createProgram(name: string, isMeant: (command: string) => 
 /** Ends the program; of the command whose arguments are wrong. */
 type CommandLineError = CommanderError & { readonly command: Command };
 
-/** With the names of the commands around it. */
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 
@@ -112,11 +107,7 @@ function withSubcommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(withSubcommands)];
 }
 
-/**
- * Runs a command line. Never throws: an error becomes one line on standard error.
- * @param args without node and program
- * @returns the exit status; undefined: the command has set it
- */
+/** Never throws: an error is one line on standard error. @returns undefined: the command has set the status */
 export async function runProgram(name: string, args: readonly string[]): Promise<ExitStatus | undefined> {
   const words = commandFirst(args);
   const [first = '', second = ''] = words.filter((arg) => !arg.startsWith('-'));

@@ -9,7 +9,6 @@ import { CPU_MASK_START_ANNOTATION } from '../model/names.ts';
 import { placementNeedsOf } from '../model/placement/preferences.ts';
 import type { ExplainedPod } from './objects.ts';
 
-/** A pod's requests, and the decision of Plumbline's webhook. */
 export type Asks = ReturnType<typeof asksOf>;
 
 export function asksOf(pod: ExplainedPod) {
@@ -33,7 +32,6 @@ export function asksOf(pod: ExplainedPod) {
     containers,
     /** The most that it has at a time: app containers reuse the CPUs of init containers. */
     cpus: podCpus(request),
-    /** Number of these CPUs that complete whole cores. */
     padding,
     wholeCores,
     webhook: webhookOf(pod),
@@ -42,7 +40,6 @@ export function asksOf(pod: ExplainedPod) {
   };
 }
 
-/** The webhook's decision: `none` for a launcher without one; undefined for another pod without one. */
 function webhookOf(pod: ExplainedPod): { decision: DecidedKind | 'none'; text: string } | undefined {
   const decided = decidedOf(pod.metadata);
   if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };

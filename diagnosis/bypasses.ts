@@ -25,7 +25,6 @@ const SHARED: Cause = {
   ],
 };
 
-/** Signs that a component of Plumbline never saw the pod. */
 export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   const exclusive = isExclusive(needs);
   const masked = needs.mask !== undefined;
@@ -37,10 +36,7 @@ export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds)
   ];
 }
 
-/**
- * Signs that the webhook did not see the pod. A launcher that opts in always has a decision; if the decision lists
- * CPUs, the launcher has them.
- */
+/** A launcher that opts in always has a decision; if that lists CPUs, the launcher has them. */
 function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
   const omission = unpadded(pod, needs) ?? undecided(pod, needs);
@@ -78,10 +74,7 @@ function undecided(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   return ['NotDecided', 'it has no decision annotation, so its CPU mask is not checked'];
 }
 
-/**
- * Signs that the pod's scheduler does not call the extender. Plumbline's own scheduler calls it for each of its pods.
- * Without that scheduler, the cluster's calls it for every pod.
- */
+/** Plumbline's own scheduler calls the extender for each of its pods; without it, the cluster's does for every pod. */
 function unasked(facts: VmFacts, pod: PodShape): Cause[] {
   const scheduler = schedulerOf(pod);
   if (scheduler === SCHEDULER || pod.spec.nodeName || facts.scheduler?.leads !== true) return [];

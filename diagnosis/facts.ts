@@ -42,7 +42,6 @@ export interface NodeStateFacts {
   readonly host?: PlacementHost | undefined;
   /** CPUs of the pod as a CPU list, by container. */
   readonly assigned: readonly string[];
-  /** The agent's report about the pod's CPU mask. */
   readonly pinning?:
     | {
         readonly state: 'pinned' | 'unpinned' | 'refused';
@@ -50,7 +49,6 @@ export interface NodeStateFacts {
         readonly message?: string | undefined;
       }
     | undefined;
-  /** Why the agent does not let the pod start. */
   readonly refusedStart?: string | undefined;
 }
 
@@ -67,10 +65,7 @@ export interface SearchFacts {
   readonly nodes: number;
 }
 
-/**
- * All facts that determine the state of a VM or pod. An output omits facts that it does not read; the state then has
- * fewer details and is otherwise the same.
- */
+/** An output omits facts that it does not read: the state then has fewer details and is otherwise the same. */
 export interface VmFacts {
   readonly namespace: string;
   /** Name of the VM, else of its instance, else of the pod. */
@@ -111,10 +106,7 @@ interface PausableInstance {
   readonly status?: { readonly conditions?: readonly ConditionShape[] | null | undefined } | null | undefined;
 }
 
-/**
- * The current pause of a guest, from KubeVirt's condition Paused; undefined while it is not paused. The text is the
- * condition's reason: its message has the same content and no length limit.
- */
+/** From KubeVirt's condition Paused. The text is its reason: the message says the same without a length limit. */
 export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['pause'] {
   const condition = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
   if (condition === undefined) return undefined;
@@ -123,10 +115,7 @@ export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['
   return { atStart: isPausedAtStart(record, { reason, since }), text: reason };
 }
 
-/**
- * Why a node is rejected independently of Plumbline's verdict: by kube-scheduler, or, `too-large`, because the node
- * could not hold the pod even if it were empty.
- */
+/** By kube-scheduler, or, `too-large`, because the node could not hold the pod even if it were empty. */
 export type SchedulerRefusal =
   | 'cordoned'
   | 'cordoned-and-more'
@@ -149,7 +138,6 @@ export interface NodeGroup {
   readonly nodes: readonly string[];
   /** The detail of the first node, with its numbers. */
   readonly detail: string;
-  /** CPUs. */
   readonly missing?: number | undefined;
   /** Changes that were tried on the first node. */
   readonly tried?: TriedChanges | undefined;

@@ -27,10 +27,7 @@ const top = (node: string) => plumbline('top', node);
 const fewerText = (cpus: number) => countText(cpus, 'fewer CPU');
 const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
 
-/**
- * What a user or administrator can do so that nodes of a group accept the pod. Groups that are not listed have no
- * remedy of their own.
- */
+/** So that nodes of a group accept the pod; groups that are not listed have no remedy of their own. */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'not-predicted': (node, { detail }) =>
     [NO_CURRENT_REPORT, STOPPED_REPORT].includes(detail)
@@ -188,10 +185,7 @@ function remediesOf(group: NodeGroup, facts: Waiting): readonly Remedy[] {
   return [...list, ...[REMEDIES.misaligned?.('', group, facts) ?? []].flat()];
 }
 
-/**
- * The remedies: those first that would work, and without those that would not if there is any other. If no node was
- * meant for the pod at all, a remedy says so.
- */
+/** First those that would work; those that would not only if there is no other. */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
   const ranked = groups
     .flatMap((group) => remediesOf(group, facts).map((item) => ({ ...item, rank: rank(item, group) })))

@@ -8,7 +8,6 @@ import { FOR_ROOM, type RefusalKind, type Refused, tooLargeFor } from '../model/
 import type { NodeGroup, SchedulerRefusal } from './facts.ts';
 import type { ReportedHost } from './hosts.ts';
 
-/** The predicted result for the pod on one node. */
 export type NodeOpinion = FitOpinion | RefusedOpinion;
 
 interface FitOpinion {
@@ -70,10 +69,7 @@ export function extenderOpinions(document: unknown): Opinions | undefined {
   return { source: 'extender', nodes: data.nodes, notes: data.active ? [] : [standby] };
 }
 
-/**
- * Order of the groups: the easiest to fix first, then full nodes, then broken ones, and last those that were never
- * meant for the pod.
- */
+/** Easiest to fix first, then full nodes, then broken ones, last those never meant for the pod. */
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
   'not-predicted',

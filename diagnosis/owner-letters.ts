@@ -1,10 +1,7 @@
 import { CpuSet } from '../model/cpu-set.ts';
 import { groupBy } from '../model/lists.ts';
 
-/**
- * The letters of the pods that own CPUs of a node, in every map of Plumbline: A has the lowest CPU, and a node with more
- * pods than letters repeats them. R and P stand for reserved and polled CPUs.
- */
+/** A has the lowest CPU, more pods repeat letters. R and P stand for reserved and polled CPUs. */
 export const OWNER_LETTERS = 'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz';
 
 /** @param index of the pod in `ownersByCpu` */

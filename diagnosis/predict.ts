@@ -32,10 +32,7 @@ interface PredictionInput {
   readonly silent: ReadonlySet<string>;
 }
 
-/**
- * The extender's verdicts, computed from the nodes' reports, for clusters where it is not reachable. They do not
- * include data that only the extender has: reservations of pods that are not bound, and delayed owners.
- */
+/** From the reports, without what only the extender has: reservations of unbound pods, delayed owners. */
 export function predictOpinions({ pod, nodes, reported, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);
   const { hosts, unusable } = reported;

@@ -21,11 +21,7 @@ export const WAITING_STAGES: readonly Stage[] = [
   'failed',
 ];
 
-/**
- * The state. `ok`: as promised; `stopped`: not running, as intended; `waiting`: continues without help, or once there
- * is room; `degraded`: runs, but not as promised, or may be placed badly; `broken`: does not run, or runs without
- * something it needs, until a user or administrator acts.
- */
+/** `waiting`: continues without help or with room; `degraded`: runs not as promised; `broken`: needs someone to act. */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 
 interface Row {

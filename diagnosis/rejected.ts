@@ -8,7 +8,6 @@ const IF_AGAIN =
 
 type Judged = Omit<Cause, 'text'>;
 
-/** The cause of a kubelet's rejection; undefined if the reason is not a rejection. */
 function judge(
   { reason, message }: Pick<RejectionFacts, 'reason' | 'message'>,
   annotations: VmFacts['annotations'],
@@ -48,10 +47,7 @@ function judge(
 
 const of = (node: string | undefined) => (node ? ` of ${node}` : '');
 
-/**
- * The cause of an earlier rejection. KubeVirt deletes a rejected VMI with its launcher, waits, and starts another one,
- * so only the Event is left.
- */
+/** KubeVirt deletes a rejected VMI with its launcher and starts another one, so only the Event is left. */
 export function rejectedBefore(facts: VmFacts): Cause | undefined {
   const { rejection, machine, annotations } = facts;
   const judged = rejection && judge(rejection, annotations, facts);

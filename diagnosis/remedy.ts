@@ -33,25 +33,21 @@ export const virtctl = (...args: readonly string[]): Command => ({ program: 'vir
 
 const PLAIN = /^[-\w./:=@,+%]+$/;
 
-/** The command in shell syntax. */
 export function commandText({ program, args }: Command): string {
   const quoted = args.map((arg) => (PLAIN.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`));
   return [program, ...quoted].join(' ');
 }
 
-/** A remedy for people: its text, then each command in shell syntax. */
 export type RemedyLines = readonly [text: string, ...commands: string[]];
 
 export function remedyLines({ text, commands }: Pick<Remedy, 'text' | 'commands'>): RemedyLines {
   return [text, ...commands.map(commandText)];
 }
 
-/** The name in commands about a VM. */
 export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
 
 const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
 
-/** Remedy: find out why a node's agent does not work. */
 export function checkAgent(node: string, text = `check the agent on ${node}`): Remedy {
   const where = `spec.nodeName=${node}`;
   return remedy(
@@ -62,7 +58,6 @@ export function checkAgent(node: string, text = `check the agent on ${node}`): R
   );
 }
 
-/** Remedy: repair a node's DPU, with the command that shows its Lease. */
 export function bringDpuBack(node: string): Remedy {
   return remedy(
     'bring-dpu-back',
@@ -95,7 +90,6 @@ export const checkVirtController = (): Remedy =>
     kubectl('-n', 'kubevirt', 'get', 'pods', '-l', 'kubevirt.io=virt-controller'),
   );
 
-/** Remedy: read the Events of one object in the namespace of the VM or pod. */
 export const readEvents = ({ namespace }: Named, name: string, text: string): Remedy =>
   remedy(
     'read-events',
@@ -103,15 +97,11 @@ export const readEvents = ({ namespace }: Named, name: string, text: string): Re
     kubectl('-n', namespace, 'get', 'events', '--field-selector', `involvedObject.name=${name}`),
   );
 
-/**
- * Remedy: start the VM again. It has no command for an instance without a VM, or for a pod, whose owner creates another
- * one.
- */
+/** No command for an instance without a VM, or for a pod, whose owner creates another one. */
 export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
   return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
 }
 
-/** Remedy: migrate or restart. A pod without a VM has no command. */
 export const placeAgain = (named: Named): Remedy =>
   remedy(
     'place-again',

@@ -23,13 +23,9 @@ import {
   virtctl,
 } from './remedy.ts';
 
-/** Needs that affect the state of a running pod. */
 export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;
 
-/**
- * Facts about a running pod: whether it is as promised, whether its network works, and where it runs. Facts that need
- * no action come last.
- */
+/** Whether it is as promised, its network works, and where it runs. Facts that need no action come last. */
 export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   const dead = node?.deadDpu;
@@ -90,7 +86,6 @@ function aligned(
   return [...causes, { reason: 'Aligned', text: `it shares no core with other pods${near}`, remedies: [] }];
 }
 
-/** Why a network is not near the CPUs. */
 function farFrom(
   need: NetworkNeed,
   networks: PlacementHost['networks'],

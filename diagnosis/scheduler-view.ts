@@ -13,10 +13,7 @@ import type { NodeOpinion, RefusedOpinion } from './opinions.ts';
 /** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
-/**
- * Why kube-scheduler excludes the node before it calls an extender: selectors, cordons and taints. Other plugins
- * (spread, volumes) are not predicted; their messages are in the pod's own condition.
- */
+/** Selectors, cordons, taints. Spread, volumes are not predicted: their messages are in the pod's condition. */
 export function schedulerRefusal(
   pod: { readonly spec: SelectingSpec },
   node: ExplainedNode,
@@ -41,10 +38,7 @@ export function schedulerRefusal(
   return refuse('tainted', `taint ${taint.key}:${taint.effect} is not tolerated`);
 }
 
-/**
- * The resource that the node has too little of, by the requests of its pods; undefined if it has enough.
- * @param others pods that count on the node
- */
+/** By the requests of its pods; undefined if it has enough. @param others pods that count on the node */
 export function shortOf(
   pod: ExplainedPod,
   node: ExplainedNode,

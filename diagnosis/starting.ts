@@ -7,10 +7,7 @@ import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } fro
 const BEFORE_START = 'PreStartContainer rpc failed';
 const REFUSED = 'code = FailedPrecondition desc = ';
 
-/**
- * Remedy for a pod that the extender keeps although it cannot start there: its owner creates another one, which is
- * placed elsewhere.
- */
+/** For a pod that the extender keeps although it cannot start: its owner creates another one elsewhere. */
 const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
   remedy(
     'delete-pod',
@@ -20,7 +17,6 @@ const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
 
 const isPlaceLost = (message: string): boolean => message.includes(PLACE_LOST);
 
-/** The state of a pod that has a node and does not run yet. */
 export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   const at = pod.spec.nodeName ?? '';
   const { sandbox, cannotEvict, cannotStart } = facts.events ?? {};

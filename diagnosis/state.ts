@@ -8,7 +8,6 @@ import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
 
-/** The state of a VM or pod, the same in every output. */
 export interface VmState {
   readonly state: Stage;
   readonly verdict: Verdict;
@@ -53,11 +52,7 @@ export function vmState(facts: VmFacts): VmState {
   return runningState(facts, at, needs, bypasses);
 }
 
-/**
- * The state of a running pod, for callers that keep only the needs of pods.
- * @param needs undefined if they cannot be parsed
- * @param bypasses the result of `bypassesOf` for the whole pod
- */
+/** @param needs undefined if they cannot be parsed @param bypasses of `bypassesOf` for the whole pod */
 export function runningState(
   facts: VmFacts,
   at: string,

@@ -86,11 +86,7 @@ interface PodReports {
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
 
-/**
- * Facts about the node of a pod.
- * @param deadDpu why the DPU of the node is dead
- * @param silent whether the Lease of its agent has expired
- */
+/** @param deadDpu why the DPU is dead @param silent whether the Lease of its agent has expired */
 export function nodeFacts(
   { uid, namespace, name }: PodIds,
   deadDpu: string | undefined,

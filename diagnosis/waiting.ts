@@ -10,7 +10,6 @@ import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 /** In an error of kube-scheduler: the path of the extender that it called. */
 const EXTENDER_CALL = /\/filter\b|^extender http/;
 
-/** Why a pod waits for a node. */
 export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
@@ -52,11 +51,7 @@ export function schedulerFault({ away, extenderAway }: SchedulerFacts = {}): Cau
   return { reason: 'ExtenderAway', text: `${extenderAway}, and ${SCHEDULER} places no pod without it`, remedies };
 }
 
-/**
- * The scheduler, as a reader of the cluster's objects knows it.
- * @param election undefined: unknown
- * @param isReady whether a replica of its Deployment is ready; undefined: unknown, or another way of installation
- */
+/** @param election undefined: unknown @param isReady a replica is ready; undefined: unknown, or another way */
 export function schedulerFacts(
   election: SchedulerFacts | undefined,
   isReady: boolean | undefined,
@@ -115,11 +110,7 @@ const noneOf = (nodes: number | string, closest: string) =>
 /** Starts of the reasons of kube-scheduler's own filters. All others are the extender's. */
 const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
 
-/**
- * kube-scheduler's last message in short, marked as its own: Plumbline may predict something else now. Any other text stays
- * as it is. kube-scheduler only asks the extender about nodes that pass its own filters, so a reason of the
- * extender is the closest match, else the most frequent one.
- */
+/** kube-scheduler's message, marked as its own; the extender's reason is the closest match, else the most frequent. */
 function summaryOf(message: string): string {
   const [, nodes, list = ''] =
     /^0\/(\d+) nodes are available: (.*?)\.?(?: no new claims .*| preemption: .*)?$/s.exec(message) ?? [];

@@ -6,14 +6,10 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
 
-/**
- * Reads a page from one agent. `where` is the address and the path, for messages.
- * @throws CliError if the agent cannot be reached
- */
+/** `where`: address and path, for messages. @throws CliError if the agent cannot be reached */
 export type AskAgent = (path: string) => Promise<{ where: string; status: number; text: string }>;
 
 const DEADLINE_SECONDS = 5;
-/** The agents of hosts, whose pods are in Plumbline's namespace. An agent on a DPU responds there. */
 const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-agent-dpu-host)';
 
 const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
@@ -34,11 +30,7 @@ export function agentAt(url: string, requestTimeout: number = DEADLINE_SECONDS):
   };
 }
 
-/**
- * The agent of a node, through the API server: by a port-forward to its pod, because it listens on the node's loopback
- * address.
- * @param port the agent's port on the node
- */
+/** Through the API server, by a port-forward to its pod: it listens on the node's loopback address. */
 export function agentOf(
   { client, config, requestTimeout }: Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>,
   node: string,

@@ -105,7 +105,6 @@ async function readLog(
   return text.join('');
 }
 
-/** @param nodes names that stay */
 async function redactionOf(client: KubeClient, nodes: ReadonlySet<string>): Promise<Redaction> {
   const [namespaces, pods, vms, instances, nads] = await Promise.all([
     readIfAllowed(client, '/api/v1/namespaces', named),

@@ -17,7 +17,6 @@ export const isSystem = (namespace: string | undefined): boolean => {
 
 /** A name in a text, with its boundaries: names of Kubernetes objects have no other characters. */
 const NAME = /[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/g;
-/** The fields of a log line, an Event or a report that name an object of a tenant. */
 const FIELD = /"(namespace|pod|podName|vm|vmi|podNamespace)":\s*"([^"\\]+)"/g;
 const LAUNCHER = /^(virt-launcher|hp-volume)-/;
 
@@ -50,7 +49,6 @@ export class Redaction {
     this.#keep = keep;
   }
 
-  /** Has a name replaced. @param kind the prefix of the replacement: `vm`, `namespace` */
   hide(kind: string, name: string | undefined): void {
     if (!name || this.#keep.has(name) || SYSTEM.has(name) || this.#words.has(name)) return;
     const count = (this.#counts.get(kind) ?? 0) + 1;

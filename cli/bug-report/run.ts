@@ -13,7 +13,6 @@ export interface BugReportFlags extends ClusterFlags {
   readonly dryRun?: true;
 }
 
-/** In the archive, and the beginning of its name. */
 const FOLDER = 'plumbline-bug-report';
 
 const exists = (path: string) => usageError(`${path} exists and is not overwritten; choose another name with -f`);

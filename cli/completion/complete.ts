@@ -4,10 +4,8 @@ import { printable } from '../../runtime/printable.ts';
 import { KIND_WORDS } from '../explain/reference.ts';
 
 /**
- * Prints the candidates for the last word, one a line. If the cluster does not answer, prints nothing: a
- * completion must never print an error.
- * @param forKubectl ends with kubectl's directive for plugins: 4, no file names
- * @param createProgram makes the program with the subcommands loaded for which `isMeant` holds
+ * Prints the candidates for the last word, one a line; nothing if the cluster does not answer. @param forKubectl ends
+ * with 4: no file names
  */
 export async function complete(
   words: readonly string[],
@@ -59,11 +57,7 @@ export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context'
 
 const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
 
-/**
- * The candidates for the last word, which may be incomplete.
- * @param program with the subcommand loaded that the words name
- * @param words after the program's name, the last one being completed
- */
+/** @param program with the subcommand loaded that the words name @param words the last one is being completed */
 async function candidatesFor(program: Command, words: readonly string[], names: Names): Promise<Candidate[]> {
   const before = words.slice(0, -1);
   const current = words.at(-1) ?? '';
@@ -81,7 +75,6 @@ async function valuesOf({ long }: Option, cluster: ClusterWords, names: Names): 
   return long === '--context' ? names('context', cluster) : [];
 }
 
-/** Finds the command that the words name, its operands, and a trailing flag that still needs a value. */
 function walk(program: Command, words: readonly string[]) {
   let command = program;
   let waiting: Option | undefined;

@@ -22,7 +22,6 @@ export interface ConsoleFlags extends ClusterFlags {
   readonly agent?: Readonly<Record<string, string>>;
 }
 
-/** Seconds that browsers get to receive pending data when the command ends. */
 const DRAIN_SECONDS = 1;
 
 /** Serves the page until it is interrupted. @throws CliError, KubeError */
@@ -30,7 +29,6 @@ export function run(flags: ConsoleFlags): Promise<void> {
   return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, flags, signal)));
 }
 
-/** A source for the page, with the reason instead of an error. */
 const answering =
   <Words extends readonly string[], T>(ask: (...words: Words) => Promise<T>) =>
   async (...words: Words) => {
@@ -41,7 +39,6 @@ const answering =
     }
   };
 
-/** The port of the agents in the manifests. */
 const AGENT_PORT = 8082;
 
 const switchAskerOf = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch =>
@@ -88,12 +85,7 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
   return answering((pod: string) => askAddress(url, pod, cluster.requestTimeout));
 }
 
-/**
- * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not
- * an empty page.
- * @returns the optional kinds without read permission
- * @throws CliError naming every required kind without read permission, or if Plumbline is not installed; KubeError
- */
+/** @returns the optional kinds without read permission @throws CliError naming the required ones; KubeError */
 export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
   const kinds = await Promise.all(
     (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),

@@ -107,9 +107,7 @@ const hasAll = ({ entries }: CpuMask): boolean => entries.length === 0 || entrie
 const lineOf = (line: string | undefined): readonly string[] => (line === undefined ? [] : [line]);
 
 /**
- * The mask in another format, line by line: one for each vCPU, or one for the whole VM. Empty if nothing is pinned.
- * @throws CliError (usage) if an argument is missing that the format needs; MaskFormError if the format cannot express
- * the mask
+ * One line for each vCPU, or one for the whole VM. @throws CliError (usage), MaskFormError if it cannot be expressed
  */
 export function convertMask({ mask, form, vcpus, online }: ConvertRequest): readonly string[] {
   const count = vcpus ?? Math.max(1, mask.entries.length);

@@ -7,13 +7,11 @@ import { tableLines } from '../support/terminal.ts';
 interface ExplainRequest {
   readonly mask: CpuMask;
   readonly vcpus: number | undefined;
-  /** A host's online CPUs; undefined: check no host. */
   readonly online: CpuSet | undefined;
   readonly reserved: CpuSet;
   readonly fixMismatch: boolean;
 }
 
-/** The meaning of a mask, and its effect on a host. Scripts get it in this form. */
 type MaskExplanation = ReturnType<typeof explainMask>;
 
 export function explainMask(request: ExplainRequest) {

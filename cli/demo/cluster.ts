@@ -18,7 +18,6 @@ import type { KubeObject } from '../../sandbox/objects.ts';
 import { until } from './until.ts';
 import { createWorkloads, followWorkloads, podName } from './workloads.ts';
 
-/** The cluster for the steps: the embedded one, or another with the same parts. */
 export interface DemoCluster {
   readonly client: LocalClient;
   readonly authority: CertificateAuthority;
@@ -40,15 +39,12 @@ export interface DemoCluster {
 }
 
 export interface ClusterOptions {
-  /** An empty directory for all files. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
-  /** The directory that contains manifests/. */
   readonly packageRoot: string;
   /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
   readonly processes?: PodProcesses;
-  /** Called with errors that no API response contains. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -11,16 +11,13 @@ export type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
-/** A daemon as a child process; its output goes to a file. */
 export type DaemonProcess = ReturnType<typeof startDaemon>;
 
 interface DaemonOptions {
-  /** Unique among the processes of one demo. */
   readonly name: string;
   readonly program: string;
   readonly args: readonly string[];
   readonly directory: string;
-  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -110,7 +107,6 @@ const keyOf = (name: string, node = '') => `${name} ${node}`;
 
 const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
 
-/** The daemons as the containers of the pods in plumbline-system. A daemon that has ended is not started again. */
 export class DaemonPods implements PodProcesses {
   readonly #daemons = new Map<string, DaemonProcess>();
 

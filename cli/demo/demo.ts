@@ -21,20 +21,14 @@ export interface DemoOptions {
   readonly packageRoot: string;
   readonly printer: Printer;
   readonly keep: boolean;
-  /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
   /** A file to create for the administrator's kubeconfig when everything is up. */
   readonly kubeconfig?: string | undefined;
-  /** The command line's first words, for hints. */
   readonly command: string;
-  /** Default: the embedded cluster. */
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }
 
-/**
- * Runs the steps until one fails. Returns whether all succeeded. Always stops every process that it started.
- * @throws CliError if the file for the kubeconfig exists
- */
+/** Returns whether all steps succeeded; always stops its processes. @throws CliError if the kubeconfig exists */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const { dist, packageRoot, printer, keep, createCluster = createEmbeddedCluster } = options;
   if (options.kubeconfig !== undefined) await requireNew(options.kubeconfig);
@@ -152,10 +146,7 @@ export interface ConsoleProcess {
   stop(): Promise<void>;
 }
 
-/**
- * Additional objects for the web console: a running VM, and one that waits because the VM of the steps has the cores
- * near its network.
- */
+/** For the web console: a running VM, and one that waits because the VM of the steps has the cores near its network. */
 export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
   printer.progress('two more VMs: one that fits, and one that must wait');
   await createVm(cluster, { name: 'router', annotated: true, node: 'smt2' });
@@ -166,11 +157,7 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
   );
 }
 
-/**
- * Starts the console.
- * @param dist directory of the bundles
- * @throws StepFailed if the console does not serve
- */
+/** Starts the console. @param dist directory of the bundles @throws StepFailed if the console does not serve */
 export async function startConsole(
   { directory }: DemoContext,
   dist: string,
@@ -188,10 +175,7 @@ export async function startConsole(
 
 const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);
 
-/**
- * Checks before any work that a file can be created.
- * @throws CliError if the path exists (a link counts, wherever it leads), or the directory is missing or not writable
- */
+/** @throws CliError if the path exists (also as a link), or the directory is missing or not writable */
 export async function requireNew(path: string): Promise<void> {
   const existing = await lstat(path).catch(() => undefined);
   if (existing !== undefined) throw existsError(path);
@@ -201,9 +185,7 @@ export async function requireNew(path: string): Promise<void> {
 }
 
 /**
- * Creates a file that only its owner can read.
- * @returns removes the file, unless another one has taken its place
- * @throws CliError if the path exists or cannot be created
+ * Readable by its owner only. @returns removes it, unless replaced @throws CliError if it exists or cannot be created
  */
 export async function createNewFile(path: string, content: Uint8Array): Promise<() => Promise<void>> {
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {

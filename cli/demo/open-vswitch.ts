@@ -9,11 +9,9 @@ const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
 const SYSTEM_RUNDIR = '/var/run/openvswitch';
 const THREAD_COUNT = 6;
 
-/** The two daemons whose threads must not run on the VMs' CPUs. */
 export interface SwitchProcesses {
   readonly kind: 'Open vSwitch' | 'stand-ins';
   readonly rundir: string;
-  /** The file that enables the agent's duty. */
   readonly enabler: string;
   readonly pids: readonly number[];
   /** The allowed CPUs of every thread, read from /proc. */
@@ -21,12 +19,7 @@ export interface SwitchProcesses {
   stop(): Promise<void>;
 }
 
-/**
- * This machine's own Open vSwitch if it runs, else two processes with several threads each. Both have real threads with
- * real affinity.
- * @param standIns use the stand-ins in any case
- * @param physnets configuration of the stand-in: NUMA nodes of each physnet
- */
+/** This machine's own Open vSwitch if it runs, else two stand-ins with real threads. @param standIns in any case */
 export async function openVswitch(
   dist: string,
   directory: string,

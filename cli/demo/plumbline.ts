@@ -15,7 +15,6 @@ export const DPU_LEASE_SECONDS = 3;
 export interface InstallOptions {
   readonly cluster: DemoCluster;
   readonly nodes: readonly DemoNode[];
-  /** Open vSwitch on that node. */
   readonly ovs: Pick<SwitchProcesses, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
@@ -58,7 +57,6 @@ export async function install(options: InstallOptions) {
     pods?.add(agent, node.dpu ? `${AGENT}-dpu-host` : AGENT, node.name);
   }
   const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
-  /** The agent on the DPU, which can stop and start again. */
   const dpuSide = {
     process: undefined as DaemonProcess | undefined,
     async start() {

@@ -19,7 +19,6 @@ export function createPrinter(json: boolean) {
   };
   return {
     title: (text: string) => printText('', [paint('bold', text)]),
-    /** A line about the current wait. */
     progress: (text: string) => printText([paint('dim', `  … ${text}`)]),
     lines: (lines: readonly Line[]) => printText(...lines.map((line) => joinParts(['  ', line]))),
     step(report: StepReport) {

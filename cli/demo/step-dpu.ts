@@ -6,7 +6,6 @@ import { createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
 const NODE = 'dpu';
 const VM = 'offloaded';
 
-/** The extender refuses the node within the lease's duration, and reports how long the DPU has been silent. */
 export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const { dpuSide } = installed();
   await until('the extender to see the DPU alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));

@@ -14,10 +14,7 @@ import { DEMO_NAMESPACE, eventsOf, maskedMachine, untilRunning } from './vms.ts'
 const VM = 'pinned';
 const VCPUS = 2;
 
-/**
- * Admission, scheduling, the agent's pinning and the resumption in turn. The threads are real, so the mask contains
- * CPUs that both the emulated node and this machine have. On a machine with a single CPU both vCPUs share it.
- */
+/** The threads are real: the mask has CPUs of both the emulated node and this machine; with one CPU both share it. */
 export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const node = cluster.node(MASK_NODE);
   const machine = await machineCpus();
@@ -62,7 +59,6 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   return { pinned: true, mask, node: pod.spec.nodeName, refusal, vcpus, others: others.length };
 }
 
-/** The response of admission to a mask that does not match the number of vCPUs. */
 async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   try {
     await cluster.client.create(VIRTUAL_MACHINES, maskedMachine('wrong', VCPUS, mask, MASK_NODE));

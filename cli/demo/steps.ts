@@ -32,7 +32,6 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   const event = await until('the kubelet to reject the launcher', 10, () =>
     cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
   );
-  // Otherwise KubeVirt would start it again and again.
   const vm = cluster.client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, 'plain');
   if (vm !== undefined) await cluster.client.delete(VIRTUAL_MACHINES, vm);
   const { reason, message } = event as unknown as { reason: string; message: string };
@@ -74,10 +73,7 @@ export async function installPlumbline({ cluster, printer, ovs, install }: DemoC
 
 export const FORWARDER = 'forwarder';
 
-/**
- * Webhook, extender and kubelet in turn: the launcher is padded, scheduled to the node of its physnet, and runs on that
- * physnet's NUMA node.
- */
+/** The launcher is padded, scheduled to the node of its physnet, and runs on that physnet's NUMA node. */
 export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   await cluster.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
   const created = await createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
@@ -120,7 +116,6 @@ export function reportedCpus(cluster: DemoCluster, node: string, uid: string): C
   return assignment && CpuSet.parse(assignment.cpus);
 }
 
-/** @param uid of the launcher whose CPUs are drawn */
 function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
   const { host } = cluster.node(name);
   const cpus = reportedCpus(cluster, name, uid) ?? CpuSet.EMPTY;
@@ -138,10 +133,7 @@ function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {
   });
 }
 
-/**
- * The threads are real, so only CPUs of this machine can be read back; the kernel does not support the emulated node's
- * other CPUs.
- */
+/** The threads are real: only CPUs of this machine can be read back, not the emulated node's others. */
 export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
   const uid = demoLauncher(cluster, FORWARDER)?.metadata.uid ?? '';
   const owned = reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
@@ -171,7 +163,6 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
   return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, milliseconds };
 }
 
-/** One step of the demo. `run` throws if the step fails; its result is part of the JSON document. */
 export interface DemoStep {
   readonly name: string;
   readonly title: string;

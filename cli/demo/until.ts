@@ -3,10 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** A step of the demo failed; the message states the expected and the actual result. */
 export class StepFailed extends Error {}
 
-/**
- * Calls a function every 20 ms until it returns a result.
- * @throws StepFailed if there is none after `seconds`
- */
+/** Calls a function every 20 ms until it returns a result. @throws StepFailed if there is none after `seconds` */
 export async function until<T>(
   what: string,
   seconds: number,

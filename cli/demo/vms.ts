@@ -25,7 +25,6 @@ export function maskedMachine(name: string, vcpus: number, mask: string, node: s
   return machineFrom(name, { [CPU_MASK_ANNOTATION]: mask }, { sockets: 1, cores: vcpus, threads: 1 }, node);
 }
 
-/** @param networks in addition to the pod network */
 export function machineFrom(
   name: string,
   annotations: Record<string, string>,
@@ -51,7 +50,6 @@ export function machineFrom(
   };
 }
 
-/** A localnet of OVN-Kubernetes on a physnet. */
 export function localnet(name: string, physnet: string, namespace = DEMO_NAMESPACE): KubeObject {
   const config = {
     cniVersion: '1.1.0',
@@ -104,7 +102,6 @@ export async function untilRunning(cluster: DemoCluster, vm: string, seconds: nu
   }
 }
 
-/** Events of a VM's launchers and instance, oldest first. */
 export function eventsOf(cluster: DemoCluster, vm: string) {
   const launcher = demoLauncher(cluster, vm)?.metadata.name;
   return cluster.client

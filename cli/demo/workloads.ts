@@ -28,10 +28,7 @@ type Workload = KubeObject & {
   spec: { template: { metadata: { labels: Record<string, string> }; spec: KubePod['spec'] } };
 };
 
-/**
- * The objects of plumbline-system as they are after `kubectl apply`.
- * @param withPods also the pods that controllers would create, for daemons that are their containers
- */
+/** As after `kubectl apply`. @param withPods also the pods that controllers would create */
 export async function createWorkloads(client: LocalClient, packageRoot: string, withPods: boolean): Promise<void> {
   await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
   for (const file of FILES) {
@@ -46,7 +43,6 @@ export async function createWorkloads(client: LocalClient, packageRoot: string, 
   }
 }
 
-/** The name of a Deployment's only pod, or of a DaemonSet's on a node. */
 export const podName = (workload: string, node = 'demo') => `${workload}-${node}`;
 
 async function create(client: LocalClient, type: ResourceType, object: KubeObject, withPods: boolean): Promise<void> {
@@ -87,10 +83,7 @@ function tag(container: Container): void {
   container.image = `${container.image}:${version}`;
 }
 
-/**
- * Does what the controllers do: keeps the status of Deployments, and the EndpointSlice of the webhook, up to date with the
- * pods. Returns a function that ends this.
- */
+/** As the controllers do: status of Deployments, EndpointSlice of the webhook. Returns a function that ends this. */
 export function followWorkloads(client: LocalClient, onFault: (error: unknown) => void): () => void {
   let line: Promise<unknown> = Promise.resolve();
   return client.follow(PODS, ({ object: { metadata } }) => {

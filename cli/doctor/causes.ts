@@ -33,10 +33,7 @@ const STATE_OF: Partial<Readonly<Record<Reason, SharedCause>>> = {
 /** Causes that only affect the nodes that they name. */
 const ON_NODES: readonly SharedCause[] = ['agent-away', 'dpu-dead', 'bad-report'];
 
-/**
- * One finding for each cause, the most severe first: a certificate that is missing is one fault, however many webhooks, and
- * a dead DPU is one, however many VMs are on its node. What follows from a cause is reported with it.
- */
+/** One finding for each cause with what follows from it, the most severe first. */
 export function byCause(findings: readonly DoctorFinding[]): DoctorFinding[] {
   const ordered = [...findings].sort((a, b) => rank(a) - rank(b));
   const merged: DoctorFinding[] = [];

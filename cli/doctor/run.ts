@@ -109,11 +109,7 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 
 const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
 
-/**
- * The diagnosis for people: findings first, then a line for each area without a fault.
- * @param findings one for each cause, most severe first
- * @param wide the names of all objects of each finding, and the checks of every area
- */
+/** Findings, then a line for each area without a fault. @param wide all objects, and the checks of every area */
 export function doctorLines(
   reports: readonly AreaReport[],
   findings: readonly DoctorFinding[],

@@ -51,10 +51,8 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     kind,
     namespace,
     name,
-    /** The pod that this explains; for a VM, its launcher. */
     pod: pod?.metadata.name,
     node: at === '' ? undefined : at,
-    /** Its dedicated CPUs, as its node reports them. */
     placement: node && placementOf(node),
     asks,
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
@@ -62,7 +60,6 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     source: search?.source,
     nodes: search?.groups ?? [],
     notes: [...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
-    /** Events of the last hour, newest first. */
     events: recentEvents(subject, now),
   };
 }

@@ -16,11 +16,7 @@ interface Nearest {
   readonly asks: Pick<Asks, 'cpus' | 'wholeCores' | 'networks'>;
 }
 
-/**
- * Reads the node that is closest to accepting the pod. Undefined if a node accepts it, if no node has a shortage in
- * CPUs or cores, or if its report is invalid.
- * @throws KubeError
- */
+/** Undefined if a node accepts the pod, none lacks CPUs or cores, or the report is invalid. @throws KubeError */
 export async function readNearest(
   client: Pick<KubeClient, 'get'>,
   { nodes, asks }: Pick<Explanation, 'nodes' | 'asks'>,

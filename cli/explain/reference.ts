@@ -34,14 +34,7 @@ export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 
 const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';
 
-/**
- * Parses `vm NAME`, `vm/NAME`, `vm NAMESPACE/NAME`, `NAMESPACE/NAME` and `NAME`. The part before a slash is a kind if
- * there is one with that name, else a namespace.
- * @param first the first word
- * @param second the second word, if any
- * @param flag the value of -n
- * @throws CliError if the words contain no name, or two namespaces
- */
+/** `vm NAME`, `vm/NAME`, `vm NS/NAME`, `NS/NAME`, `NAME`. @param flag the value of -n @throws CliError */
 export function parseReference(first: string, second: string | undefined, flag: string | undefined): Reference {
   const { kind, rest } = splitKind(first, second);
   const [namespace, name, ...more] = rest.includes('/') ? rest.split('/') : [undefined, rest];

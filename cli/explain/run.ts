@@ -47,10 +47,7 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
   running: { text: 'is running', style: 'green' },
 };
 
-/**
- * The answer for one screen, most helpful first: the reason, remedies, then the nodes by reason.
- * @param wide the names of all nodes, and the numbers of each reason's first node
- */
+/** For one screen: reason, remedies, nodes by reason. @param wide all nodes, and the numbers of each first one */
 export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
   const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
   const help = explanation.remedies.map(remedyLines);

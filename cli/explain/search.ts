@@ -20,10 +20,7 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
-/**
- * Number of nodes for which the requests of their pods are summed, of those that nothing else excludes: one list call
- * each.
- */
+/** Nodes whose pods' requests are summed, of those that nothing else excludes: one list call each. */
 const MAX_SUMMED_NODES = 8;
 
 /** Predicts the result on each node for a pod that waits for one. @throws CliError, KubeError */
@@ -61,12 +58,7 @@ interface NoAnswer {
 
 type Asked = { readonly opinions: Opinions } | NoAnswer;
 
-/**
- * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
- * the user must respond.
- * @param pod namespace/name
- * @throws CliError if the given address does not respond; KubeError
- */
+/** @param pod namespace/name @throws CliError if an address from the user does not respond; KubeError */
 async function askExtender(cluster: ClusterAccess, pod: string, { extender: url }: ExtenderChoice): Promise<Asked> {
   const response =
     url === undefined
@@ -85,7 +77,6 @@ interface OwnOpinions {
   readonly reported?: Hosts;
 }
 
-/** The same from the nodes' reports, if the extender is not reachable. */
 async function ownOpinions(
   client: KubeClient,
   pod: ExplainedPod,
@@ -109,10 +100,7 @@ async function ownOpinions(
   return { opinions: { ...own, notes }, reported };
 }
 
-/**
- * Adds kube-scheduler's own exclusions. They take precedence over Plumbline's: it never calls the extender for those
- * nodes.
- */
+/** kube-scheduler's exclusions take precedence: it never calls the extender for those nodes. */
 async function withScheduler(
   client: KubeClient,
   pod: ExplainedPod,

@@ -16,7 +16,6 @@ import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import type { Reference } from './reference.ts';
 
-/** All facts about the VM or pod, without nodes. */
 export interface Subject {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
@@ -36,11 +35,7 @@ const LAUNCHED_BY = 'kubevirt.io/created-by';
 
 const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
 
-/**
- * Reads the VM or pod of a reference.
- * @param namespace used if the reference has none
- * @throws CliError if nothing has that name; KubeError
- */
+/** @param namespace used if the reference has none @throws CliError if nothing has that name; KubeError */
 export async function readSubject(client: KubeClient, reference: Reference, namespace: string): Promise<Subject> {
   const { kind, name } = reference;
   const where = reference.namespace ?? namespace;
@@ -127,11 +122,7 @@ async function missing(client: KubeClient, what: string, namespace: string, name
   return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
 }
 
-/**
- * Events of a VM's launchers that kubelets rejected, newest first. KubeVirt deletes such a launcher and its VMI at
- * once, so only these Events are left.
- * @throws KubeError
- */
+/** Newest first. KubeVirt deletes such a launcher and its VMI at once: only these Events are left. @throws KubeError */
 export async function readRejections(
   client: Pick<KubeClient, 'get'>,
   namespace: string,

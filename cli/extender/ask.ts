@@ -47,9 +47,8 @@ const denied = (what: string, namespace: string) =>
   ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${namespace})` }) as const;
 
 /**
- * Queries `GET /explain` through the API server, by a port-forward to the extender of the leading kube-scheduler:
- * Plumbline's own one, else that of the cluster.
- * @throws KubeError if the API server does not respond
+ * `GET /explain` by a port-forward to the extender of the leading kube-scheduler: ours, else the cluster's. @throws
+ * KubeError
  */
 export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<ExtenderResponse> {
   const sidecar = await askLeader(cluster, SIDECAR, query);
@@ -102,12 +101,7 @@ function unlessForbidden(error: unknown): 'forbidden' {
 /** It usually responds in a few hundred milliseconds. */
 const DEADLINE_SECONDS = 5;
 
-/**
- * Queries `GET /explain` about a pod at an address from the user, instead of the extender found through the API server.
- * @param extender --extender
- * @param pod namespace/name
- * @throws CliError if the address is malformed or does not respond
- */
+/** @param extender address from the user @param pod namespace/name @throws CliError if malformed or no answer */
 export async function askAddress(
   extender: string,
   pod: string,
@@ -155,12 +149,7 @@ export interface Election {
 
 const HOST_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
-/**
- * Reads an election.
- * @param now milliseconds since 1970
- * @returns undefined if the Lease does not exist
- * @throws KubeError
- */
+/** @param now milliseconds since 1970 @returns undefined without a Lease @throws KubeError */
 export async function readElection(
   client: Pick<KubeClient, 'get' | 'clockOffset'>,
   { namespace, lease: name }: { readonly namespace: string; readonly lease: string },
@@ -188,11 +177,7 @@ export function leaderless(name: string, election: Election | undefined): string
   return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;
 }
 
-/**
- * Plumbline's own scheduler, by its Lease. Empty if the user may not read the Lease.
- * @param now milliseconds since 1970
- * @throws KubeError
- */
+/** Empty if the user may not read the Lease. @param now milliseconds since 1970 @throws KubeError */
 export async function readScheduler(
   client: Pick<KubeClient, 'get' | 'clockOffset'>,
   now: number,

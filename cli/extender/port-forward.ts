@@ -20,16 +20,11 @@ const MAX_MESSAGE_BYTES = 1024 * 1024;
 const DEADLINE_SECONDS = 5;
 
 export interface PodRequestOptions {
-  /** Seconds for the whole exchange. */
   readonly requestTimeout?: number | undefined;
   readonly open?: OpenPort | undefined;
 }
 
-/**
- * One GET from a port in a pod, over a connection of its own.
- * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none; Error if the
- * connection fails
- */
+/** Over a connection of its own. @throws KubeError with the refusal's status or 0; Error if the connection fails */
 export async function getFromPod(config: KubeConfig, target: PodPort, path: string, options: PodRequestOptions = {}) {
   const { requestTimeout = DEADLINE_SECONDS, open = openPortForward } = options;
   const signal = AbortSignal.timeout(requestTimeout * 1000);
@@ -78,10 +73,8 @@ interface Socket {
 }
 
 /**
- * Connects to a port in a pod, through the API server and the pod's kubelet (`pods/portforward`). PortForward does not
- * tell its streams that the connection has ended, and has no deadline.
- * @param signal closes the connection, also while it is being opened
- * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none
+ * PortForward tells its streams of no end and has no deadline. @param signal closes it @throws KubeError, status 0
+ * without one
  */
 async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;

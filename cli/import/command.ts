@@ -34,7 +34,6 @@ export function createCommand(): Command {
     .addCommand(withOutput(novaConf, ['json', 'yaml']));
 }
 
-/** Collects --node-selector, which may be repeated. */
 function nodeSelector(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const [, label, value] = /^([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)$/.exec(text) ?? [];
   if (label === undefined || value === undefined)

@@ -50,11 +50,7 @@ function novaHostOf(files: readonly ConfigFile[]): NovaHost {
 /** Bytes of all files together. A nova.conf with every comment of the sample has less than half of it. */
 export const MAX_FILES_BYTES = 2 * 1024 * 1024;
 
-/**
- * Reads files in the given order. A directory stands for its `*.conf` files in the order of their names, as in Nova's
- * `--config-dir`.
- * @throws CliError naming the file
- */
+/** A directory stands for its `*.conf` by name, as in Nova's `--config-dir`. @throws CliError naming the file */
 export async function readConfigFiles(paths: readonly string[]): Promise<ConfigFile[]> {
   const files: ConfigFile[] = [];
   let left = MAX_FILES_BYTES;
@@ -106,7 +102,6 @@ function mapEntry({ networks }: NovaHost, nodeSelector: NovaConfFlags['nodeSelec
   return { ...(nodeSelector && { nodeSelector }), ...networks };
 }
 
-/** The ConfigMap for the component network-map, or only its entry; further steps as comments. */
 function importedLines(host: NovaHost, flags: NovaConfFlags): string[] {
   const entry = mapEntry(host, flags.nodeSelector);
   const entries = yamlText([entry], { collectionStyle: 'any' }).trimEnd().split('\n');
@@ -124,7 +119,6 @@ function importedLines(host: NovaHost, flags: NovaConfFlags): string[] {
   ];
 }
 
-/** The kubelet settings for such a host, as comments. */
 function cpuAdvice({ cpus }: NovaHost, online: CpuSet | undefined): string[] {
   const { dedicated, shared } = cpus;
   if (dedicated === undefined) return [];

@@ -18,7 +18,6 @@ export interface PinRequest {
   /** Expected number of vCPUs; undefined: as many as the mask has entries, or any number for a single entry. */
   readonly vcpus: number | undefined;
   readonly online: CpuSet;
-  /** Use `all` if the host lacks CPUs of the mask. */
   readonly fixMismatch: boolean;
   /** Let the guest run afterwards, if it was started with -S and has not run yet. */
   readonly resume: boolean;
@@ -74,7 +73,6 @@ function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
   return chosen;
 }
 
-/** The CPUs of each vCPU thread and, with a mask for the whole VM, of each other thread. */
 function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: requested, vcpus, online }: PinRequest) {
   const expected = vcpus ?? (requested.entries.length > 1 ? requested.entries.length : cpus.length);
   const tids = new Set(cpus.map(({ tid }) => tid));
@@ -109,15 +107,11 @@ function pin(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
 }
 
 /**
- * Number of times that the threads are listed. A thread that an unpinned thread started in between is found in the next
- * round; one that a pinned thread starts inherits its CPUs.
+ * Listings: the next finds a thread that an unpinned one started in between; one of a pinned thread inherits its CPUs.
  */
 const MAX_ROUNDS = 8;
 
-/**
- * Moves QEMU's threads other than vCPUs: emulator, IO threads, workers. `threads` of them are on their new CPUs, the
- * kernel did not move those in `left`, and `putBack` restores their CPUs.
- */
+/** Emulator, IO threads, workers. `threads` moved, the kernel did not move `left`, `putBack` restores all. */
 function moveOthers(affinity: ThreadAffinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
   const vcpus = new Set(cpus.map(({ tid }) => tid));
   const before = new Map<number, Uint32Array>();

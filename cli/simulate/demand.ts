@@ -21,11 +21,7 @@ interface VmRequest {
 
 export type Demand = ReturnType<typeof demandOf>;
 
-/**
- * The requests of a VM's launcher, as KubeVirt sizes it and the webhook pads it.
- * @param threadsPerCore of the nodes
- * @throws ParseError if the VMI's amount of CPU or memory is not a quantity
- */
+/** As KubeVirt sizes it and the webhook pads it. @throws ParseError for a CPU or memory that is no quantity */
 export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCore: Iterable<number>) {
   const guestCpus = launcherCpus(vmi).total;
   const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
@@ -63,10 +59,8 @@ const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
 const MAX_COUNT = 100_000;
 
 /**
- * Parses `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, its
- * required networks, and the number of VMs. Such a VM has dedicated CPUs, an isolated emulator thread and the
- * annotation.
- * @throws CliError
+ * `8c`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores, threads, required networks, count. @throws
+ * CliError
  */
 export function parseShape(text: string): VmRequest {
   const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];

@@ -49,11 +49,7 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
 
 const withSpec = z.object({ spec: z.unknown() });
 
-/**
- * Reads the VMs of a YAML file, `-` for standard input, with networks, instancetypes and preferences. Other objects
- * are ignored.
- * @throws CliError if the file cannot be read, or a VM in it is malformed
- */
+/** `-`: standard input. Other objects are ignored. @throws CliError if unreadable or a VM is malformed */
 export function readVmFile(path: string, namespace: string) {
   const vms: FileVm[] = [];
   const nads: NetworkAttachmentDefinition[] = [];
@@ -121,10 +117,7 @@ function countOf(object: unknown): number {
   return replicas.parse(object).spec.replicas ?? 1;
 }
 
-/**
- * The physnets, and `tunnel`, that a VM requires, and unknown networks.
- * @throws CliError if an annotation is malformed
- */
+/** Physnets and `tunnel` that a VM requires, and unknown networks. @throws CliError for a malformed annotation */
 export function requiredNetworks(
   { name, namespace, vmi }: FileVm,
   nads: readonly NetworkAttachmentDefinition[],

@@ -68,11 +68,7 @@ export interface InstancetypeObject {
 
 export const isInstancetypeKind = (kind: string): boolean => KIND.test(kind);
 
-/**
- * The VM with its instancetype and preference, from the files, else from the cluster.
- * @param client undefined without a cluster
- * @throws CliError that says what is missing; KubeError
- */
+/** From the files, else the cluster. @param client undefined without a cluster @throws CliError, KubeError */
 export async function expandVm(
   vm: FileVm,
   files: readonly InstancetypeObject[],

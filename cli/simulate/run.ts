@@ -79,11 +79,7 @@ function assumedText({ topology, reserved, topologyManager, kubelet, physnet }: 
   );
 }
 
-/**
- * The VMs with their instancetypes, and the nodes for them.
- * @param client undefined without a cluster
- * @throws CliError, KubeError
- */
+/** @param client undefined without a cluster @throws CliError, KubeError */
 export async function prepare(
   shapes: readonly string[],
   files: readonly VmFile[],
@@ -112,7 +108,6 @@ export async function prepare(
   return { demands, places: placesOf(scene, reported, demands), notes };
 }
 
-/** VMs whose guests see threads that their nodes do not have. */
 function threadNotes({ placements }: Simulation, demands: readonly Demand[], hosts: readonly ReportedHost[]): string[] {
   const single = hosts.filter(({ host }) => host.host.threadsPerCore === 1).map(({ name }) => name);
   return demands.flatMap(({ name, needs }) => {

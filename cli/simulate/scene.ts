@@ -18,7 +18,6 @@ import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '
 import type { Demand } from './demand.ts';
 import type { Circumstances } from './simulate.ts';
 
-/** The nodes to place VMs on, and what else decides about them. */
 export interface Scene {
   readonly topologies: readonly NodeTopology[];
   readonly nads: readonly NetworkAttachmentDefinition[];
@@ -55,7 +54,6 @@ export async function readScene(client: KubeClient, now: number): Promise<Scene>
   };
 }
 
-/** The nodes that could take one of the VMs, with what decides about each, and notes about the others. */
 export function placesOf(scene: Scene, { hosts, unusable }: Hosts, demands: readonly Demand[]) {
   const byName = new Map((scene.nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const why = new Map<string, string>();
@@ -133,10 +131,7 @@ export interface Invention {
 
 const MAX_NODES = 10_000;
 
-/**
- * Creates equal nodes. CPUs are numbered as Linux does on servers: the first threads of all cores, then the second.
- * @throws CliError
- */
+/** CPUs are numbered as on servers: first threads of all cores, then the second. @throws CliError */
 export function inventNodes(invention: Invention): NodeTopology[] {
   const { nodes, topology, topologyManager, kubelet } = invention;
   if (!Number.isInteger(nodes) || nodes < 1 || nodes > MAX_NODES) {

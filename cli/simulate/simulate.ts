@@ -9,14 +9,12 @@ import type { Demand } from './demand.ts';
 export type Simulation = ReturnType<typeof simulate>;
 
 export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'> {
-  /** Undefined: as many as fit. */
   readonly requested: number | undefined;
   readonly placed: number;
   /** If no more fit: number of nodes that refuse one more, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** What decides about a node in addition to its report. */
 export interface Circumstances {
   readonly key: string;
   /** Why kube-scheduler does not consider the node. */
@@ -26,7 +24,6 @@ export interface Circumstances {
 
 const NONE: Circumstances = { key: '', refusals: new Map(), inFlight: [] };
 
-/** Nodes with the same verdicts, and their CPUs in use. */
 interface Class {
   readonly key: string;
   readonly host: PlacementHost;
@@ -37,9 +34,7 @@ interface Class {
 }
 
 /**
- * Places VMs one after the other as extender and kubelets would, each on the node with the best score. Equal nodes are
- * evaluated once, so that a thousand nodes cost little more than one.
- * @param progress called after each VM with the number placed
+ * One after the other, each on the best node; equal nodes are evaluated once. @param progress gets the number placed
  */
 export function simulate(
   hosts: readonly ReportedHost[],
@@ -119,7 +114,6 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   return best?.nodeClass;
 }
 
-/** Moves one node to the class of nodes with these resources in use. */
 function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: string): string {
   const node = from.nodes.pop() ?? '';
   if (from.nodes.length === 0) classes.delete(from.key);

@@ -44,11 +44,7 @@ export type ClusterStatus = Awaited<ReturnType<typeof readStatus>>;
 /** Older Events say nothing about the current state. */
 const RECENT_MILLISECONDS = 3600 * 1000;
 
-/**
- * @param namespace of the VMs; undefined: all
- * @param now milliseconds since 1970
- * @throws CliError if Plumbline is not installed, or the namespace does not exist; KubeError
- */
+/** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError if absent; KubeError */
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
   const facts = await readStatusFacts(cluster.client, namespace, now);
   const { topologies, nodes, agents, machines, differences, deployments } = facts;

@@ -8,7 +8,6 @@ import { type ClusterStatus, readStatus } from './read.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly allNamespaces?: true;
-  /** Seconds, or true for the default. */
   readonly watch?: number | true;
   readonly output?: OutputFormat;
 }
@@ -16,11 +15,7 @@ export interface StatusFlags extends ClusterFlags {
 const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
   [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
 
-/**
- * Prints what waits and what is wrong, once or repeatedly.
- * @param usualSeconds between two views without a number in the flags
- * @throws CliError, KubeError
- */
+/** Once or repeatedly. @param usualSeconds between views without a number in the flags @throws CliError, KubeError */
 export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   const { output, watch, allNamespaces } = flags;
   const seconds = typeof watch === 'number' ? watch : usualSeconds;
@@ -41,12 +36,10 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-/** The VMs, as `plumbline explain` takes them. */
 function namesOf({ waiting }: ClusterStatus, namespace: string | undefined): string[] {
   return waiting.map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
 }
 
-/** The status for people. @param wide without cutting the reasons */
 export function statusLines(
   { waiting, notReady, silentAgents, deadDpus, mispredictions, notes }: ClusterStatus,
   namespace: string | undefined,

@@ -3,24 +3,17 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-/**
- * How a command reaches a cluster: `withCluster` in its `command.ts` adds the flags, `usingCluster` in its `run.ts` connects.
- *
- * `withNamespace` adds -n. Failures of the cluster become one line and status 3 by themselves (errors.ts); lists are read
- * with readAll (lists.ts), which also reports a cluster without Plumbline.
- */
+/** `withCluster` (command.ts) adds the flags, `usingCluster` (run.ts) connects; failures become one line, status 3. */
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
   readonly as?: string;
-  /** Seconds. */
   readonly requestTimeout?: number;
   readonly namespace?: string;
 }
 
 export interface ClusterAccess {
   readonly client: KubeClient;
-  /** For connections other than the client's. */
   readonly config: KubeConfig;
   /** From -n, else from the context, else `default`. */
   readonly namespace: string;

@@ -23,8 +23,7 @@ export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): K
 }
 
 /**
- * The files that kubectl would read: --kubeconfig, else those in KUBECONFIG, else ~/.kube/config. Missing files in
- * KUBECONFIG are ignored, as in kubectl; KubeConfig.loadFromDefault refuses them.
+ * As kubectl: --kubeconfig, else KUBECONFIG without missing files (loadFromDefault refuses them), else ~/.kube/config.
  */
 function kubeconfigFiles(kubeconfig: string | undefined): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];

@@ -14,7 +14,6 @@ export interface CpuMapOptions {
   readonly host: Host;
   readonly owners: readonly CpuOwner[];
   readonly cellLabels?: ReadonlyMap<number, string>;
-  /** Columns of the terminal; default: as many as the map needs. */
   readonly width?: number;
 }
 
@@ -22,10 +21,7 @@ const FREE = '·';
 /** Cores in one line; a NUMA node with more continues on the next. */
 const CORES_PER_LINE = 12;
 
-/**
- * Draws a host: a block for each NUMA node with its cores side by side, and for each core its threads by number and
- * below, if any CPU has an owner, by owner. Readable without colour.
- */
+/** A block for each NUMA node, cores side by side, threads by number and owner. Readable without colour. */
 export function drawCpuMap(options: CpuMapOptions): Line[] {
   const { host, owners, cellLabels = new Map(), width = Number.POSITIVE_INFINITY } = options;
   const ownerOf = (cpu: number) => owners.find(({ cpus }) => cpus.has(cpu));

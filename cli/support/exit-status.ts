@@ -1,19 +1,13 @@
 import { PlumblineError } from '../../model/errors.ts';
 
-/**
- * Exit statuses. A command sets `process.exitCode = EXIT.findings`, or throws: main.ts turns whatever is
- * thrown into one line on standard error and the status below (see errors.ts).
- */
+/** A command sets `process.exitCode = EXIT.findings`, or throws: main.ts prints one line (errors.ts). */
 export const EXIT = {
   ok: 0,
   /** The command did its work and found a fault, or failed during its work. */
   findings: 1,
   /** Invalid flags, arguments or file: nothing was done. */
   usage: 2,
-  /**
-   * The cluster, or the node's agent, cannot be queried: unreachable, not permitted, or Plumbline is not installed
-   * there.
-   */
+  /** The cluster or the agent cannot be queried: unreachable, not permitted, or not installed. */
   unreachable: 3,
   notFound: 4,
 } as const;

@@ -13,9 +13,7 @@ import { CliError, EXIT } from './exit-status.ts';
 const PAGE_OBJECTS = 500;
 
 /**
- * All objects of a collection, page by page. Objects that do not match the schema are ignored: a single malformed
- * object of another user must not prevent an answer.
- * @throws KubeError
+ * Page by page; ignores objects that do not match: one malformed object must not prevent an answer. @throws KubeError
  */
 export async function readAll<Item>(
   client: Pick<KubeClient, 'get'>,
@@ -77,10 +75,7 @@ export async function readOne<Item>(
 
 export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
-/**
- * The reports of the nodes' agents.
- * @throws CliError if Plumbline is not installed; KubeError
- */
+/** @throws CliError if Plumbline is not installed; KubeError */
 export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<NodeTopology[]> {
   try {
     return await readAll(client, NODE_TOPOLOGIES_PATH, nodeTopology);
@@ -111,12 +106,7 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
   throw new CliError(EXIT.unreachable, message);
 }
 
-/**
- * The agents' Leases. An agent is silent when its Lease has expired, as for the extender. The extender observes renewals; a
- * command reads once, and compares the time of the renewal with the API server's clock.
- * @returns undefined if the user may not read the leases
- * @throws KubeError
- */
+/** Expiry by the API server's clock, as commands read once. @returns undefined if forbidden @throws KubeError */
 export async function readAgentLeases(client: KubeClient, now: number) {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
   const leases = await readIfAllowed(client, path, lease);

@@ -7,9 +7,7 @@ import { type Line, lineText, type Sink, type Terminal, terminalOf } from './ter
 
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
-/**
- * Adds `-o, --output` with the formats that the command supports in addition to text. The command then calls `print(flags.output, data, { text: …, wide: …, name: … })`.
- */
+/** Adds `-o, --output` with formats in addition to text; the command then calls `print`. */
 export function withOutput(command: Command, formats: readonly Exclude<OutputFormat, 'text'>[]): Command {
   const option = new Option('-o, --output <format>', `output format instead of text: ${formats.join(', ')}`).choices(
     formats,
@@ -35,7 +33,6 @@ export function ageText(age: number): string {
 export interface Texts {
   readonly text: (terminal: Terminal) => readonly Line[];
   readonly wide?: (terminal: Terminal) => readonly Line[];
-  /** One name per line, in kubectl's notation: `node/worker-1`. */
   readonly name?: () => readonly string[];
 }
 
@@ -103,7 +100,6 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
   let last = isBar ? Number.NEGATIVE_INFINITY : now();
   let drawn = false;
   return {
-    /** @param done from 0 to 1 */
     update(done: number, text: string) {
       if (now() - last < (isBar ? BAR_INTERVAL_MILLISECONDS : PLAIN_INTERVAL_MILLISECONDS)) return;
       last = now();

@@ -10,25 +10,18 @@ interface StyledText {
   readonly text: string;
 }
 
-/**
- * A line of output, as one text or in parts. Every text counts as written by someone else: it is printed with visible
- * escapes and cut to MAX_TEXT_CHARACTERS. A list of values has a part for each.
- */
+/** Counts as written by someone else: printed with visible escapes, cut to MAX_TEXT_CHARACTERS. */
 export type Line = string | readonly LinePart[];
 export type LinePart = string | StyledText;
 
 export interface Terminal {
   readonly color: boolean;
-  /** Columns; unlimited without a terminal. */
   readonly width: number;
 }
 
 export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
 
-/**
- * The terminal of a stream. Colour only on a terminal, and never with NO_COLOR (https://no-color.org) or TERM=dumb;
- * FORCE_COLOR enables it on a pipe.
- */
+/** Colour only on a terminal, never with NO_COLOR (https://no-color.org) or TERM=dumb; FORCE_COLOR enables it. */
 export function terminalOf(stream: Sink, env: NodeJS.ProcessEnv = process.env): Terminal {
   const forbidden = (env.NO_COLOR ?? '') !== '' || env.TERM === 'dumb';
   const forced = (env.FORCE_COLOR ?? '') !== '' && env.FORCE_COLOR !== '0';
@@ -70,12 +63,7 @@ export function cutLine(text: string, width: number): string {
   return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
-/**
- * Lines with at most `width` characters, broken between words.
- * @param text cut to MAX_TEXT_CHARACTERS; or the words, all of which appear
- * @param first prefix of the first line
- * @param rest prefix of the other lines
- */
+/** At most `width` characters, broken between words. @param text cut to MAX_TEXT_CHARACTERS; words all appear */
 export function wrap(
   text: string | readonly string[],
   width: number,
@@ -96,10 +84,7 @@ export function wrap(
   return [...lines, line];
 }
 
-/**
- * A remedy: its text, then each command on a line of its own, which is not broken so that it can be copied.
- * @param first prefix of the first line
- */
+/** Its text, then each command on an unbroken line, to copy. @param first prefix of the first line */
 export function remedyParagraph([text, ...commands]: RemedyLines, width: number, first: string): string[] {
   const indent = ' '.repeat(first.search(/\S/) + 4);
   const lines = wrap(commands.length === 0 ? text : `${text}:`, width, first);
@@ -108,7 +93,6 @@ export function remedyParagraph([text, ...commands]: RemedyLines, width: number,
 
 const MAX_CELL_CHARACTERS = 1024;
 
-/** Rows of cells as aligned columns, separated by two blanks; the last column is not padded. */
 export function tableLines(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [head, ...rows].map((row) => row.map((cell) => cutText(cell, MAX_CELL_CHARACTERS)));
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

@@ -5,18 +5,13 @@ import { endingOf } from './errors.ts';
 import { type OutputFormat, untilInterrupted } from './output.ts';
 import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
 
-/** A view of the cluster that a command prints once or repeatedly. */
 interface Repeated<View> {
   read(): Promise<View>;
   lines(view: View, terminal: Terminal, wide: boolean): readonly Line[];
-  /** Prints it once, in the output format. */
   show(view: View): Promise<void>;
 }
 
-/**
- * Prints a view once, or until it is interrupted: in place on a terminal; data as one document after the other.
- * @param seconds between two views; undefined: once
- */
+/** In place on a terminal; data as documents. @param seconds between views; undefined: once */
 export async function showRepeatedly<View>(
   output: OutputFormat | undefined,
   seconds: number | undefined,
@@ -48,13 +43,9 @@ interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
-/** Returns the lines of a view for the current width of the terminal. */
 type Picture = (terminal: Terminal) => readonly Line[];
 
-/**
- * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end;
- * otherwise one view after the other. If the cluster does not respond, it prints the error and retries.
- */
+/** Until the signal, in place on a terminal, restored at the end. If the cluster does not respond, it retries. */
 export async function watch(
   read: () => Promise<Picture>,
   { seconds, out = process.stdout, signal }: WatchOptions,
@@ -81,9 +72,7 @@ export async function watch(
   }
 }
 
-/**
- * The whole screen from the top left corner; each line clears the rest of its row, and the last one everything below.
- */
+/** From the top left corner; each line clears the rest of its row, the last one everything below. */
 function screenText(lines: readonly string[], rows: number): string {
   const rest = countText(lines.length - rows + 1, 'more line');
   const fitting = lines.length <= rows ? lines : [...lines.slice(0, rows - 1), `… ${rest}`];

@@ -3,7 +3,6 @@ import { withCluster } from '../support/cluster.ts';
 import { seconds, withOutput } from '../support/output.ts';
 import type { TopFlags } from './run.ts';
 
-/** Seconds between two drawings of a live map. */
 const REFRESH_SECONDS = 2;
 
 const EXAMPLES = `

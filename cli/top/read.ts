@@ -18,7 +18,6 @@ import { notFound } from '../support/exit-status.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { ageText } from '../support/output.ts';
 
-/** The data to show, and notes about data that could not be read. */
 export interface TopView {
   readonly nodes: readonly NodeMap[];
   readonly notes: readonly string[];
@@ -27,12 +26,7 @@ export interface TopView {
 const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
   isTrue ? [{ reason, text }] : [];
 
-/**
- * Reads the data of `plumbline top`.
- * @param selection names of nodes; empty: all
- * @param now milliseconds since 1970
- * @throws CliError if Plumbline is not installed, or a node has no report; KubeError
- */
+/** @param selection nodes; empty: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readTop(client: KubeClient, selection: readonly string[], now: number): Promise<TopView> {
   const [topologies, nodes, pods, vmis, agents] = await Promise.all([
     readTopologies(client),
@@ -97,7 +91,6 @@ interface Owner {
   readonly state?: VmState | undefined;
 }
 
-/** A problem of a node, for the administrator. */
 export interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
@@ -128,7 +121,6 @@ export function viewOf(
     host,
     cells: host.cells.map(({ id }) => ({ id, networks: networksOn(networks, id) })),
     reserved,
-    /** CPUs of Open vSwitch's poll mode drivers. */
     polled,
     owners,
     /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */

@@ -18,16 +18,11 @@ import { type NodeMap, readTop, type TopView, viewData } from './read.ts';
 
 export interface TopFlags extends ClusterFlags {
   readonly output?: OutputFormat;
-  /** Seconds, or true for the default. */
   readonly watch?: number | true;
   readonly once?: true;
 }
 
-/**
- * Draws maps of these nodes, or of all: once, or until it is interrupted.
- * @param usualPace seconds between two drawings without a number in the flags
- * @throws CliError, KubeError
- */
+/** Once, or until interrupted. @param usualPace seconds between drawings @throws CliError, KubeError */
 export function run(nodes: readonly string[], flags: TopFlags, usualPace: number): Promise<void> {
   const { output, once } = flags;
   const seconds = typeof flags.watch === 'number' ? flags.watch : usualPace;
@@ -73,7 +68,6 @@ const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const
 const PADDING = '/';
 const FREE = '·';
 
-/** The owners on a node, with the letter and colour of each. Padding comes before its owner, so it wins. */
 function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
   const vms = owners.map(
     ({ name, letter, cpus }, i): CpuOwner => ({
@@ -93,10 +87,7 @@ function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
 const paddingLabel = (nodes: readonly NodeMap[]) =>
   nodes.some(({ host }) => host.threadsPerCore > 1) ? 'completes a core' : 'padding';
 
-/**
- * Every node as a few lines: one for each NUMA node, with its cores side by side and the threads of a core next to each
- * other.
- */
+/** A line for each NUMA node, with its cores side by side and the threads of a core next to each other. */
 export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): Line[] {
   const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
   const padded = nodes.filter(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
@@ -168,7 +159,6 @@ function resourceRows({ resources }: NodeMap, width: number): string[] {
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 
-/** VMs without the resources that they asked for, each with its fault. */
 function problemLines({ owners }: NodeMap, width: number): Line[] {
   return owners.flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
@@ -177,7 +167,6 @@ function problemLines({ owners }: NodeMap, width: number): Line[] {
   });
 }
 
-/** Names side by side in as many rows as needed. */
 function legendRows(owners: readonly CpuOwner[], width: number): Line[] {
   const columns = Math.min(width, 120);
   const rows: LinePart[][] = [];
@@ -198,7 +187,6 @@ function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
   return index;
 }
 
-/** One node with every CPU by number. */
 export function nodeLines(node: NodeMap, { width }: Terminal): Line[] {
   const { name, host, cells, kubelet, free, freeCores, remarks } = node;
   const cellLabels = new Map(

@@ -34,7 +34,6 @@ const MAX_NODES = 5;
 const indented = (text: string, width: number): string[] =>
   wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);
 
-/** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
 export function verificationLines(verification: Verification, width: number, everyNode = false): Line[] {
   const { vms, withoutNode, nodes, reporting } = verification;
   if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];

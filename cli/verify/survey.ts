@@ -21,10 +21,8 @@ const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; 
   `${namespace}/${name}`;
 
 /**
- * Reads VMs, VMIs without a VM, nodes and reports. Without KubeVirt there are no VMs.
- * @param namespace undefined: all
- * @param now milliseconds since 1970
- * @throws CliError if Plumbline is not installed or no node has a report; KubeError
+ * No VMs without KubeVirt. @param namespace undefined: all @param now milliseconds since 1970 @throws CliError,
+ * KubeError
  */
 export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
   const within = namespace === undefined ? API : `${API}/namespaces/${namespace}`;
@@ -93,7 +91,6 @@ function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status
 }
 
 export type Verification = ReturnType<typeof verifyMasks>;
-/** The findings for one VM. Scripts get them in this form. */
 export type VmFinding = ReturnType<typeof findingOf>;
 
 /** Checks the mask of every VM against every node that the VM may run on. */
@@ -131,7 +128,6 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: Rea
   };
 }
 
-/** Its node, and the state of its mask there, as in `plumbline explain`. */
 function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>) {
   if (running === undefined) return undefined;
   const { node, pods } = running;

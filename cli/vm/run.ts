@@ -41,10 +41,7 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
   };
 }
 
-/**
- * The status for people: each VM with the state of its mask, and its threads with their desired and actual CPUs.
- * @param each one line for each thread; otherwise equal emulator threads share one
- */
+/** Each VM with its mask's state and its threads. @param each one line for each thread, else equal ones share it */
 export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
   const lines = vms.flatMap((vm) => [...headLines(vm), ...threadLines(vm, each), '']);
   if (vms.length === 0) lines.push('no VM on this node has a CPU mask or dedicated CPUs', '');

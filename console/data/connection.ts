@@ -15,10 +15,7 @@ export interface PageConnectionOptions {
 const SILENCE_MILLISECONDS = 16_000;
 const RETRY_MILLISECONDS = 2000;
 
-/**
- * Keeps a connection to the console's server, and gets all records again after an interruption. A connection without any
- * event, including heartbeats, is closed and opened again.
- */
+/** Gets all records again after an interruption; without any event or heartbeat it reconnects. */
 export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionOptions): void {
   let source: EventSource | undefined;
   // Not the monotonic clock, which stands still while the computer sleeps.

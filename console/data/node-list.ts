@@ -9,10 +9,7 @@ export interface ListQuery<Sort extends string, Filter extends string> {
   readonly filter: Filter;
 }
 
-/**
- * The parameters of a query in the address. They only contain differences from `usual`, so that most addresses are
- * short.
- */
+/** Only differences from `usual`, so that most addresses are short. */
 export function queryText<S extends string, F extends string>(query: ListQuery<S, F>, usual: ListQuery<S, F>): string {
   const { text, sort, descending, filter } = query;
   const parameters = new URLSearchParams();

@@ -80,10 +80,7 @@ export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
 /** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */
 export const COLOUR_COUNT = 6;
 
-/**
- * The number of each owner's colour. A pod keeps its own while others come and go, and its containers share
- * it. A new pod gets the one derived from its name, so that it is the same on every page and, usually, on every node.
- */
+/** A pod keeps its colour while others come and go; a new one gets that of its name, the same on every page. */
 export function marksOf(
   owners: readonly OwnerEntry[],
   before?: { readonly owners: readonly OwnerEntry[]; readonly marks: readonly number[] },
@@ -101,9 +98,7 @@ export function marksOf(
   return owners.map(([pod]) => marks.get(pod)!);
 }
 
-/**
- * The preferred number if it is free, else another of the first colours, else a later number of the preferred colour.
- */
+/** The preferred number, else another of the first colours, else a later one of the preferred colour. */
 function freeMark(preferred: number, used: ReadonlySet<number>): number {
   for (let step = 0; step < COLOUR_COUNT; step++) {
     const near = (preferred + step) % COLOUR_COUNT;
@@ -114,7 +109,6 @@ function freeMark(preferred: number, used: ReadonlySet<number>): number {
   return mark;
 }
 
-/** FNV-1a */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;

@@ -32,7 +32,6 @@ export type ShapeCell = Shape['cells'][number];
 
 export function shapeOf(content: ShapeContent) {
   const siblings = content.cores.map(parseCpus);
-  /** The threads of all cores, each with the index of its core. */
   const slots: { readonly cpu: number; readonly core: number }[] = [];
   /** The slots of a core's threads are `first` and the following ones. */
   const cores: { readonly first: number; readonly threads: number }[] = [];

@@ -4,20 +4,15 @@ import type { NodeContent, PodContent, RunningEntry, ShapeContent, Status, WireR
 
 export interface PodItem extends PodContent {
   readonly uid: string;
-  /** namespace/name of its VM, which stays the same with another launcher; of the pod if it has no VM. */
   readonly key: string;
 }
 
 /** namespace/name of a pod. */
 export const podName = ({ namespace, name }: PodContent): string => `${namespace}/${name}`;
 
-/**
- * The cluster according to the latest records. The store applies records on arrival, even while the page is hidden, so
- * its memory depends on the size of the cluster and not on time.
- */
+/** Applies records on arrival, also while the page is hidden: memory depends on the cluster's size, not on time. */
 export class Store {
   readonly nodes = new Map<string, NodeItem>();
-  /** By uid. */
   readonly pods = new Map<string, PodItem>();
   /** By uid: running pods with details that the nodes' records do not contain. */
   readonly running = new Map<string, RunningEntry>();
@@ -25,10 +20,7 @@ export class Store {
   /** By their content: nodes of the same model share one. */
   readonly #shapes = new Map<string, Shape>();
 
-  /**
-   * The waiting pod of a VM, or of this name. Of several pods of a VM, the one that may still start, then the newest.
-   * @param name namespace/name
-   */
+  /** @param name namespace/name; of several pods, the one that may still start, then the newest */
   podNamed(name: string): PodItem | undefined {
     const pods = [...this.pods.values()].filter((pod) => pod.key === name || podName(pod) === name);
     const age = ({ rejected, since = '' }: PodItem) => `${rejected === undefined ? 1 : 0}${since}`;

@@ -40,10 +40,7 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
   return vms;
 }
 
-/**
- * The mask and the text of its problem are '' if it has none. The key is unique: a VM that migrates is on two nodes.
- * @param name namespace/name
- */
+/** Mask and problem are '' if it has none. The key is unique: a VM that migrates is on two nodes. */
 function vmItem(
   name: string,
   node: string,
@@ -57,7 +54,6 @@ function vmItem(
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;
 
-/** Number of dedicated CPUs of all containers. */
 export const cpuCount = ({ containers }: VmItem): number =>
   containers.reduce((count, [, cpus]) => count + parseCpus(cpus).length, 0);
 

@@ -1,9 +1,4 @@
-/**
- * The wire format between the console's server and the page: records as JSON arrays that start with their kind. Names of
- * tuple members are only for the reader: the wire format has positions.
- *
- * The version changes with every change that an older page would misinterpret.
- */
+/** Records as JSON arrays that start with their kind. The version changes if an older page would misread them. */
 export const WIRE_VERSION = 9;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
@@ -91,7 +86,6 @@ export interface PodContent {
 export interface Status {
   /** Name of the leader's pod; null: no leader; absent: unknown. */
   readonly leader?: string | null | undefined;
-  /** Kinds without a complete list. */
   readonly missing?: string | undefined;
   /** Since when the data may be old, RFC 3339, and why. */
   readonly problem?: readonly [since: string, why: string] | undefined;
@@ -151,9 +145,7 @@ export interface VerdictGroup {
   readonly missing?: number | undefined;
 }
 
-/** The CPUs of Open vSwitch's threads on a node, which its agent reads from the kernel for each query. */
 export interface SwitchPicture {
-  /** Whether the agent moves threads. */
   readonly enabled: boolean;
   readonly desired: string | null;
   readonly problems: readonly string[];
@@ -162,7 +154,6 @@ export interface SwitchPicture {
     /** `ovs-vswitchd`, with its role if it has one. */
     readonly process: string;
     readonly pid: number;
-    /** `handler`, `pmd-c01/id:8`, … */
     readonly kind: string;
     readonly threads: number;
     /** CPU list of the CPUs on which the kernel lets them run. */
@@ -177,7 +168,6 @@ export interface SwitchPicture {
 /** Data that the API server has kept about a node or VM. */
 export interface HistoryAnswer {
   readonly entries: readonly HistoryEntry[];
-  /** Missing data, as text. */
   readonly notes: readonly string[];
 }
 

@@ -13,11 +13,7 @@ export interface CpuMapProps {
   readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
-/**
- * A node's CPUs: a block for each NUMA node with its networks, cores as boxes, and threads by number. The letter has
- * the same meaning as the colour. The table below the map has everything as text, so the drawing is hidden from screen
- * readers.
- */
+/** The table below has everything as text, so the drawing is hidden from screen readers. */
 export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
   return (
     <div class="cpu-map">
@@ -121,7 +117,6 @@ export function markOf({ owners }: Pick<NodeItem, 'owners'>, paint: number): str
 const FREE = 'free: the shared pool, where Open vSwitch may also run';
 const FREE_BEFORE = 'free by the last report of its agent, which is silent';
 
-/** The owners of a node's CPUs, in the order of the report. `padded` are the slots that were added for whole cores. */
 export function ownersOf(node: NodeItem, shape: Shape) {
   const { owners, inFlight, paint, padding } = node;
   const row = (kind: number, who: string, about: string, slots: readonly number[]) => {

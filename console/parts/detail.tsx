@@ -86,7 +86,6 @@ const VERDICT_TEXT: Readonly<Record<Exclude<StateVerdict, 'ok'>, string>> = {
   broken: 'Broken',
 };
 
-/** The state of a VM, in the same word as every output of Plumbline. */
 export function VerdictBadge({ verdict, reason }: { readonly verdict: StateVerdict; readonly reason: string }) {
   return (
     <span class={BADGE_CLASSES[verdict]} title={reason}>

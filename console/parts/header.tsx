@@ -69,7 +69,6 @@ const faultOf = (deployment: string): Fault =>
     area: '',
   };
 
-/** Limits of the data on the page; nothing if there are none. */
 export function Banner() {
   const about = status.value;
   if (line.value === 'outdated') {
@@ -123,7 +122,6 @@ export function Banner() {
 /** Milliseconds without a change before the summary is announced. */
 const SETTLED_MILLISECONDS = 2000;
 
-/** Announces the totals to screen readers, once they are stable. */
 export function Announcer() {
   const [announcement, setAnnouncement] = useState('');
   const text = !ready.value

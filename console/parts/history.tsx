@@ -13,7 +13,6 @@ interface HistoryProps {
   readonly above?: string | undefined;
 }
 
-/** Events and conditions of a node or VM, the newest first. */
 export function History({ of, name, above = '' }: HistoryProps) {
   const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
   return (

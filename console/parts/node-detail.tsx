@@ -54,7 +54,6 @@ export function NodeDetail({ name }: { readonly name: string }) {
   );
 }
 
-/** Slots where ordinary threads may run, for a node whose agent restricts them. */
 function switchedOf(shape: Shape, answer: ServerAnswer<SwitchPicture>): ReadonlySet<number> | undefined {
   if (answer === undefined || 'failed' in answer || !answer.data.enabled) return undefined;
   const ordinary = answer.data.threads.filter(({ desired }) => desired !== null);

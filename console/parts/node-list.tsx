@@ -18,7 +18,6 @@ const FILTERS: Readonly<Record<NodeFilter, string>> = {
   dpu: 'With a DPU',
 };
 
-/** Every node as a row with its CPU map, with search and order; only visible rows are rendered. */
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
   const nodes = order.value;
   const width = layout.value === 'wide' ? MapWidth.wide : MapWidth.usual;
@@ -58,7 +57,6 @@ function Empty() {
   );
 }
 
-/** The meaning of the maps' colours; the letters of a node's own map have the same meaning. */
 function Legend() {
   return (
     <ul class="legend" aria-label="Colours of the maps">

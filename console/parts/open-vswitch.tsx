@@ -4,7 +4,6 @@ import { CpuList } from './detail.tsx';
 
 export const SWITCH_REFRESH_MILLISECONDS = 10_000;
 
-/** The CPUs of Open vSwitch's threads, as the node's agent reads them from the kernel. */
 export function OpenVswitch({ answer }: { readonly answer: ServerAnswer<SwitchPicture> }) {
   return (
     <section class="switch" aria-labelledby="switch" aria-busy={answer === undefined}>

@@ -11,9 +11,7 @@ import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 import { requestsOf } from './waiting-list.tsx';
 
-/**
- * Why one pod or VM without a launcher waits: the scheduler's last attempt, and the current answer for every node.
- */
+/** The scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);

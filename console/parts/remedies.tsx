@@ -9,7 +9,6 @@ export function useDiagnosis(kind: 'vm' | 'pod', name: string | undefined, cause
   return useAnswer<Diagnosis>(url, REFRESH_MILLISECONDS, cause);
 }
 
-/** What would help, in the words of `plumbline explain`. */
 export function Remedies({ entries }: { readonly entries: readonly RemedyEntry[] }) {
   if (entries.length === 0) return null;
   return (
@@ -31,7 +30,6 @@ export function Remedies({ entries }: { readonly entries: readonly RemedyEntry[]
   );
 }
 
-/** The parts of an answer about a VM or pod that its record on the page does not have. */
 export function DiagnosisDetails({
   answer,
   remedies,

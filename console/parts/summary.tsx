@@ -9,7 +9,6 @@ import { Ago, OldAge } from './ago.tsx';
 
 const number = (value: number) => value.toLocaleString('en');
 
-/** The cluster in a few numbers, each with a link to the items that it counts. */
 export function Summary() {
   const { nodes, withProblems, problemCounts, cores, freeCores, unknownCores, starting, dpus, dpusReady } =
     totals.value;

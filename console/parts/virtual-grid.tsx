@@ -29,10 +29,7 @@ const CARD_HEIGHT_PIXELS = 104;
 /** Number of rows to render above and below the visible ones, so that scrolling finds them ready. */
 const SPARE_ROWS = 4;
 
-/**
- * A list of any length that only renders its visible rows. The list is one stop of the Tab key; arrows, Page Up and
- * Down, Home and End move between rows, and Enter selects. Screen readers get the row's number and the total.
- */
+/** Renders its visible rows only. One stop of Tab; arrows, Page Up/Down, Home, End move, Enter selects. */
 export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   const { label, columns, items, keyOf, cells, isChosen, onChoose, empty } = props;
   const rowHeight = layout.value === 'compact' ? CARD_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;

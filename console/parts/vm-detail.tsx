@@ -9,7 +9,6 @@ import { Detail, Facts, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 
-/** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
   const places = vms.value.filter((vm) => vm.name === name);
   const needsHelp = places.some(({ verdict }) => verdict !== 'ok');

@@ -31,7 +31,6 @@ interface ClusterOptions {
   readonly without: ReadonlySet<OptionalKind>;
   readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged' | 'vmChanged'>;
   readonly log: ConsoleLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
@@ -164,7 +163,6 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     /** Optional kinds without read permission, whose data is missing. */
     forbidden: forbidden as ReadonlySet<OptionalKind>,
-    /** Nodes with an expired agent Lease. */
     get stale() {
       return stale;
     },
@@ -207,7 +205,6 @@ function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
   return { instances, machines, deployments };
 }
 
-/** @param draCpu receives the nodes whose CPUs the dra.cpu driver assigns as well */
 function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draCpu: Set<string>) {
   const resourceslices = createReflector({
     ...shared('resourceslices'),
@@ -234,9 +231,7 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
     dpuHost: isDpuHost({ metadata }),
     /** Whether KubeVirt starts VMs there, so that it needs an agent. */
     acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
-    /** Status of the condition plumbline.dev/AgentReady, which the extender writes. */
     agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
-    /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
     dpuReady: condition?.status,
     /** Last transition of that condition, RFC 3339, and its message. */
     dpuSince: condition?.lastTransitionTime ?? undefined,
@@ -261,10 +256,7 @@ function createLeader() {
       pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
       health.changed({ node: SCHEDULER, renewTime, duration }, now);
     },
-    /**
-     * @param lastMessage when the watch of Leases last received anything
-     * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
-     */
+    /** @param lastMessage of the watch of Leases @returns null: no leader; undefined: no such Lease */
     pod: (now: number, lastMessage: number | undefined) =>
       pod && health.stale(now, lastMessage).has(SCHEDULER) ? null : pod,
   };

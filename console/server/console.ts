@@ -29,9 +29,7 @@ interface ConsoleOptions {
 const MAX_CONNECTIONS = 64;
 const INTERVAL_SECONDS = 0.1;
 
-/**
- * Wires the page's server to the watches. It does not listen before `server.start` and sends no request before `run`.
- */
+/** It does not listen before `server.start` and sends no request before `run`. */
 export function createConsole(options: ConsoleOptions) {
   const { client, address, assets, ask, askSwitch, diagnose, without = new Set<OptionalKind>(), log } = options;
   const feed = new Feed();

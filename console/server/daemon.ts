@@ -20,10 +20,7 @@ const insteadUse = (command: string) => ({
     `\`plumbline ${command}\`, which use your own permissions`,
 });
 
-/**
- * The console cannot query the extender. A port-forward would require permission for every port of every pod in its
- * namespace, which a read-only page must not have.
- */
+/** A port-forward would need permission for every port of every pod there, which a read-only page must not have. */
 const ask: AskExtender = async () => insteadUse('explain');
 const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
 const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);

@@ -13,7 +13,6 @@ const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
 export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
-/** The node that a pod is on, or is nominated to. */
 const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
 
 /** Why Plumbline's own scheduler places no pod; undefined if it works, or if that is unknown. */
@@ -40,12 +39,10 @@ export class Feed {
   #complete = false;
   #surroundings: Surroundings = {};
 
-  /** The newest record of each thing as JSON, by key. */
   get records(): ReadonlyMap<string, string> {
     return this.#records;
   }
 
-  /** Whether all records were written once. */
   get complete(): boolean {
     return this.#complete;
   }

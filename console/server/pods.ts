@@ -20,7 +20,6 @@ export const watchedPod = podSchema.extend({
 });
 export type WatchedPod = z.infer<typeof watchedPod>;
 
-/** A pod that the page shows: it has exclusive CPUs or a CPU mask, or the scheduler found no node for it. */
 export type ShownPod = NonNullable<ReturnType<typeof shownPod>>;
 
 /** Characters of the scheduler's message, which contains reasons and no nodes. */
@@ -57,17 +56,12 @@ export function shownPod(pod: WatchedPod) {
     vm,
     node,
     nominated: nominatedNodeName || undefined,
-    /** Whether no container has run yet and the pod is not being deleted. */
     pending,
-    /** Whether Plumbline's own scheduler must place it. */
     waitsForScheduler: waitsForScheduler(pod),
-    /** The kubelet's reason if it rejected the pod at admission. */
     rejected,
-    /** RFC 3339. */
     since: node === undefined ? metadata.creationTimestamp : undefined,
     /** kube-scheduler's message that no node fits; '' without a reason, undefined before its first attempt. */
     unscheduled,
-    /** CPUs that the webhook added to complete whole cores. */
     padding: paddingOf(metadata),
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
@@ -96,16 +90,12 @@ function stateOf(pod: WatchedPod, vm: string | undefined) {
   return shownState(vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape }));
 }
 
-/**
- * Whether the page lists a pod as waiting.
- * @param refusal why the agent of its node refused its start, if it did
- */
+/** @param refusal why the agent of its node refused its start, if it did */
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
   if (pod.rejected !== undefined) return true;
   return pod.pending && (pod.node === undefined || refusal !== undefined);
 }
 
-/** The VM, if there is one: users know a launcher by its VM. */
 export function labelOf({ namespace, name, vm }: ShownPod): string {
   return `${namespace}/${vm ?? name}`;
 }
@@ -125,12 +115,10 @@ function vmOf({ metadata }: WatchedPod): string | undefined {
   return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
 }
 
-/** Whether no container has run yet and the pod is not being deleted. */
 function isPending({ metadata, status }: WatchedPod): boolean {
   return (status?.phase ?? 'Pending') === 'Pending' && metadata.deletionTimestamp === undefined;
 }
 
-/** Whether Plumbline's own scheduler must place it. */
 function waitsForScheduler(pod: WatchedPod): boolean {
   const { nodeName, schedulerName, schedulingGates } = pod.spec;
   return isPending(pod) && !nodeName && schedulerName === SCHEDULER && (schedulingGates ?? []).length === 0;
@@ -154,10 +142,7 @@ function isManaged({ spec }: WatchedPod): boolean {
   return spec.containers.some(({ resources }) => MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})));
 }
 
-/**
- * The kubelet's uid of a static pod: an MD5 sum, which no pod in the API server has as uid
- * (pkg/kubelet/config/common.go).
- */
+/** The kubelet's uid of a static pod: an MD5 sum, no uid of the API server (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {

@@ -18,7 +18,6 @@ export type AskDiagnosis = (
 /** Queries the agent of a node. `why` says why there is no answer. */
 export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
 
-/** The sources for the page's queries about one node or VM. */
 export interface QuestionSources {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
@@ -131,11 +130,7 @@ const extenderAnswer = z.object({
   decisions: z.array(z.object({ time: z.string(), offered: z.number(), passed: z.number() })).default([]),
 });
 
-/**
- * Groups the extender's response to `GET /explain?pod=`.
- * @param now milliseconds since 1970
- * @returns undefined if the document is not a response of an extender
- */
+/** @param now milliseconds since 1970 @returns undefined if the document is not an extender's */
 export function explanationOf(pod: string, document: unknown, now: number): ExtenderExplanation | undefined {
   const { data } = extenderAnswer.safeParse(document);
   if (data === undefined) return undefined;

@@ -29,10 +29,8 @@ import type { Report } from './reports.ts';
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'renewTime'>;
 
 /**
- * The content of one node's record.
- * @param podOf finds the pod with this uid in a report
- * @param coming pods that are bound or nominated to the node and have not started
- * @returns undefined if there is neither a Node nor a report
+ * @param podOf by uid in a report @param coming bound or nominated, not started @returns undefined without Node and
+ * report
  */
 export function nodeContent(
   name: string,
@@ -81,7 +79,6 @@ export function nodeContent(
   };
 }
 
-/** The reason for which `plumbline explain` rejects a node with a problem. */
 const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind']>> = {
   'dpu-dead': 'dpu',
   silent: 'stale-report',
@@ -90,7 +87,6 @@ const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind
   'dra-cpu': 'dra-cpu',
 };
 
-/** What would help a node, as `plumbline explain` says it about a pod that cannot go there. */
 function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   if (problem === 'no-node') return [];
   const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
@@ -105,9 +101,7 @@ export interface Surroundings {
   readonly silent?: ReadonlySet<string>;
 }
 
-/**
- * @param refusal why the agent of its node refused its start, if it did
- */
+/** @param refusal why the agent of its node refused its start, if it did */
 export function podContent(
   pod: ShownPod,
   refusal: string | undefined,
@@ -157,11 +151,7 @@ function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
 const MAX_PREDICTED_PODS = 16;
 
-/**
- * Pods in flight to a node: nominated or bound, and not in its report yet. Only the extender has reservations of pods
- * that the scheduler has not bound.
- * @param coming pods with this node, oldest first
- */
+/** Nominated or bound, and not in its report. Reservations are the extender's. @param coming oldest first */
 function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
   if (coming.length === 0) return [];
   const host = hostOf(report);

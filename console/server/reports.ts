@@ -11,10 +11,7 @@ import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts
 import { freeResources } from '../../model/report/check.ts';
 import type { ShapeContent } from '../data/wire.ts';
 
-/**
- * All data about a node that does not depend on its pods. Equal nodes share it: a host of 128 CPUs needs 20 KB of
- * objects.
- */
+/** What does not depend on pods; equal nodes share it: a host of 128 CPUs needs 20 KB. */
 interface Shape {
   readonly content: ShapeContent;
   readonly empty: PlacementHost;

@@ -36,10 +36,7 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/**
- * The page's files, its stream of records, and queries about one node or VM. Only GET is accepted, and nothing changes
- * anything.
- */
+/** Only GET is accepted, and nothing changes anything. */
 export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptions) {
   const streams = new Set<{ close(): void }>();
   const questions = createQuestions(sources);

@@ -21,12 +21,8 @@ const PATIENCE_MILLISECONDS = 60_000;
 const EVENT_CHARACTERS = 32_768;
 
 /**
- * Server-sent events for one page: `hello` with the version of the wire format, then records; `ready` marks the end of
- * the snapshot, and `beat` shows that the connection is alive.
- *
- * The next event is only built when the socket has accepted the last one, from the newest records. So a slow page has
- * only the keys of the records that it lacks here, and something that changed ten times in between is sent once. A page
- * that reads nothing is disconnected.
+ * `hello`, records, `ready`, `beat`. The next event is built when the socket took the last: a slow page queues only
+ * keys.
  */
 export function streamEvents(options: StreamOptions): { close(): void } {
   const { feed, response, gzip, beat = BEAT_MILLISECONDS, patience = PATIENCE_MILLISECONDS } = options;

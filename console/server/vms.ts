@@ -18,7 +18,6 @@ export const watchedMachine = z.object({
   spec: z.object({ running: z.boolean().nullish(), runStrategy: word.nullish() }),
   status: z
     .object({
-      /** Whether its VMI exists. */
       created: z.boolean().nullish(),
       printableStatus: word.nullish(),
       startFailure: z
@@ -64,9 +63,8 @@ export function isSettled({ reason, since }: PodContent): boolean {
 }
 
 /**
- * The record of a VM that should run and has no launcher, as `plumbline status` lists it.
- * @param key namespace/name
- * @returns undefined if it has a launcher, or waits for nothing
+ * As `plumbline status` lists it. @param key namespace/name @returns undefined if it has a launcher or waits for
+ * nothing
  */
 export function vmContent(
   key: string,

@@ -29,8 +29,7 @@ export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => 
 }
 
 /**
- * The same client, which also records the last failed request for a kind until a request succeeds: a 403 for an
- * optional kind in `forbidden`, any other failure in `problems`.
+ * Records the last failure of a kind until a success: a 403 of an optional one in `forbidden`, others in `problems`.
  */
 export function noting(
   client: KubeClient,

@@ -18,10 +18,7 @@ async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAns
   }
 }
 
-/**
- * A response of the server, refreshed at an interval in milliseconds while the page is visible, and when `cause` changes.
- * @param url undefined: the last response stays
- */
+/** Refreshed while the page is visible and when `cause` changes. @param url undefined: the last response stays */
 export function useAnswer<T>(url: string | undefined, refresh: number, cause?: string): ServerAnswer<T> {
   const [answer, setAnswer] = useState<ServerAnswer<T>>(undefined);
   useEffect(() => {

@@ -35,7 +35,6 @@ export const oldSince = computed((): number | undefined => {
 
 export const changes = signal(0);
 
-/** All running VMs, and those that match the list's query. */
 export const vms = computed(() => {
   changes.value;
   return vmsOf(store.nodes.values(), store.running.values());
@@ -61,7 +60,6 @@ export const totals = computed(() => {
 export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
 
-/** All waiting VMs and pods, and those that match the list's query. */
 export const waiting = computed((): readonly PodItem[] => {
   changes.value;
   return [...store.pods.values()];

@@ -16,7 +16,6 @@ const namesOf = (objects: readonly { readonly metadata: { readonly name?: string
 
 const MAX_LOGS = 3;
 
-/** The agents on these nodes, and their logs. */
 function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods']): Fix {
   const [only, ...more] = names;
   const where = only === undefined || more.length > 0 ? [] : ['--field-selector', `spec.nodeName=${only}`];
@@ -30,7 +29,6 @@ function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods'
   );
 }
 
-/** The effect of each condition of a NodeTopology that is False. */
 const CONDITIONS: Readonly<Record<string, string>> = {
   AssignmentsKnown: 'the owners of CPUs there are unknown; the last known owners stay in the report',
   [KUBELET_CONFIG_CONDITION]: 'the extender cannot predict that kubelet exactly',
@@ -43,7 +41,6 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   DutiesRunning: 'a duty of the agent does not run',
 };
 
-/** Whether each node that could run VMs has an agent that reports. */
 export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFacts): AreaReport {
   const notes = createNotebook('agents');
   const reports = notes.value(topologies, 'NodeTopologies');
@@ -105,7 +102,6 @@ function noteSilent(notes: Notebook, names: readonly string[], systemPods: Docto
   );
 }
 
-/** Nodes whose agents set no CPU masks, by configuration. */
 function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
   const names = namesOf(reports.filter(({ status }) => status?.pinsVMs === false));
   if (names.length === 0) return;

@@ -20,7 +20,6 @@ const RENEW = renew(WEBHOOK);
 
 const CERTIFICATE = { cause: 'certificate' } as const;
 
-/** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
 export function checkCertificates(facts: DoctorFacts): AreaReport {
   const { webhookSecret, mutating, validating, now } = facts;
   const notes = createNotebook('certificates');

@@ -48,9 +48,8 @@ const pod = z.object({
 const READ_INTERVAL_MILLISECONDS = 1000;
 
 /**
- * Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError
- * @param seconds how long to watch the leases
- * @param progress called between two reads with the time since the start
+ * Watches the lease of every DPU, reads nodes and pods once. @param progress gets seconds since the start @throws
+ * KubeError
  */
 export async function watchDpus(
   client: KubeClient,

@@ -11,7 +11,6 @@ import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } 
 import { tagOf } from './installed.ts';
 import { podNames, podObjects } from './pods.ts';
 
-/** Whether the extender runs and a kube-scheduler calls it, for the setup of this cluster. */
 export function checkExtender(facts: DoctorFacts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);
@@ -55,7 +54,6 @@ const LOGS = fix(
 const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
 
-/** The Deployment whose pods contain a kube-scheduler and the extender. */
 function checkSidecar(notes: Notebook, facts: DoctorFacts): void {
   const { deployments, schedulerElection, extender } = facts;
   const deployment = notes
@@ -127,7 +125,6 @@ function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersi
   } else notes.seen(`kube-scheduler ${tagOf(image)}, API server ${server}`);
 }
 
-/** The second number of `v1.36.2`. */
 function minorOf(version: string): number | undefined {
   const [, minor] = /^v?1\.(\d+)\b/.exec(version) ?? [];
   return minor === undefined ? undefined : Number(minor);
@@ -137,10 +134,7 @@ const EXTENDERS = 'app.kubernetes.io/name=plumbline-scheduler-plugin';
 const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';
 const CONFIGURE = 'start kube-scheduler with the configuration in manifests/scheduler/loopback';
 
-/**
- * The extender as a static pod next to each kube-scheduler of the cluster: each may become the leader, and then calls
- * the extender of its own host.
- */
+/** Each kube-scheduler of the cluster may become the leader, and then calls the extender of its own host. */
 function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: DoctorFacts): void {
   const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
     status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
@@ -162,10 +156,7 @@ function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: 
   } else if (extender.missing === undefined) notes.seen('the extender answers');
 }
 
-/**
- * No object contains kube-scheduler's configuration, so this check uses its command line and the calls to the extender.
- * The httpTimeout is not visible.
- */
+/** No object contains kube-scheduler's configuration: judged by its command line and the calls to the extender. */
 function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: DoctorFacts): void {
   const bare = (schedulers.value ?? []).filter(({ spec }) => {
     const words = spec.containers.flatMap(({ command, args }) => [...(command ?? []), ...(args ?? [])]);
@@ -191,7 +182,6 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: D
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-/** Whether the webhook assigns launchers to a scheduler that exists and calls the extender. */
 export function checkRouting(
   notes: Notebook,
   { mutating, launchers }: DoctorFacts,

@@ -38,10 +38,7 @@ export interface DoctorFinding {
   readonly consequences?: readonly string[] | undefined;
 }
 
-/**
- * Causes that affect several checks. `webhook-away` is a consequence of `certificate` if both are found. The last two
- * are causes on nodes: states of VMs there are consequences.
- */
+/** `webhook-away` follows from `certificate` if both are found; states of VMs follow from the last two. */
 export type SharedCause =
   | 'not-installed'
   | 'certificate'
@@ -65,9 +62,7 @@ export type FindingDetails = Pick<DoctorFinding, 'meanwhile' | 'objects' | 'caus
 export interface AreaReport {
   readonly area: Area;
   readonly findings: readonly DoctorFinding[];
-  /** Checks without a fault, for people. */
   readonly seen: readonly string[];
-  /** Checks that were not possible, and why. */
   readonly unseen: readonly string[];
 }
 
@@ -103,7 +98,6 @@ export function createNotebook(area: Area) {
     error: add('error'),
     warning: add('warning'),
     seen: (text: string) => void seen.push(text),
-    /** Records a check that was not possible, and why. */
     unseen: (text: string) => void unseen.push(text),
     /** The value, or undefined after a note that it could not be read. */
     value<T>(read: Read<T>, what: string): T | undefined {

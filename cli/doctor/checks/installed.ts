@@ -4,7 +4,6 @@ import type { DoctorFacts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
 import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 
-/** Whether all parts are installed, in compatible versions. */
 export function checkInstalled(facts: DoctorFacts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
   const notes = createNotebook('installed');
@@ -57,9 +56,7 @@ const COMMAND = 'command';
 
 interface Running {
   readonly part: string;
-  /** The image's tag: `0.1.0`. */
   readonly version: string;
-  /** Number of pods; 1 for the command. */
   readonly pods: number;
   readonly ready: number;
 }
@@ -79,10 +76,7 @@ const BY_ONE: Fix = fix(
   inSystem('get', 'pods', '-o', 'wide'),
 );
 
-/**
- * Whether webhook, extender, agents and this command have the same version. A difference of one minor version is
- * supported (docs/reference/versions.md); it occurs during an upgrade.
- */
+/** One minor version apart is supported (docs/reference/versions.md): it occurs during an upgrade. */
 export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFacts): void {
   const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
   if (pods === undefined) return;
@@ -132,10 +126,7 @@ export function runningParts(pods: readonly SystemPod[]) {
   return { running, unknown };
 }
 
-/**
- * `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`.
- * @param readiness adds `(0 of 1 ready)` if not all pods are ready
- */
+/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)`, or `webhook 0.1.0`. @param readiness adds `(0 of 1 ready)` */
 export function versionsText(all: readonly Running[], readiness = false): string {
   const parts = [...new Set(all.map(({ part }) => part))];
   return parts
@@ -150,10 +141,7 @@ export function versionsText(all: readonly Running[], readiness = false): string
     .join(', ');
 }
 
-/**
- * Number of minor versions between the oldest and the newest. Infinite across a major version, because these are never
- * supported together.
- */
+/** Between the oldest and the newest; infinite across a major version, which is never supported. */
 function minorsApart(all: readonly Running[]): number {
   const read = all.flatMap(({ version }) => parsed(version) ?? []);
   const minors = read.map(({ minor }) => minor);

@@ -108,7 +108,6 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Whether the kubelets are configured for VMs with dedicated CPUs. Nodes with the same fault are one finding. */
 export function checkKubelets({ topologies, nodes }: DoctorFacts): AreaReport {
   const notes = createNotebook('kubelet');
   const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);

@@ -5,7 +5,6 @@ import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
 
-/** Whether the physnet of every network definition exists on a node. */
 export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
   const notes = createNotebook('networks');
   const reported = new Set(

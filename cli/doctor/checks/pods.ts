@@ -17,7 +17,6 @@ import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
 
-/** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */
 export function checkPods(facts: DoctorFacts): AreaReport {
   const { launchers, nodes, rejections } = facts;
   const notes = createNotebook('pods');
@@ -64,7 +63,6 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
   ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
 ];
 
-/** One finding for each state with a fault, with the remedies of its first VM. */
 function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
   const faults = [...states].filter(([, { verdict }]) => verdict === 'broken' || verdict === 'degraded');
   for (const list of groupBy(faults, ([, { reason }]) => reason).values()) {
@@ -89,10 +87,7 @@ const LAUNCHER = '/virt-launcher-';
 /** The API server cuts the prefix of generated names to 58 characters. */
 const longest = (namespace = '') => namespace.length + 1 + 58;
 
-/**
- * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is not a finding.
- * Without permission to read VMs, all launchers count.
- */
+/** A VM that its user deleted is not a finding; without permission to read VMs, all launchers count. */
 function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => boolean {
   if (machines.missing === 'forbidden' || instances.missing === 'forbidden') return () => true;
   const owners = [...(machines.value ?? []), ...(instances.value ?? [])].flatMap(({ metadata }) => {
@@ -104,7 +99,6 @@ function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => b
   return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));
 }
 
-/** Launchers that their kubelet rejected, including deleted ones with only an Event left. */
 function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
   const failed = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
   const gone = events
@@ -125,7 +119,6 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   );
 }
 
-/** VMs that ran for a moment before their mask was set, as their users chose. */
 function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
   const late = live.filter(({ metadata }) => startsRunning(metadata) && readMask(metadata) !== undefined);
   if (late.length === 0) return;

@@ -75,7 +75,6 @@ const SETTINGS: readonly {
   },
 ];
 
-/** Whether the cluster has everything that an installation needs. Does not read objects of Plumbline. */
 export function checkPreflight(facts: PreflightFacts): AreaReport {
   const notes = createNotebook('preflight');
   checkVersion(notes, facts);

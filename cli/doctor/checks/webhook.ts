@@ -17,7 +17,6 @@ const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith
 const AS_WITHOUT =
   'VMs start as without Plumbline: no padding, no alignment with networks, no pinning before the guest runs';
 
-/** Whether the API server can call the webhook, and no later webhook reverts its changes. */
 export function checkWebhook(facts: DoctorFacts): AreaReport {
   const { mutating, validating, endpoints } = facts;
   const notes = createNotebook('webhook');
@@ -89,10 +88,7 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
   }
 }
 
-/**
- * The API server calls configurations in the order of their names; a later one may add a sidecar that costs the pod its
- * exclusive CPUs.
- */
+/** The API server calls them in the order of names: a later one may add a sidecar that costs the exclusive CPUs. */
 function checkOrder(
   notes: Notebook,
   mutators: readonly WebhookConfiguration[],
@@ -132,13 +128,9 @@ function seesNewPods({ rules }: Webhook): boolean {
 }
 
 const GATE = 'AlignCPUs';
-/** The webhooks that must receive every launcher with KubeVirt's annotation. */
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
-/**
- * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object only work together,
- * and the webhook must receive the launchers that they opt in.
- */
+/** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
 export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: DoctorFacts): void {
   for (const kubevirt of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);

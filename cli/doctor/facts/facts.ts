@@ -40,10 +40,7 @@ const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-/**
- * Reads everything concurrently. Only nodes must be readable. @throws KubeError
- * @param now milliseconds since 1970
- */
+/** Reads everything concurrently. Only nodes must be readable. @throws KubeError @param now milliseconds since 1970 */
 export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
@@ -65,7 +62,6 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
     /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
     schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
-    /** `v1.36.2` */
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),
     /** The cluster's own kube-schedulers, and the extenders next to them. */
@@ -123,10 +119,7 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
   return { missing: 'silent', why: `the extender did not answer (${failure})`, failure };
 }
 
-/**
- * How the extender runs: `sidecar` in the pod of Plumbline's kube-scheduler, `loopback` next to the cluster's own
- * kube-scheduler, `none` not at all. `unknown`: the objects that show it cannot be read.
- */
+/** `sidecar`: in the pod of Plumbline's kube-scheduler, `loopback`: next to the cluster's own. */
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
 /** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */

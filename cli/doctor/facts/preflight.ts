@@ -22,7 +22,6 @@ const kubeletSettings = z
   .transform(({ kubeletconfig }) => kubeletconfig);
 export type KubeletSettings = z.infer<typeof kubeletSettings>;
 
-/** Number of kubelets to query in total and at a time. */
 const MAX_KUBELETS = 50;
 const CONCURRENT_KUBELETS = 8;
 const KUBELET_TIMEOUT_SECONDS = 5;
@@ -80,10 +79,7 @@ export async function readPreflight(client: KubeClient) {
   return { version, groups, nodes, kubelets, injectors, kubevirts, dpuNamespace, denied };
 }
 
-/**
- * The permissions that the installation needs and the user lacks: `create clusterroles.rbac.authorization.k8s.io`. Only for
- * served groups: a missing group is a separate finding.
- */
+/** `create clusterroles.rbac.authorization.k8s.io`; only for served groups: a missing one is a separate finding. */
 async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
   const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
     ({ group, resources, namespace }) =>
