@@ -5,7 +5,6 @@ import { factsOf } from '../../cli/explain/explain.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { EVENTS, NODE_TOPOLOGIES, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { eventually } from '../support/eventually.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
@@ -116,33 +115,6 @@ describe('plumbline explain', function () {
     assert.match(stdout, /^The closest node: free$/m);
   });
 
-  it('counts the CPUs of a bound pod that is not reported yet', async () => {
-    await cluster.node('contended', { labels: { pool: 'contended' } });
-    const spec = { nodeSelector: { pool: 'contended' } };
-    await cluster.pod('in-flight', { cpus: 14, resources: PHYSNET0, node: 'contended', status: { phase: 'Pending' } });
-    await cluster.pod('second', { cpus: 4, resources: PHYSNET0, status: UNSCHEDULABLE, spec });
-    const { nodes } = await explained('pod', 'second');
-    assert.equal(nodes.find(({ nodes: names }) => names.includes('contended'))?.kind, 'network-elsewhere');
-  });
-
-  it('does not advise to free cores for a VM larger than the NUMA node of its network', async () => {
-    await cluster.node('small-cells', { labels: { pool: 'small' } });
-    await cluster.node('small-cordoned', { labels: { pool: 'small' }, unschedulable: true });
-    const spec = { nodeSelector: { pool: 'small' } };
-    const annotations = { 'plumbline.dev/placement': '{"interfaces":{"physnet.plumbline.dev/physnet0":"dpdk-east"}}' };
-    await cluster.pod('too-large', { cpus: 16, resources: PHYSNET0, annotations, status: UNSCHEDULABLE, spec });
-    const { nodes, help } = await explained('pod', 'too-large');
-    const group = nodes.find(({ nodes: names }) => names.includes('small-cells'));
-    assert.deepEqual([group?.kind, group?.text], ['larger-than-cells', 'larger than the NUMA nodes of its networks']);
-    assert.match(
-      group?.detail ?? '',
-      /^interface dpdk-east \(physnet physnet0\) is on NUMA node 0, where pods can have 14 CPUs at most, and it requests 16$/,
-    );
-    assert.equal(nodes.find(({ nodes: names }) => names.includes('small-cordoned'))?.kind, 'cordoned-and-more');
-    assert.match(help[0] ?? '', /^give the VM 2 fewer CPUs/);
-    assert.doesNotMatch(help.join(), /free cores/);
-  });
-
   describe('a VM', () => {
     const vm = (name: string, spec: Record<string, unknown>, status: Record<string, unknown> = {}) =>
       cluster.sandbox.client.create(VIRTUAL_MACHINES, {
@@ -236,18 +208,6 @@ describe('plumbline explain', function () {
       // An hour later, it is no reason for the missing VMI.
       assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000)).text, /rejected/);
     });
-
-    it('that runs in the sandbox’s KubeVirt', async () => {
-      const domain = { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } };
-      await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'other-scheduler', domain } } });
-      let found = await explained('vm', 'launched');
-      await eventually(async () => {
-        found = await explained('vm', 'launched');
-        return found.pod !== undefined;
-      }, 'a launcher');
-      assert.match(found.pod ?? '', /^virt-launcher-launched-/);
-      assert.equal(found.stage, 'unscheduled');
-    });
   });
 
   describe('with --extender', () => {
@@ -317,13 +277,6 @@ describe('plumbline explain', function () {
     }
     const wide = await plumbline(['explain', 'pod', 'crowd', '-o', 'wide'], { kubeconfig: cluster.kubeconfig });
     assert.match(wide.stdout, /extra-59/);
-  });
-
-  it('prints the launcher with -o name, and the same as JSON with -o yaml', async () => {
-    const name = await plumbline(['explain', 'pod', 'big', '-o', 'name'], { kubeconfig: cluster.kubeconfig });
-    assert.equal(name.stdout, 'pod/big\n');
-    const yaml = await plumbline(['explain', 'pod', 'big', '-o', 'yaml'], { kubeconfig: cluster.kubeconfig });
-    assert.match(yaml.stdout, /^state: unscheduled$/m);
   });
 
   it('makes no claim without reports, and says so', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
@@ -10,8 +10,6 @@ import { createPrinter } from '../../cli/demo/printer.ts';
 import { COMMANDS, runProgram } from '../../cli/program.ts';
 import { createProgress, print } from '../../cli/support/output.ts';
 import { watch } from '../../cli/support/watch.ts';
-import { readMachine } from '../../cli/topology/machine.ts';
-import { machineLines } from '../../cli/topology/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import { root } from '../support/bundles.ts';
 import { HOSTILE, HOSTILE_IN_LINE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
@@ -455,43 +453,6 @@ describe('texts of others in the output', function () {
       const changed = file('vms.yaml', stringify(document));
       check(`simulate: ${path}`, await run(['simulate', '-f', changed, '--nodes', '1', '-o', 'wide']));
       check(`simulate: ${path}`, await run(['simulate', '-f', changed, '--kubeconfig', kubeconfig]));
-    }
-    assertNoFaults();
-  });
-
-  it('each text of QEMU’s monitor', async () => {
-    for (const [greeting, answer] of [
-      [{ QMP: {} }, { error: { class: 'GenericError', desc: `refused${HOSTILE}` } }],
-      [{ QMP: {} }, { return: { status: `running${HOSTILE}`, running: true } }],
-    ]) {
-      const socket = createSocketServer((connection) => {
-        connection.on('error', () => undefined).write(`${JSON.stringify(greeting)}\r\n`);
-        connection.on('data', () => connection.write(`${JSON.stringify(answer)}\r\n`));
-      });
-      const path = join(directory, 'qmp');
-      await new Promise<void>((resolve) => socket.listen(path, resolve));
-      check('qemu', await run(['qemu', '--qmp', path, '--mask', '0']));
-      await new Promise((resolve) => socket.close(resolve));
-    }
-    assertNoFaults();
-  });
-
-  it('each text of a machine', async () => {
-    const machine = await readMachine('/sys');
-    const nic = {
-      name: 'eno1',
-      cells: [0],
-      pci: '0000:3b:00.0',
-      driver: 'ice',
-      up: true,
-      speed: 1000,
-      virtualFunctions: 0,
-    };
-    for (const { path, document } of withEachText([nic], (text) => text + HOSTILE)) {
-      if (path.endsWith('~')) continue;
-      const changed = { ...machine, nics: document as (typeof nic)[] };
-      const texts = { text: () => machineLines(changed, 80, true) };
-      check(path, await captured(() => print('text', undefined, texts).then(() => undefined)));
     }
     assertNoFaults();
   });

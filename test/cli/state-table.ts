@@ -449,12 +449,12 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],
   }),
-  ...['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) =>
-    one(`an Event ${reason} that its user wrote changes nothing`, ['starting', 'waiting', 'Starting'], [], {
-      pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason, message: `${placeLostText(NODE)}: the DPU has died`, component: 'a-user' }],
+  one('Events that its user wrote change nothing', ['starting', 'waiting', 'Starting'], [], {
+    pod: { spec: ON_NODE },
+    events: ['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) => {
+      return { name: LAUNCHER, reason, message: `${placeLostText(NODE)}: the DPU has died`, component: 'a-user' };
     }),
-  ),
+  }),
   one('the DPU died before it started', ['starting', 'broken', 'DPUNotReady'], ['bring-dpu-back'], {
     pod: { spec: ON_NODE },
     node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },

@@ -134,16 +134,6 @@ describe('plumbline verify', function () {
     assert.match(of('short').refused[0]?.message ?? '', /entries for 3 vCPUs, but the VM has 2/);
   });
 
-  it('excludes CPUs that other pods own, and nodes that do not report', async () => {
-    await cluster.node('busy', {
-      labels: { size: 'busy' },
-      report: { ...four, assignments: [{ podUID: 'x', container: 'compute', cpus: '1-2' }] },
-    });
-    await vm('two', { mask: '2', spec: { nodeSelector: { size: 'busy' } } });
-    const { of } = await verify();
-    assert.match(of('two').refused[0]?.message ?? '', /every CPU of 2 is reserved or owned by another pod \(free: 3\)/);
-  });
-
   it('includes VMIs without a VM, and the agent’s result for a running one', async () => {
     const { client } = cluster.sandbox;
     await cluster.node('runs', { labels: { size: 'runs' }, report: four });

@@ -232,14 +232,6 @@ describe('the stream of the console', () => {
     assert.equal(pageOf(listener.events).running.size, 0);
   });
 
-  it('words the message of kube-scheduler as explain words its own answer', async () => {
-    await start({ nodes: { n1: statusOf() } });
-    under.see(waitingPod('vm', 4), unscheduled('0/3 nodes are available: 3 too few free CPUs. preemption: none.'));
-    const listener = await join();
-    await listener.until(({ data }) => data.includes('"uid-vm"'));
-    assert.equal(pageOf(listener.events).pods.get('uid-vm')?.text, 'kube-scheduler: all 3 nodes: too few free CPUs');
-  });
-
   it('shows at once that an agent is silent if the extender says so, until its Lease changes', async () => {
     const deleted = { podUID: 'u', namespace: 'east', podName: 'virt-launcher-vm-x2x4z', container: 'compute' };
     await start({ nodes: { n1: statusOf({ assignments: [{ ...deleted, cpus: '1,9' }] }) } });

@@ -3,10 +3,9 @@ import type { Browser, Page } from 'playwright-core';
 import { parseCpus } from '../../console/data/shape.ts';
 import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
-import { inventNode, launcher } from './cluster.ts';
+import { inventNode } from './cluster.ts';
 import { type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
 const FIRST = 'worker-0.east.example.internal';
@@ -61,25 +60,6 @@ describe('the page in Chromium', function () {
     );
     assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
     assert.deepEqual(complaints, []);
-  });
-
-  it('updates by itself: a DPU that dies, a new VM, a removed node', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}`);
-    await page.locator('.detail .badge.is-good', { hasText: 'DPU ready' }).first().waitFor();
-    under.node(DPU_NODE, { dpu: 'False' });
-    await page.locator('.detail .problem', { hasText: 'DPU not ready' }).waitFor();
-    await page.locator('.tile.is-attention', { hasText: 'Unhealthy nodes' }).getByText('1', { exact: true }).waitFor();
-    const vm = { namespace: 'east', name: 'newcomer', uid: 'u-new', count: 4, padding: 1 };
-    const pod = launcher(vm);
-    under.see({ ...pod, spec: { ...pod.spec, nodeName: DPU_NODE } }, { phase: 'Running' });
-    under.report(DPU_NODE, statusOf({ assignments: [{ podUID: 'u-new', container: 'compute', cpus: '1-2,9-10' }] }));
-    const row = page.locator('.owners tbody tr', { hasText: 'east/newcomer' });
-    await row.waitFor();
-    assert.match(await row.innerText(), /1 added for whole cores: CPU 10/);
-    assert.equal(await page.locator('.thread.is-padding').count(), 1);
-    under.node(DPU_NODE, null);
-    under.report(DPU_NODE, undefined);
-    await page.getByText(`There is no node ${DPU_NODE}.`).waitFor();
   });
 
   it('shows the whole state of a node next to an open panel, and the NUMA nodes of its networks', async () => {
@@ -318,7 +298,6 @@ describe('the page in Chromium', function () {
       ({ api }) => api.put('deployments', { metadata: { name: 'plumbline-webhook', namespace: NAMESPACE } }),
       /^The webhook is down \(no replica is ready\): new VMs that use Plumbline do not start\. Plumbline’s scheduler has no leader.*\. plumbline doctor webhook extender shows the reason/,
     ],
-    ['no scheduler is the leader', () => undefined, /scheduler has no leader: new VMs stay pending/],
     [
       'the API server fails',
       ({ api }) => api.fail('pods', new KubeError(403, 'Forbidden', 'GET /api/v1/pods: 403 Forbidden')),
