@@ -97,7 +97,6 @@ export async function createProgram(name: string, isMeant: (command: string) => 
   return program;
 }
 
-/** Ends the program; of the command whose arguments are wrong. */
 type CommandLineError = CommanderError & { readonly command: Command };
 
 const nameOf = (command: Command): string =>
@@ -149,7 +148,6 @@ const OPTION =
 
 const EXCESS = /^too many arguments(?: for '.*')?\. Expected (?<limit>\d+) arguments? but got (?<count>\d+)\.$/;
 
-/** Commander's message about a wrong value in the form of Plumbline's own; another message stays as it is. */
 function valueText(message: string): string {
   const { limit, count } = EXCESS.exec(message)?.groups ?? {};
   if (limit === '0') return 'it takes no arguments';
@@ -163,7 +161,6 @@ function valueText(message: string): string {
 
 const CLUSTER_FLAG = /^(?:-n|--(?:kubeconfig|context|namespace|as|request-timeout))(?<value>=.*)?$/s;
 
-/** Moves flags of the cluster that precede the command, as kubectl accepts them, behind it. */
 function commandFirst(args: readonly string[]): readonly string[] {
   const flag = CLUSTER_FLAG.exec(args[0] ?? '');
   if (flag === null) return args;

@@ -30,7 +30,6 @@ export function asksOf(pod: ExplainedPod) {
   return {
     text,
     containers,
-    /** The most that it has at a time: app containers reuse the CPUs of init containers. */
     cpus: podCpus(request),
     padding,
     wholeCores,

@@ -11,7 +11,6 @@ import type { PodShape } from '../model/shapes.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 
-/** The scheduler of a pod; Kubernetes' default if it has none. */
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
 const SHARED: Cause = {
@@ -49,7 +48,6 @@ function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
 
 type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
 
-/** The pod asks for whole cores and did not get them. */
 function unpadded(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   if (!isExclusive(needs) || !wantsWholeCores(pod.metadata)) return undefined;
   const decided = decidedOf(pod.metadata);

@@ -34,13 +34,10 @@ export interface RejectionFacts {
 }
 
 export interface NodeStateFacts {
-  /** Message of the condition plumbline.dev/DPUReady if it is False. */
   readonly deadDpu?: string | undefined;
-  /** Whether its agent's Lease has expired. */
   readonly silent: boolean;
   /** From its report; undefined if it has none or the report is ignored. */
   readonly host?: PlacementHost | undefined;
-  /** CPUs of the pod as a CPU list, by container. */
   readonly assigned: readonly string[];
   readonly pinning?:
     | {
@@ -139,7 +136,6 @@ export interface NodeGroup {
   /** The detail of the first node, with its numbers. */
   readonly detail: string;
   readonly missing?: number | undefined;
-  /** Changes that were tried on the first node. */
   readonly tried?: TriedChanges | undefined;
   /**
    * If the pod fits: the CPUs that the first node would assign, and their NUMA nodes; absent if that is not predicted.

@@ -59,12 +59,10 @@ function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => Placement
   };
 }
 
-/** The CPUs of a node that neither a pod, the system nor a poll mode driver has. */
 export function freeCpus({ host, reserved, owned, polled }: PlacementHost): CpuSet {
   return host.online.minus(reserved).minus(owned).minus(polled);
 }
 
-/** The names of the physnets on a NUMA node, and `tunnel`. */
 export function networksOn({ physnets, tunnel }: PlacementHost['networks'], cell: number): string[] {
   const names = [...physnets].filter(([, cells]) => cells.has(cell)).map(([name]) => name);
   return [...names, ...(tunnel?.has(cell) ? ['tunnel'] : [])];

@@ -15,7 +15,6 @@ import { eventFacts, instanceFacts, kindOf, nodeFacts } from './vm-facts.ts';
 export interface LauncherObjects {
   readonly nodes: readonly ExplainedNode[];
   readonly hosts: readonly ReportedHost[] | undefined;
-  /** Nodes with an expired agent Lease. */
   readonly silent: ReadonlySet<string> | undefined;
   readonly instances: readonly ExplainedVmi[];
   readonly scheduler?: SchedulerFacts | undefined;

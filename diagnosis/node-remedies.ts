@@ -142,7 +142,6 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
 };
 
-/** The annotation with the names of its interfaces, if they are known. */
 function preferred({ pod }: Waiting): string {
   const needs = pod && readableNeedsOf(pod);
   const required = (needs?.networks ?? []).filter(({ affinity }) => affinity === 'required');
@@ -152,7 +151,6 @@ function preferred({ pod }: Waiting): string {
   return `${NUMA_AFFINITY_ANNOTATION}: '${JSON.stringify(affinities)}'`;
 }
 
-/** Remedy: let the webhook pad a pod that is not a VM's. */
 function alignPod(metadata: MetaShape): Remedy {
   if (asksForWholeCores(metadata))
     return remedy('start-again', 'the webhook did not see this pod: delete it, and create it again');

@@ -155,7 +155,6 @@ export function predictedOrNot(opinion: NodeOpinion): NodeOpinion {
 
 const isFull = (opinion: NodeOpinion) => !opinion.fits && (FOR_ROOM as readonly string[]).includes(opinion.kind);
 
-/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
 export function withSizes(
   needs: PlacementNeeds,
   opinions: readonly NodeOpinion[],

@@ -26,9 +26,7 @@ interface PredictionInput {
   readonly pod: ExplainedPod;
   readonly nodes: readonly ExplainedNode[];
   readonly reported: Hosts;
-  /** Pods that have not started, in all namespaces: those in flight to a node use CPUs there. */
   readonly pending: readonly ExplainedPod[];
-  /** Nodes with an expired agent Lease. */
   readonly silent: ReadonlySet<string>;
 }
 

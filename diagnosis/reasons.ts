@@ -11,7 +11,6 @@ export type Stage =
   | 'paused'
   | 'running';
 
-/** The stages of a VM that should run and does not. */
 export const WAITING_STAGES: readonly Stage[] = [
   'no-launcher',
   'gated',
@@ -26,7 +25,6 @@ export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 
 interface Row {
   readonly verdict: Verdict;
-  /** A sentence about one VM or many, to follow their names. */
   readonly about: string;
 }
 
@@ -105,7 +103,6 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-/** From the best to the worst. */
 export const VERDICTS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
 /** The most important of several facts: the worst verdict; the first of equal ones. */

@@ -16,15 +16,11 @@ export interface Command {
 }
 
 export interface Remedy {
-  /** Stable, one for each kind of advice. */
   readonly id: string;
-  /** Text for people, without the commands. */
   readonly text: string;
-  /** Commands that show or apply it, in the order to run them; empty if no command can. */
   readonly commands: readonly Command[];
 }
 
-/** A remedy: its id for programs, its text for people, and commands in the order to run them. */
 export const remedy = (id: string, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
 
 export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
@@ -109,7 +105,6 @@ export const placeAgain = (named: Named): Remedy =>
     ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
   );
 
-/** Remedy: request whole cores in the VM's template and restart. A pod without a VM has no command. */
 export function addAnnotation(text: string, named: Named): Remedy {
   const { namespace, name } = named;
   const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };

@@ -111,7 +111,6 @@ function farFrom(
   ];
 }
 
-/** The state of a VM without dedicated CPUs and with a mask: whether its agent has pinned its vCPUs. */
 export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   const { pinning } = facts.node ?? {};
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
@@ -125,7 +124,6 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
-/** The state of a VM whose launcher runs and whose guest is paused, and what ends the pause. */
 export function pausedVm(
   facts: Named & Pick<VmFacts, 'node'>,
   at: string,

@@ -64,7 +64,6 @@ export function shortOf(
   return undefined;
 }
 
-/** Requests in thousandths by resource: the sum over containers, or the largest init container. */
 function requestsOf({ spec }: ExplainedPod): Map<string, number> {
   const sums = new Map<string, number>();
   const add = (requests: Readonly<Record<string, string>> | undefined, combine: (a: number, b: number) => number) => {

@@ -53,7 +53,6 @@ export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   return { reason: 'ContainerWaiting', text, remedies: [readEvents(facts, name, 'see its Events')] };
 }
 
-/** The agent does not let the pod start, because its CPUs differ from its reservation. */
 export function allocationRefused(at: string, why: string): Cause {
   const text = 'wait: the extender evicts it, and its owner creates another pod; if it stays, check the extender';
   return {

@@ -14,7 +14,6 @@ export interface VmState {
   readonly reason: Reason;
   readonly text: string;
   readonly causes: readonly Cause[];
-  /** Remedies, most likely first: those of the reason, then those of the other causes. */
   readonly remedies: readonly Remedy[];
 }
 
@@ -111,7 +110,6 @@ function noWord(facts: VmFacts, phase: string, why: string | undefined): Cause {
   return { reason, text, remedies: [readEvents(facts, facts.name, 'see its Events')] };
 }
 
-/** Remedies for a refused launcher, by the component that refused it. */
 const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[] = [
   [/failed calling webhook .*plumbline/, 'WebhookUnavailable', bringWebhookBack],
   [/plumbline: /, 'WebhookDenied', () => remedy('correct-vm', 'change the VM as the webhook says')],

@@ -21,7 +21,6 @@ const SANDBOX_FAILURE = 'FailedCreatePodSandBox';
 /** Seconds after which a rejection is outdated: more than KubeVirt's longest delay between two starts. */
 const REJECTION_SECONDS = 600;
 
-/** The kind for commands: a VMI without a VM has no VM to restart. */
 export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
   if (vm !== undefined) return 'vm';
   if (vmi === undefined) return undefined;
@@ -104,7 +103,6 @@ export function nodeFacts(
   };
 }
 
-/** Why the agent of its node refused the start of a pod. */
 export function startRefusal({ uid, namespace, name }: PodIds, refusals: readonly RefusedStart[]): string | undefined {
   const isOf = ({ podUID, ...refusal }: RefusedStart) =>
     podUID === undefined ? refusal.namespace === namespace && refusal.podName === name : podUID === uid;

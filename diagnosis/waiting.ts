@@ -7,7 +7,6 @@ import { nodeRemedies } from './node-remedies.ts';
 import { NO_READY_REPLICA } from './objects.ts';
 import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedy.ts';
 
-/** In an error of kube-scheduler: the path of the extender that it called. */
 const EXTENDER_CALL = /\/filter\b|^extender http/;
 
 export function waitingPod(facts: VmFacts, pod: PodShape): Cause {
@@ -90,7 +89,6 @@ function searched(facts: VmFacts, search: SearchFacts): Cause {
 export const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
 const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'larger-than-cells'];
 
-/** Whether the pod would have no node even if VMs end or nodes are repaired. */
 function isTooLarge(groups: readonly NodeGroup[]): boolean {
   const meant = groups.filter(({ kind }) => !NEVER_MEANT.includes(kind));
   return meant.length > 0 && meant.every(({ kind }) => TOO_LARGE.includes(kind));

@@ -14,7 +14,6 @@ const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-a
 
 const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
 
-/** The agent at an address, as on the node itself. */
 export function agentAt(url: string, requestTimeout: number = DEADLINE_SECONDS): AskAgent {
   return async (path) => {
     const where = `${url.replace(/\/$/, '')}${path}`;

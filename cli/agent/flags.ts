@@ -3,7 +3,6 @@ import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster
 import { ArgumentError } from '../support/exit-status.ts';
 import type { AskAgent } from './ask.ts';
 
-/** The default of the agent's --probe-host and --probe-port. */
 const AGENT = 'http://127.0.0.1:8082';
 
 export interface AgentFlags extends ClusterFlags {

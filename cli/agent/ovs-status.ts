@@ -28,7 +28,6 @@ const NOTES: Readonly<Record<string, string>> = {
 
 export const threadKind = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
-/** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
 export function alike(threads: readonly OvsThread[]): OvsThread[][] {
   const keyOf = (thread: OvsThread) =>
     JSON.stringify([threadKind(thread), thread.allowed, thread.desired, thread.note]);

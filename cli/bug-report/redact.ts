@@ -20,7 +20,6 @@ const NAME = /[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/g;
 const FIELD = /"(namespace|pod|podName|vm|vmi|podNamespace)":\s*"([^"\\]+)"/g;
 const LAUNCHER = /^(virt-launcher|hp-volume)-/;
 
-/** What must never leave the cluster, wherever it is. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]+-----[\s\S]*?(?:-----END [A-Z ]+-----|$)/g, '<PEM removed>'],
   [/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, '<token removed>'],
@@ -74,7 +73,6 @@ export class Redaction {
     return this.#words.get(name);
   }
 
-  /** A name in which the names of tenants' objects are replaced, such as `firewall` in `dv-firewall-boot`. */
   readonly #replaced = (name: string): string => {
     const whole = this.#word(name);
     if (whole !== undefined || this.#keep.has(name)) return whole ?? name;
@@ -104,7 +102,6 @@ export class Redaction {
     return this.#word(address) ?? address;
   }
 
-  /** The same in every text of some data, but not in the names of its fields. */
   data(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
     if (Array.isArray(value)) return value.map((one) => this.data(one));

@@ -46,13 +46,11 @@ interface Candidate {
   readonly about: string;
 }
 
-/** Names from the cluster, read only where a name is a candidate. */
 export type Names = (
   kind: 'vm' | 'pod' | 'node' | 'namespace' | 'context',
   cluster: ClusterWords,
 ) => Promise<readonly string[]>;
 
-/** The cluster and the namespace that the words before the cursor choose. */
 export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;
 
 const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));

@@ -26,14 +26,11 @@ export interface DemoCluster {
   /** @throws RangeError if there is no node with that name */
   node(name: string): EmulatedNode;
   start(): Promise<void>;
-  /** Creates the objects that the daemons need: CRDs, accounts, permissions. */
   prepare(): Promise<void>;
   /** Stores a certificate in the Secret that cert-manager would write, with its name in the manifests. */
   keepCertificate?(service: string, pair: { readonly cert: string; readonly key: string }): Promise<void>;
   kubeconfig(identity: Identity): Promise<string>;
-  /** Makes the API server call the webhook and a kube-scheduler call the extender, as in the shipped manifests. */
   wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
-  /** Waits until the webhook is called. Absent: it is when `wire` resolves. */
   called?(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -54,7 +51,6 @@ const CONFIGURATIONS = [
   ['validating-webhook', VALIDATING_WEBHOOKS],
 ] as const;
 
-/** Creates the embedded cluster, which only needs Node.js. */
 export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
   let endFollowing = () => {};
@@ -102,7 +98,6 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
 
 type WebhookConfiguration = KubeObject & { webhooks: { clientConfig: { caBundle?: string } }[] };
 
-/** A shipped configuration with the CA bundle that cert-manager would inject. */
 async function webhookConfiguration(packageRoot: string, name: string, caBundle: string) {
   const configuration = (await readManifest(packageRoot, `base/webhook/${name}.yaml`)) as WebhookConfiguration;
   for (const webhook of configuration.webhooks) {
@@ -112,7 +107,6 @@ async function webhookConfiguration(packageRoot: string, name: string, caBundle:
   return configuration;
 }
 
-/** The shipped configuration of Plumbline's kube-scheduler, with the extender's port in the demo. */
 export async function sidecarConfiguration(packageRoot: string, port: number): Promise<Record<string, unknown>> {
   const configuration = (await readManifest(packageRoot, 'base/scheduler/config.yaml')) as {
     extenders: { urlPrefix: string }[];

@@ -72,7 +72,6 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await installed?.stop();
     await cluster.stop();
     await ovs.stop();
-    // The logs stay if a step fails.
     if (succeeded) await rm(directory, { recursive: true, force: true });
   }
   return succeeded;

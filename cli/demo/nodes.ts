@@ -2,17 +2,14 @@ import type { HostDescription } from '../../model/host.ts';
 import { DPU_HOST_LABEL } from '../../model/names.ts';
 import type { NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
 
-/** The node whose launchers run a process with threads that can be pinned. */
 export const MASK_NODE = 'smt-off';
 
 export interface DemoNode extends NodeDescription {
-  /** The agent's network map: NUMA nodes of each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;
   readonly dpu?: true;
   readonly about: string;
 }
 
-/** One socket; siblings are i and i + cores, Linux's numbering on most machines. */
 function oneSocket(cores: number, threads: number): HostDescription {
   const cpus = cores * threads;
   return {

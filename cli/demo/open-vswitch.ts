@@ -14,7 +14,6 @@ export interface SwitchProcesses {
   readonly rundir: string;
   readonly enabler: string;
   readonly pids: readonly number[];
-  /** The allowed CPUs of every thread, read from /proc. */
   threads(): Promise<readonly CpuSet[]>;
   stop(): Promise<void>;
 }
@@ -61,7 +60,6 @@ export async function openVswitch(
   return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
 }
 
-/** The pids of both daemons, if both run and have their names. */
 async function runningPids(rundir: string): Promise<number[] | undefined> {
   const pids: number[] = [];
   for (const name of DAEMON_NAMES) {
@@ -77,7 +75,6 @@ export async function threadCpus(pids: readonly number[]): Promise<CpuSet[]> {
   return (await kernelThreads(pids)).map(({ cpus }) => CpuSet.parse(cpus));
 }
 
-/** The threads of processes according to the kernel, in order of their names. `cpus` is Cpus_allowed_list. */
 export async function kernelThreads(pids: readonly number[]) {
   const threads: { tid: number; name: string; cpus: string }[] = [];
   for (const pid of pids) {

@@ -22,7 +22,6 @@ export interface InstallOptions {
   readonly pods?: DaemonPods;
 }
 
-/** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
 export type Installed = Awaited<ReturnType<typeof install>>;
 
 export async function install(options: InstallOptions) {
@@ -80,7 +79,6 @@ export async function install(options: InstallOptions) {
     async ready() {
       await Promise.all(daemons().map((daemon) => daemon.ready()));
     },
-    /** Makes the API server call the webhook and the scheduler call the extender, as in the manifests. */
     async wire() {
       const [webhookPorts, extenderPorts] = await Promise.all([webhook.ports(), schedulerPlugin.ports()]);
       await cluster.wire({ webhook: webhookPorts.port, extender: extenderPorts.port });

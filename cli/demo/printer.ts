@@ -9,7 +9,6 @@ export interface StepReport {
   readonly error?: string;
 }
 
-/** Shows the demo's progress: as text while it runs, or as one JSON document at the end. */
 export type Printer = ReturnType<typeof createPrinter>;
 
 export function createPrinter(json: boolean) {

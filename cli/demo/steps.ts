@@ -42,7 +42,6 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   return { node: 'smt2', cpus, reason, message };
 }
 
-/** Starts the daemons and waits until every node has a report and advertises its networks. */
 export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
   printer.lines(DEMO_NODES.map(({ name, about }) => `${name.padEnd(8)} ${about}`));
   const installed = await install();

@@ -6,7 +6,6 @@ import { until } from './until.ts';
 
 export const DEMO_NAMESPACE = 'demo';
 
-/** A VM of 4 cores x 2 threads with an isolated emulator thread: its launcher requests 9 CPUs. */
 export interface DemoVm {
   readonly name: string;
   readonly annotated: boolean;

@@ -30,7 +30,6 @@ const STATE_OF: Partial<Readonly<Record<Reason, SharedCause>>> = {
   PinningNotReported: 'agent-away',
 };
 
-/** Causes that only affect the nodes that they name. */
 const ON_NODES: readonly SharedCause[] = ['agent-away', 'dpu-dead', 'bad-report'];
 
 /** One finding for each cause with what follows from it, the most severe first. */

@@ -30,7 +30,6 @@ export interface DoctorFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-/** Areas with separate facts; all others share one set. */
 const APART = ['preflight', 'dpu'] as const;
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
 
@@ -149,7 +148,6 @@ export function doctorLines(
   return [...lines, ...legendLines(reports, wide), summaryLine(reports, findings)];
 }
 
-/** The meaning of the signs above, unless all are those of findings and of areas without a fault. */
 function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {
   const isPartial = (one: AreaReport) => !isChecked(one) && one.seen.length > 0 && (wide || one.findings.length === 0);
   const signs = [

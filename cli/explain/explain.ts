@@ -56,7 +56,6 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     placement: node && placementOf(node),
     asks,
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
-    /** The source of the answer for each node; undefined if no node was checked. */
     source: search?.source,
     nodes: search?.groups ?? [],
     notes: [...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
@@ -75,7 +74,6 @@ function placementOf({ host, assigned }: NodeStateFacts) {
   };
 }
 
-/** The facts in the objects of the subject, without nodes and schedulers. */
 export function factsOf(subject: Subject, now: number): VmFacts {
   const { kind, namespace, name, vm, vmi, pod, events, rejections } = subject;
   const isPod = kind === 'pod' && vmi === undefined;

@@ -31,7 +31,6 @@ export async function readNearest(
   return host && { node, host, asks };
 }
 
-/** The node's CPUs by NUMA node: their owners, the usable ones, and free ones that do not help. */
 export function nearestLines({ node, host: placement, asks }: Nearest, columns: number): Line[] {
   const { host, reserved, owned, polled, networks } = placement;
   const width = Math.min(columns, 120);

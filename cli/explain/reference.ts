@@ -67,7 +67,6 @@ function splitKind(first: string, second: string | undefined): { kind: Reference
   return kind === undefined ? { kind, rest: first } : { kind, rest: first.slice(slash + 1) };
 }
 
-/** Also accepts `virtualmachine.kubevirt.io`, as in kubectl's `-o name`. */
 function kindOf(word: string): Reference['kind'] {
   const bare = word.toLowerCase().replace(/\.kubevirt\.io$/, '');
   return Object.hasOwn(KINDS, bare) ? KINDS[bare] : undefined;

@@ -95,7 +95,6 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   return lines;
 }
 
-/** The webhook's decision about a launcher, if neither its CPUs nor a cause show it. */
 function webhookTexts({ asks, reason, causes }: Explanation): string[] {
   const reasons = [reason, ...causes.map((cause) => cause.reason)];
   const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');

@@ -22,7 +22,6 @@ export interface Subject {
   readonly name: string;
   readonly vm: ExplainedVm | undefined;
   readonly vmi: ExplainedVmi | undefined;
-  /** The pod, or the relevant launcher: the newest that has not ended, else the newest. */
   readonly pod: ExplainedPod | undefined;
   readonly events: readonly Occurrence[];
   /** For a VM: its launchers that kubelets rejected, most of which are deleted; newest first. */

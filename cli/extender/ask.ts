@@ -24,14 +24,12 @@ export interface SilentExtender {
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
-/** A kube-scheduler with an extender: the Lease of its election, and where the leader's extender listens. */
 interface Place {
   readonly namespace: string;
   readonly lease: string;
   extenderOf(leader: string): PodPort;
 }
 
-/** Plumbline's own kube-scheduler, with the extender in its pod. */
 const SIDECAR: Place = {
   namespace: NAMESPACE,
   lease: SCHEDULER,

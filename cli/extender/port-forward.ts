@@ -16,7 +16,6 @@ export type OpenPort = (config: KubeConfig, target: PodPort, signal: AbortSignal
 
 /** A kubelet sends at most 32 KiB in one message. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
-/** It usually responds in a few hundred milliseconds. */
 const DEADLINE_SECONDS = 5;
 
 export interface PodRequestOptions {
@@ -41,7 +40,6 @@ export async function getFromPod(config: KubeConfig, target: PodPort, path: stri
   }
 }
 
-/** What a failure of `getFromPod` means. */
 export function forwardFailure(error: unknown): { readonly status: number; readonly text: string } {
   const { status = 0, message } = error as Error & { readonly status?: number };
   if (status >= 500) return { status, text: `${status}: check that the API server reaches the kubelet of that node` };

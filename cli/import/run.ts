@@ -90,7 +90,6 @@ function read(path: string): Buffer {
 
 function decode(path: string, bytes: Buffer): string {
   if (!isUtf8(bytes)) throw usageError(`${path} is not UTF-8 text`);
-  // Without a byte order mark.
   return new TextDecoder().decode(bytes);
 }
 

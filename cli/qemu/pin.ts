@@ -15,11 +15,9 @@ export class NotPinned extends PlumblineError {
 
 export interface PinRequest {
   readonly mask: CpuMask;
-  /** Expected number of vCPUs; undefined: as many as the mask has entries, or any number for a single entry. */
   readonly vcpus: number | undefined;
   readonly online: CpuSet;
   readonly fixMismatch: boolean;
-  /** Let the guest run afterwards, if it was started with -S and has not run yet. */
   readonly resume: boolean;
 }
 

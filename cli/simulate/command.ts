@@ -18,7 +18,6 @@ Examples:
 
 Exit status: 0 if all requested VMs fit, 1 if some do not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
 
-/** Default: NUMA nodes x cores of each x threads. */
 export const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];

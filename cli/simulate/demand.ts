@@ -15,7 +15,6 @@ interface VmRequest {
   /** Number of VMs; undefined: as many as fit. */
   readonly count: number | undefined;
   readonly vmi: VmiShape & { readonly spec: SelectingSpec };
-  /** Physnets that the VM must be near; `tunnel` for the tunnel. */
   readonly networks: readonly string[];
 }
 

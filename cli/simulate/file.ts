@@ -37,7 +37,6 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
 const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
 
-/** Kinds that create VMIs, with the path of the VMI template in each. */
 const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' | 'count'>>> = {
   VirtualMachine: (object) => fromTemplate(virtualMachine.parse(object).spec, 1),
   VirtualMachineInstance: (object) => ({ vmi: startingInstance.parse(object), count: 1 }),

@@ -58,7 +58,6 @@ function readRecord(path: string) {
   }
 }
 
-/** The CPUs that the kubelet would assign, or the reason with which it would reject the pod. */
 function predict({ host, containers }: ReturnType<typeof readRecord>): string {
   const request = { uid: 'replay', guaranteed: true, containers };
   const { kubelet, state } = host;

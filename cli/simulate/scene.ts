@@ -119,11 +119,9 @@ function circumstancesOf(scene: Scene, byName: ReadonlyMap<string, ExplainedNode
 
 export interface Invention {
   readonly nodes: number;
-  /** `2x16x2`: NUMA nodes, cores of each, threads of each core. */
   readonly topology: string;
   /** CPU list; default: the first core. */
   readonly reserved?: string | undefined;
-  /** `physnet0=0`, `physnet1=0-1`. */
   readonly physnet: readonly string[];
   readonly topologyManager: string;
   readonly kubelet: string;

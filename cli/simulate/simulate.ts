@@ -11,13 +11,11 @@ export type Simulation = ReturnType<typeof simulate>;
 export interface DemandOutcome extends Pick<Demand, 'name' | 'cpus' | 'padding'> {
   readonly requested: number | undefined;
   readonly placed: number;
-  /** If no more fit: number of nodes that refuse one more, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
 }
 
 export interface Circumstances {
   readonly key: string;
-  /** Why kube-scheduler does not consider the node. */
   readonly refusals: ReadonlyMap<Demand, Pick<Refused, 'text'> | undefined>;
   readonly inFlight: readonly PlacementNeeds[];
 }
@@ -59,7 +57,6 @@ export function simulate(
     const { name, cpus, padding, count: requested } = demand;
     return { name, cpus, padding, requested, placed, refusals: done ? {} : refusalsOf(classes, demand) };
   });
-  /** `smt`: whether a node has cores of several threads. */
   const smt = hosts.some(({ host }) => host.host.threadsPerCore > 1);
   return { smt, ...countsOf(hosts, classes, demands, vms), vms, placements: Object.fromEntries(placements) };
 }
@@ -103,7 +100,6 @@ function missingDevice({ needs }: Demand, { devices }: PlacementHost): Refused |
   return missing === undefined ? undefined : refuse('other', `${missing} is not on the node`);
 }
 
-/** Only for predicted CPUs: a placement by count does not determine which CPUs remain. */
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {
   let best: { readonly nodeClass: Class; readonly score: number } | undefined;
   for (const nodeClass of classes.values()) {
@@ -157,16 +153,12 @@ function countsOf(
     cpus: {
       total: sum(hosts.map(({ host }) => host.host.online.size)),
       reserved: sum(hosts.map(({ host }) => host.reserved.size)),
-      /** CPUs that had an owner before the simulation. */
       before: sum(hosts.map(({ host }) => host.owned.size)),
       used: sum(vms.map(({ cpus, placed }) => cpus * placed)),
-      /** Number of used CPUs that complete whole cores. */
       padding: sum(vms.map(({ padding, placed }) => padding * placed)),
       free: times(({ free }) => free),
-      /** Number of free CPUs on nodes where none of the VMs fits. */
       stranded: times(({ stranded }) => stranded),
     },
-    /** Cores with both owned and free threads. */
     splitCores: times(({ split }) => split),
   };
 }

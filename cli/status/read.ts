@@ -35,7 +35,6 @@ export interface WaitingVm {
   readonly reason: VmState['reason'];
   readonly text: string;
   readonly node: string | undefined;
-  /** Seconds since its launcher, instance or VM was created; undefined: unknown. */
   readonly ageSeconds: number | undefined;
 }
 
@@ -62,17 +61,14 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         a.namespace.localeCompare(b.namespace) ||
         byName<WaitingVm>(({ name }) => name)(a, b),
     ),
-    /** Deployments of Plumbline without a ready replica. */
     notReady: (deployments ?? [])
       .filter((one) => !hasReadyReplica(one))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
-    /** Nodes whose agents have stopped, with the seconds since their last renewal. */
     silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
       const text = deadDpu(node);
       return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
     }),
-    /** Events of the last hour: a kubelet did not do as predicted. */
     mispredictions: (differences ?? [])
       .filter((event) => isVerified(event) && now - timeOf(event) < RECENT_MILLISECONDS)
       .filter(({ involvedObject }) => namespace === undefined || involvedObject.namespace === namespace)
@@ -196,7 +192,6 @@ function waitingVm(
   return [{ namespace, name, state, verdict, reason, text, node: node || undefined, ageSeconds }];
 }
 
-/** `namespace/name` of the VM of a launcher. */
 function vmOf({ metadata }: ExplainedPod): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   return `${metadata.namespace}/${owner?.name ?? metadata.name}`;

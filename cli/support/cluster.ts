@@ -15,7 +15,6 @@ export interface ClusterFlags {
 export interface ClusterAccess {
   readonly client: KubeClient;
   readonly config: KubeConfig;
-  /** From -n, else from the context, else `default`. */
   readonly namespace: string;
   /** Seconds for each request over another connection; undefined: its default. */
   readonly requestTimeout?: number | undefined;
@@ -37,13 +36,11 @@ export function withNamespace(command: Command): Command {
   return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context');
 }
 
-/** Checks a user name, which becomes a header. */
 function userName(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected a user name without spaces');
   return text;
 }
 
-/** Seconds, also in kubectl's notation: 10s, 2m. */
 function seconds(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,4})(s|m)?$/.exec(text) ?? [];
   const value = Number(amount) * (unit === 'm' ? 60 : 1);

@@ -2,7 +2,6 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { joinParts, type Line, paint, type Style } from './terminal.ts';
 
-/** CPUs with a common letter. */
 export interface CpuOwner {
   readonly mark: string;
   readonly label: string;

@@ -26,7 +26,6 @@ function kubeLine(error: KubeError): string {
   return oneLine(message);
 }
 
-/** By the error's code in Node.js for sockets and certificates. */
 const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'nothing listens there; check that the cluster runs and that --context is right'],
   [/ENOTFOUND|EAI_AGAIN/, 'the host name does not resolve; check the server in the kubeconfig, DNS and the VPN'],

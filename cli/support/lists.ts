@@ -112,7 +112,6 @@ export async function readAgentLeases(client: KubeClient, now: number) {
   const leases = await readIfAllowed(client, path, lease);
   if (leases === undefined) return undefined;
   const serverNow = now + (client.clockOffset?.() ?? 0);
-  /** Seconds since each agent's last renewal, by node. */
   const ages = new Map<string, number>();
   const silent = new Set<string>();
   for (const { metadata, spec } of leases) {

@@ -15,7 +15,6 @@ export function withOutput(command: Command, formats: readonly Exclude<OutputFor
   return command.addOption(option);
 }
 
-/** Parses the value of -w: seconds between two views. */
 export function seconds(text: string): number {
   const value = Number(text);
   if (!(value >= 0.2 && value <= 3600))
@@ -23,7 +22,6 @@ export function seconds(text: string): number {
   return value;
 }
 
-/** 5 s, 3 min, 2 h: precise enough for a reader. */
 export function ageText(age: number): string {
   if (age < 120) return `${Math.round(age)} s`;
   if (age < 7200) return `${Math.round(age / 60)} min`;
@@ -60,7 +58,6 @@ export function printLines(lines: readonly Line[]): void {
   write(lines.map((line) => `${lineText(line, color)}\n`).join(''));
 }
 
-/** Prints a line about the command itself, to standard error. */
 export function printMessage(text: string): void {
   process.stderr.write(`${lineText(text)}\n`);
 }
@@ -93,7 +90,6 @@ const BAR_INTERVAL_MILLISECONDS = 50;
 const PLAIN_INTERVAL_MILLISECONDS = 10_000;
 const BAR_CHARACTERS = 30;
 
-/** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
 export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()) {
   const isBar = out.isTTY === true;
   const { width } = terminalOf(out);

@@ -4,7 +4,6 @@ import { cutText, MAX_TEXT_CHARACTERS, printable } from '../../runtime/printable
 
 export type Style = Parameters<typeof styleText>[0];
 
-/** A text with a colour, if the terminal has colours. */
 interface StyledText {
   readonly style: Style;
   readonly text: string;

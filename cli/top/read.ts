@@ -86,7 +86,6 @@ interface Owner {
   readonly name: string;
   readonly letter: string;
   readonly cpus: CpuSet;
-  /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
   readonly padding: CpuSet;
   readonly state?: VmState | undefined;
 }
@@ -100,12 +99,10 @@ export type NodeMap = ReturnType<typeof viewOf>;
 
 export interface Launched {
   readonly vmi: VmiShape | undefined;
-  /** `namespace/name` of the VM. */
   readonly name: string;
   readonly state?: VmState | undefined;
 }
 
-/** @param launched by the uid of the launcher */
 export function viewOf(
   { name, status, host: placement }: ReportedHost,
   launched: ReadonlyMap<string, Launched>,
@@ -123,7 +120,6 @@ export function viewOf(
     reserved,
     polled,
     owners,
-    /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
     free,
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),

@@ -26,7 +26,6 @@ export interface TopFlags extends ClusterFlags {
 export function run(nodes: readonly string[], flags: TopFlags, usualPace: number): Promise<void> {
   const { output, once } = flags;
   const seconds = typeof flags.watch === 'number' ? flags.watch : usualPace;
-  // A live map is for a user who sees it.
   const isLive = process.stdout.isTTY && output === undefined;
   const repeats = once !== true && (flags.watch !== undefined || isLive);
   return usingCluster(flags, ({ client }) =>
@@ -83,7 +82,6 @@ function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
   return [{ ...POLLED, cpus: polled }, { ...RESERVED, cpus: reserved }, ...padded, ...vms];
 }
 
-/** Without SMT, padding makes the number of CPUs even and completes nothing. */
 const paddingLabel = (nodes: readonly NodeMap[]) =>
   nodes.some(({ host }) => host.threadsPerCore > 1) ? 'completes a core' : 'padding';
 

@@ -27,12 +27,10 @@ export async function readMachine(root: string) {
     readNics(root),
   ]);
   const memoryOnly = memory.cells.filter(({ id }) => !ids.includes(id)).map(({ id }) => ({ id, cpus: CpuSet.EMPTY }));
-  /** The NUMA nodes of the host, and those that have only memory. */
   const cells = [...host.cells, ...memoryOnly].sort((a, b) => a.id - b.id);
   return { host, cells, memory, isolated, offline, contradictions: contradictionsOf(sysfs), caches, nics };
 }
 
-/** Where the kubelet's view of the cores differs. */
 function contradictionsOf(sysfs: SysfsHost): readonly string[] {
   try {
     return kubeletContradictions(sysfs, createHost(describeForKubelet(sysfs)));

@@ -32,7 +32,6 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
   });
 }
 
-/** The machine as a diagram: NUMA nodes with their NICs, cores, threads. */
 export function machineLines(machine: Machine, width: number, wide = false): Line[] {
   const { host, cells, isolated, caches } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
@@ -92,7 +91,6 @@ function remarks({ host, offline, contradictions }: Machine): string[] {
 const nameOf = ({ level, type }: Machine['caches'][number]) =>
   `L${level}${{ data: 'd', instruction: 'i', unified: '' }[type]}`;
 
-/** A line for each kind of cache: those of performance and efficiency cores differ. */
 function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
   const kinds = groupBy(caches, ({ level, type, size, cpus }) => `${level} ${type} ${size} ${cpus.size}`);

@@ -28,7 +28,6 @@ export function run(flags: VerifyFlags): Promise<void> {
   });
 }
 
-/** Names of nodes in one line; the others are counted. */
 const MAX_NODES = 5;
 
 const indented = (text: string, width: number): string[] =>

@@ -93,7 +93,6 @@ function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status
 export type Verification = ReturnType<typeof verifyMasks>;
 export type VmFinding = ReturnType<typeof findingOf>;
 
-/** Checks the mask of every VM against every node that the VM may run on. */
 export function verifyMasks({ vms, nodes, hosts }: VerifyFacts) {
   const byName = new Map(hosts.map((host) => [host.name, host]));
   const surveyed = nodes.map(({ name, labels }): SurveyedNode => {
@@ -116,11 +115,8 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: Rea
     name: vm.name,
     kind: vm.kind,
     mask: vm.masked.maskRequest === undefined ? vm.text : formatMask(vm.masked.maskRequest.mask),
-    /** Nodes that could host it now, by name. */
     nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
-    /** Those of these nodes where `all` replaces the mask. */
     fallBack: verdicts.flatMap(({ node, verdict }) => (verdict.fits && verdict.fellBack ? [node] : [])),
-    /** Nodes that it may run on and that cannot satisfy its mask. */
     refused: verdicts.flatMap(({ node, verdict }) =>
       verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
     ),

@@ -42,7 +42,6 @@ const kubevirt = z.object({
   status: z.object({ observedKubeVirtVersion: z.string().nullish() }).nullish(),
 });
 
-/** Versions on the cluster; null: not installed, or not readable. @throws KubeError */
 export async function readVersions(client: Pick<KubeClient, 'get'>) {
   const [kubernetes, kubevirts, pods] = await Promise.all([
     readOne(client, '/version', apiVersion),
@@ -52,7 +51,6 @@ export async function readVersions(client: Pick<KubeClient, 'get'>) {
   return {
     kubernetes: kubernetes?.gitVersion ?? null,
     kubevirt: kubevirts?.[0]?.status?.observedKubeVirtVersion ?? null,
-    /** Plumbline's parts with the tags of their images. */
     parts: pods === undefined ? null : runningParts(pods).running,
   };
 }

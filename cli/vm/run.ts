@@ -86,7 +86,6 @@ export function maskReason(state: string): Reason {
   return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';
 }
 
-/** Whether every thread is on its CPUs, every mask is satisfied and no two VMs share CPUs. */
 export function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ state, problems, threads }: OneVm) =>
     (state === null || REASONS[maskReason(state)].verdict === 'ok') &&

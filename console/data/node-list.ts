@@ -62,7 +62,6 @@ export const NODE_FILTERS = {
   'in-flight': ({ inFlight }: NodeItem) => inFlight.length > 0,
 };
 
-/** Nodes by name in natural order: worker-9 before worker-10. */
 export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
   return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
 }
@@ -76,13 +75,11 @@ export function findNodes(named: readonly NodeItem[], { text, sort, descending, 
   return nodes;
 }
 
-/** Whether every word of a search is in one of an item's texts. */
 export function matcherOf(search: string): (texts: readonly string[]) => boolean {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return (texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
 }
 
-/** All texts that a search matches: the node's name, networks, VMs and problems. */
 function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): string[] {
   return [
     name,

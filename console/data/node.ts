@@ -3,7 +3,6 @@ import type { DpuState, NodeContent, NodeProblem, OwnerEntry } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
-/** Number of owners with a separate value; the last value stands for all others. */
 const MAX_OWNER_VALUES = 250;
 
 export type NodeItem = Readonly<ReturnType<typeof nodeItem>>;
@@ -39,7 +38,6 @@ export function nodeItem(
     paint,
     padding,
     freeCores: shape === undefined ? 0 : freeCoresOf(shape, paint),
-    /** Number of pods that own CPUs. */
     pods: new Set(owners.map(([pod]) => pod)).size,
   };
 }
@@ -69,7 +67,6 @@ export const PROBLEM_TEXT: Readonly<Record<NodeProblem, { readonly short: string
   'no-node': { short: 'No Node', long: 'A report exists, but the API server has no Node with this name.' },
 };
 
-/** The state of a DPU, in the words of the condition plumbline.dev/DPUReady. */
 export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
   '': 'none',
   alive: 'ready',

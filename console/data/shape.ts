@@ -1,6 +1,5 @@
 import type { ShapeContent } from './wire.ts';
 
-/** The CPUs of a list such as `0-3,8`, in its order. Ignores anything that is not a number. */
 export function parseCpus(list: string): number[] {
   const cpus: number[] = [];
   if (list === '') return cpus;
@@ -13,7 +12,6 @@ export function parseCpus(list: string): number[] {
   return cpus;
 }
 
-/** The shortest list of some CPUs: `0-3,8`. */
 export function formatCpus(cpus: Iterable<number>): string {
   const sorted = [...cpus].sort((a, b) => a - b);
   const parts: string[] = [];
@@ -26,7 +24,6 @@ export function formatCpus(cpus: Iterable<number>): string {
   return parts.join(',');
 }
 
-/** The hardware of a node, with its threads in one row: NUMA node by NUMA node, core by core. */
 export type Shape = ReturnType<typeof shapeOf>;
 export type ShapeCell = Shape['cells'][number];
 
@@ -67,7 +64,6 @@ export function shapeOf(content: ShapeContent) {
   };
 }
 
-/** The NUMA nodes of some slots. */
 export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCell[] {
   const cores = [...own].map((slot) => slots[slot]!.core);
   return cells.filter(({ firstCore, cores: count }) =>
@@ -80,6 +76,5 @@ export function countWords(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** `1 needs attention`, `2 need attention`. */
 export const attentionText = (count: number): string =>
   `${count.toLocaleString('en')} ${count === 1 ? 'needs' : 'need'} attention`;

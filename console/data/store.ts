@@ -7,7 +7,6 @@ export interface PodItem extends PodContent {
   readonly key: string;
 }
 
-/** namespace/name of a pod. */
 export const podName = ({ namespace, name }: PodContent): string => `${namespace}/${name}`;
 
 /** Applies records on arrival, also while the page is hidden: memory depends on the cluster's size, not on time. */

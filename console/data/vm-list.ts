@@ -3,10 +3,8 @@ import { collator, type ListQuery, matcherOf } from './node-list.ts';
 import { parseCpus } from './shape.ts';
 import { GONE, type RunningEntry, type StateVerdict } from './wire.ts';
 
-/** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */
 export type VmItem = ReturnType<typeof vmItem>;
 
-/** Dedicated CPUs as CPU lists, by container. */
 type Containers = readonly (readonly [container: string, cpus: string, padding: number])[];
 
 export type VmSort = keyof typeof VM_SORTS;
@@ -18,7 +16,6 @@ export const BADNESS: readonly StateVerdict[] = ['ok', 'stopped', 'waiting', 'de
 
 const keyOf = (pod: string, node: string) => `${pod}@${node}`;
 
-/** All running VMs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
   const entries = new Map([...running].map((entry) => [keyOf(entry[0], entry[1]), entry]));
   const vms: VmItem[] = [];

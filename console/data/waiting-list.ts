@@ -6,7 +6,6 @@ export type WaitingSort = keyof typeof WAITING_SORTS;
 export type WaitingFilter = keyof typeof WAITING_FILTERS;
 export type WaitingQuery = ListQuery<WaitingSort, WaitingFilter>;
 
-/** Whether it does not continue by itself. */
 export const isBroken = ({ verdict }: PodItem) => verdict === 'broken';
 const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
 

@@ -20,7 +20,6 @@ export interface ShapeContent {
   readonly kubelet?: string | undefined;
 }
 
-/** What would help, as `plumbline explain` says it: the text, then the commands. */
 export type RemedyEntry = readonly [text: string, ...commands: string[]];
 
 /** After the name of a pod that only the old report of a silent agent has: it keeps its CPUs in the map, and is no running VM. */
@@ -87,7 +86,6 @@ export interface Status {
   /** Name of the leader's pod; null: no leader; absent: unknown. */
   readonly leader?: string | null | undefined;
   readonly missing?: string | undefined;
-  /** Since when the data may be old, RFC 3339, and why. */
   readonly problem?: readonly [since: string, why: string] | undefined;
   /** Deployments of Plumbline without a ready replica, by name. */
   readonly notReady: readonly string[];
@@ -126,7 +124,6 @@ export interface ExtenderExplanation {
   readonly nodes: readonly (readonly [node: string, group: number, text: string])[];
 }
 
-/** The answer of `plumbline explain` about a VM or pod, with its texts. */
 export interface Diagnosis {
   readonly verdict: StateVerdict;
   readonly reason: string;
@@ -151,21 +148,17 @@ export interface SwitchPicture {
   readonly problems: readonly string[];
   /** Each entry stands for equal threads of one process. */
   readonly threads: readonly {
-    /** `ovs-vswitchd`, with its role if it has one. */
     readonly process: string;
     readonly pid: number;
     readonly kind: string;
     readonly threads: number;
-    /** CPU list of the CPUs on which the kernel lets them run. */
     readonly allowed: string;
     /** Wanted CPUs; null for threads that are not managed, and while no affinity is set. */
     readonly desired: string | null;
-    /** Why the threads are elsewhere, or are not managed. */
     readonly note: string;
   }[];
 }
 
-/** Data that the API server has kept about a node or VM. */
 export interface HistoryAnswer {
   readonly entries: readonly HistoryEntry[];
   readonly notes: readonly string[];
@@ -174,7 +167,6 @@ export interface HistoryAnswer {
 export interface HistoryEntry {
   /** RFC 3339; the last occurrence of a repeated Event. */
   readonly time: string;
-  /** Number of occurrences of an Event, and the first one, if there was more than one. */
   readonly count?: number | undefined;
   readonly since?: string | undefined;
   /** Origin: an Event, a condition of an object, or a phase of a VM. */

@@ -1,6 +1,5 @@
 import { now, oldSince } from '../state/state.ts';
 
-/** The age of a time, by the browser's clock; the time itself as a tooltip. */
 export function Ago({ time }: { readonly time: string }) {
   const seconds = Math.max(0, Math.round((now.value - Date.parse(time)) / 1000));
   return (
@@ -10,7 +9,6 @@ export function Ago({ time }: { readonly time: string }) {
   );
 }
 
-/** In a state while all data is old: how old the state is. */
 export function OldAge() {
   const since = oldSince.value;
   if (since === undefined) return null;
@@ -22,7 +20,6 @@ export function OldAge() {
   );
 }
 
-/** The age of the data of a node whose agent is silent, and of its VMs. */
 export function DataAge({ since }: { readonly since: string | undefined }) {
   if (since === undefined) return null;
   return (

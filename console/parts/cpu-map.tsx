@@ -5,11 +5,8 @@ import { status } from '../state/state.ts';
 export interface CpuMapProps {
   readonly node: NodeItem;
   readonly shape: Shape;
-  /** Slots where ordinary threads of Open vSwitch may run, if known. */
   readonly switched?: ReadonlySet<number> | undefined;
-  /** The NUMA nodes to draw; default: all. */
   readonly only?: ReadonlySet<number>;
-  /** Slots to highlight: the others are dimmed. */
   readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
@@ -97,14 +94,12 @@ function isFree(core: number, { paint }: NodeItem, { cores }: Shape): boolean {
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
 
-/** The style sheet's class of a thread's painting. */
 export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
   return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOUR_COUNT}`}`;
 }
 
 const SIGNS = ['', 'R', 'P', '→'] as const;
 
-/** The sign of an owner as in `plumbline top`, in addition to its colour. */
 export function markOf({ owners }: Pick<NodeItem, 'owners'>, paint: number): string {
   const sign = SIGNS[paint];
   if (sign !== undefined) return sign;

@@ -7,7 +7,6 @@ import { OldAge } from './ago.tsx';
 export interface DetailProps {
   readonly title: string;
   readonly kind: string;
-  /** The address after closing. */
   readonly back: Route;
   readonly children: ComponentChildren;
 }
@@ -59,7 +58,6 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
-/** A CPU list that breaks after commas only. */
 export function CpuList({ cpus }: { readonly cpus: string }) {
   return cpus.split(/(?<=,)/).map((part) => (
     <>

@@ -9,7 +9,6 @@ const FIRST_ROWS = 12;
 interface HistoryProps {
   readonly of: 'node' | 'vm';
   readonly name: string;
-  /** A text above the history, which is not repeated in it. */
   readonly above?: string | undefined;
 }
 
@@ -25,7 +24,6 @@ export function History({ of, name, above = '' }: HistoryProps) {
   );
 }
 
-/** A condition that tells of no problem. */
 const isUsual = ({ from, isWarning }: HistoryEntry) => from === 'condition' && !isWarning;
 
 function Entries({ history: { entries, notes }, above }: { readonly history: Found; readonly above: string }) {

@@ -8,10 +8,8 @@ export interface ListControlsProps<Sort extends string, Filter extends string, I
   readonly placeholder: string;
   readonly query: Signal<ListQuery<Sort, Filter>>;
   readonly titles: Readonly<Record<Filter, string>>;
-  /** The items that each filter of the list lets through. */
   readonly filters: Readonly<Record<Filter, (item: Item) => boolean>>;
   readonly items: readonly Item[];
-  /** Number of items that match the query. */
   readonly matchCount: number;
   readonly children?: ComponentChildren;
 }
@@ -60,7 +58,6 @@ export function ListControls<Sort extends string, Filter extends string, Item>(
   );
 }
 
-/** A column by which a list can be sorted: names ascending first, everything else descending. */
 export function sortable<Sort extends string, Filter extends string>(
   query: Signal<ListQuery<Sort, Filter>>,
   key: Sort,

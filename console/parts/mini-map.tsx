@@ -3,11 +3,9 @@ import { type NodeItem, Paint } from '../data/node.ts';
 import { countWords, type Shape } from '../data/shape.ts';
 import { paintName } from './cpu-map.tsx';
 
-/** A thread is a unit square minus the gap. */
 const SIDE = 0.84;
 const CELL_GAP = 1.2;
 const LINE_GAP = 0.35;
-/** Possible numbers of rows of a NUMA node's block, tallest first. */
 const LINES = [6, 5, 4, 3, 2];
 /** Largest height of a map, and largest size of a thread, in pixels. */
 const MAX_PIXELS = { height: 42, thread: 8, wideThread: 13 };
@@ -46,14 +44,11 @@ function arranged(shape: Shape, line: number, most: number) {
     left += Math.min(cores, line) + CELL_GAP;
   }
   const width = Math.max(1, left - CELL_GAP);
-  // A large map uses the available height; a small one was chosen by its height.
   const tallest =
     most === MapWidth.wide ? Math.min(MAX_PIXELS.wideThread, MAX_PIXELS.height / height) : MAX_PIXELS.thread;
-  /** `scale` is the size of a thread in pixels. */
   return { width, height, scale: Math.min(tallest, most / width), x, y };
 }
 
-/** A node's CPUs in one row, with one path for each owner, so that a row needs only a few elements at any size. */
 export function MiniMap({ node, width: most }: { readonly node: NodeItem; readonly width: number }) {
   const { shape } = node;
   const layout = useMemo(() => shape && layoutOf(shape, most), [shape, most]);

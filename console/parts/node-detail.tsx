@@ -60,7 +60,6 @@ function switchedOf(shape: Shape, answer: ServerAnswer<SwitchPicture>): Readonly
   return new Set(ordinary.flatMap(({ allowed }) => cpuSlots(shape, allowed)));
 }
 
-/** The state of its DPU, since when, and the VMs that it affects. */
 function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   const there = vms.value.filter((vm) => vm.node === name);
   const [time, message] = dpuSince ?? [];

@@ -136,7 +136,6 @@ function numaText(cells: string): string {
 
 const NO_AGENT = { text: 'No VMs', look: 'is-stopped', title: 'KubeVirt starts no VMs here, so no agent reports.' };
 
-/** A node without problems, by the state of its DPU. */
 const HEALTHY: Readonly<Record<DpuState, { text: string; look: string; title?: string }>> = {
   '': { text: 'Healthy', look: 'is-good' },
   alive: { text: 'Healthy', look: 'is-good' },

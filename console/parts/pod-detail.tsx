@@ -58,16 +58,13 @@ function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
 }
 
 interface NodeByNodeProps {
-  /** namespace/name; undefined: it no longer waits. */
   readonly pod: string | undefined;
   readonly noun: 'VM' | 'Pod';
-  /** The scheduler's last message: a change of it repeats the request. */
   readonly reason: string | undefined;
 }
 
 const REFRESH_MILLISECONDS = 30_000;
 
-/** The extender's answer for the pod on each node, requested when it is visible. */
 function NodeByNode({ pod, noun, reason }: NodeByNodeProps) {
   const url = pod === undefined ? undefined : `/explain?pod=${encodeURIComponent(pod)}`;
   const answer = useAnswer<ExtenderExplanation>(url, REFRESH_MILLISECONDS, reason);
@@ -98,7 +95,6 @@ function LastCall({ explanation, noun }: LastCallProps) {
   );
 }
 
-/** What the extender said about the nodes that it was asked for. */
 function passedText(offered: number, passed: number): string {
   if (offered === 1) return passed === 1 ? 'it could run' : 'it could not run';
   return `${passed === 0 ? 'none' : passed.toLocaleString('en')} of them could run`;

@@ -14,7 +14,6 @@ const FILTERS: Readonly<Record<WaitingFilter, string>> = {
   vms: 'VMs only',
 };
 
-/** VMs without a launcher, and pods without a node or that cannot start on their node: those that need attention first, then the longest waiting. */
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
   return (
     <>

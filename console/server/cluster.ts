@@ -155,13 +155,9 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     },
     nodes: nodes.items,
     reports: taken.byNode,
-    /** VMIs with a paused guest or without a launcher, by `namespace/name`. */
     instances: instances.items,
-    /** VMs that should run and have no VMI, by `namespace/name`. */
     machines: machines.items,
-    /** Deployments of Plumbline without a ready replica, by name. */
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
-    /** Optional kinds without read permission, whose data is missing. */
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     get stale() {
       return stale;
@@ -229,11 +225,9 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
   return {
     ...factsOfNode({ metadata, status }),
     dpuHost: isDpuHost({ metadata }),
-    /** Whether KubeVirt starts VMs there, so that it needs an agent. */
     acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
     dpuReady: condition?.status,
-    /** Last transition of that condition, RFC 3339, and its message. */
     dpuSince: condition?.lastTransitionTime ?? undefined,
     dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
@@ -241,7 +235,6 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
 
 type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
 
-/** The pod with the leading one of Plumbline's kube-schedulers, from their Lease. */
 function createLeader() {
   const health = new AgentHealth();
   let pod: string | null | undefined;

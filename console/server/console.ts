@@ -15,7 +15,6 @@ interface ConsoleOptions {
   /** Only used for reads. Each kind in KINDS keeps a watch open. */
   readonly client: KubeClient;
   readonly address: ListenAddress;
-  /** The directory of the page's files: `console` next to the bundles. */
   readonly assets: string;
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
@@ -57,7 +56,6 @@ export function createConsole(options: ConsoleOptions) {
     get missing() {
       return cluster.missing;
     },
-    /** Ends the pages' streams, so that the server can stop. */
     closeStreams: routes.close,
   };
 }

@@ -8,14 +8,12 @@ import { labelOf, type ShownPod, waits } from './pods.ts';
 import { nodeContent, podContent, runningEntry, type Surroundings } from './records.ts';
 import { isSettled, vmContent } from './vms.ts';
 
-/** Keys of records: the kind, and the name or uid. */
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
 export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
 const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
 
-/** Why Plumbline's own scheduler places no pod; undefined if it works, or if that is unknown. */
 function faultOf({ leader, notReady }: Status): Cause | undefined {
   if (leader === undefined) return undefined;
   const away = leader === null ? `no replica of ${SCHEDULER} is the leader` : undefined;
@@ -51,7 +49,6 @@ export class Feed {
     return this.#viewers.size;
   }
 
-  /** Calls back with the keys of new, changed and removed records, until the returned function is called. */
   watch(onNews: (keys: Iterable<string>) => void): () => void {
     this.#viewers.add(onNews);
     return () => void this.#viewers.delete(onNews);

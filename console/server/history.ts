@@ -9,7 +9,6 @@ import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
 /** Data that the API server has kept about nodes and VMs: conditions, and Events, by default for an hour. */
 export type Histories = ReturnType<typeof createHistories>;
 
-/** Number of entries, and number of Events that are read for an object or namespace. */
 const MAX_ENTRIES = 100;
 const MAX_EVENTS = 2000;
 const PAGE_EVENTS = 500;

@@ -32,7 +32,6 @@ export function shownState({ verdict, reason, text, remedies }: VmState) {
 
 const ENDED = new Set(['Succeeded', 'Failed']);
 
-/** Undefined for a pod that the page does not show: nearly all pods of a cluster, which are not stored. */
 export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
   const { phase, nominatedNodeName } = pod.status ?? {};
@@ -60,15 +59,12 @@ export function shownPod(pod: WatchedPod) {
     waitsForScheduler: waitsForScheduler(pod),
     rejected,
     since: node === undefined ? metadata.creationTimestamp : undefined,
-    /** kube-scheduler's message that no node fits; '' without a reason, undefined before its first attempt. */
     unscheduled,
     padding: paddingOf(metadata),
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity] as const),
-    /** The state of a pod that waits or was rejected, as in `plumbline explain`; undefined for a running pod. */
     state: pending || rejected !== undefined ? stateOf(pod, vm) : undefined,
-    /** To predict the CPUs of a pod in flight, and to check the place of a running pod. */
     needs,
     ...runs(pod, vm, needs),
   };

@@ -93,11 +93,9 @@ function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyLines);
 }
 
-/** What the objects of a pod do not say. */
 export interface Surroundings {
   /** Why Plumbline's own scheduler places no pod. */
   readonly fault?: Cause | undefined;
-  /** Nodes whose agents are silent. */
   readonly silent?: ReadonlySet<string>;
 }
 
@@ -132,7 +130,6 @@ export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry |
   return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text, remedies];
 }
 
-/** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
 function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
   const vmi = vm === undefined ? undefined : cluster.instances.get(`${namespace}/${vm}`);

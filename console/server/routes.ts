@@ -81,7 +81,6 @@ export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptio
   };
 }
 
-/** Why a request is refused before it is processed. */
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
   if (request.method !== 'GET') return [405, 'method not allowed: the console is read-only and answers only GET'];
   if (!isOwnHost(request.headers.host, listensOn)) return [421, 'unexpected Host header; use http://localhost'];

@@ -9,9 +9,7 @@ export interface StreamOptions {
   readonly response: ServerResponse;
   /** Whether the client accepts gzip, which reduces a snapshot of 5,000 nodes to a tenth. */
   readonly gzip: boolean;
-  /** Milliseconds between heartbeats. */
   readonly beat?: number;
-  /** Milliseconds that a client may take to read before its connection is closed. */
   readonly patience?: number;
 }
 

@@ -56,7 +56,6 @@ export function shownInstance({ metadata, status }: z.infer<typeof watchedInstan
 /** Seconds that KubeVirt may take to create the instance and launcher of a new VM before the page lists it. */
 const START_SECONDS = 5;
 
-/** Whether a VM without a launcher is more than one whose start has just begun. */
 export function isSettled({ reason, since }: PodContent): boolean {
   if (reason !== 'NoInstance' && reason !== 'NoLauncher') return true;
   return !(Date.now() - Date.parse(since ?? '') < START_SECONDS * 1000);

@@ -4,7 +4,6 @@ export type ServerAnswer<T> = { readonly data: T } | { readonly failed: string }
 
 const MAX_TRIES = 5;
 
-/** Sends a query to the console's server; retries if the server is busy with a query of another page. */
 async function askServer<T>(url: string, signal: AbortSignal): Promise<ServerAnswer<T>> {
   try {
     for (let tries = 1; ; tries++) {

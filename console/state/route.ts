@@ -10,7 +10,6 @@ const VMS: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all
 
 const WAITING: WaitingQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
 
-/** Search, filter and order of the lists; also in the address, so that a link shows the same. */
 export const nodeQuery = signal<NodeQuery>(NODES);
 export const vmQuery = signal<VmQuery>(VMS);
 export const waitingQuery = signal<WaitingQuery>(WAITING);

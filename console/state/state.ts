@@ -71,7 +71,6 @@ const INTERVAL_MILLISECONDS = 250;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let last = Number.NEGATIVE_INFINITY;
 
-/** Announces changes at an interval, in a frame: a hidden page renders nothing. */
 function schedule(): void {
   timer ??= setTimeout(() => requestAnimationFrame(announce), last + INTERVAL_MILLISECONDS - performance.now());
 }
@@ -84,7 +83,6 @@ function announce(): void {
   changes.value++;
 }
 
-/** Opens the connection; from now on the signals follow the cluster. */
 export function follow(): void {
   let incoming = store;
   connect({

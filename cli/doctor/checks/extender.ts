@@ -33,7 +33,6 @@ export function checkExtender(facts: DoctorFacts): AreaReport {
   return notes.report;
 }
 
-/** Kubelets that did not do as the extender had predicted, in the last hour. */
 function noteDifferences(notes: Notebook, { differences }: DoctorFacts): void {
   const events = (differences.value ?? []).filter(isVerified);
   const pods = [...new Set(events.map(({ involvedObject: { namespace, name } }) => `${namespace}/${name}`))];

@@ -18,7 +18,6 @@ export const AREAS = [
 ] as const;
 export type Area = (typeof AREAS)[number];
 
-/** `error`: something does not work. `warning`: it works now, and may fail later. */
 type Severity = 'error' | 'warning';
 
 export interface DoctorFinding {
@@ -28,13 +27,9 @@ export interface DoctorFinding {
   readonly impact: string;
   readonly fix: Fix;
   readonly meanwhile?: Fix | undefined;
-  /** The affected objects, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
-  /** The cause that several findings may share; those are reported as one. */
   readonly cause?: SharedCause | undefined;
-  /** For VMs: their state and its remedies, as in every other output. */
   readonly state?: StateFound | undefined;
-  /** Other findings with the same cause, as text. */
   readonly consequences?: readonly string[] | undefined;
 }
 
@@ -53,7 +48,6 @@ export type SharedCause =
 interface StateFound {
   readonly reason: Reason;
   readonly remedies: readonly Remedy[];
-  /** The nodes of the VMs: `node/worker-1`. */
   readonly nodes: readonly string[];
 }
 
@@ -66,14 +60,12 @@ export interface AreaReport {
   readonly unseen: readonly string[];
 }
 
-/** The next step for a finding: text, and commands that show or apply it. */
 export type Fix = Pick<Remedy, 'text' | 'commands'>;
 
 export const fix = (text: string, ...commands: readonly Command[]): Fix => ({ text, commands });
 
 export const inSystem = (...args: readonly string[]): Command => kubectl('-n', NAMESPACE, ...args);
 
-/** Disables all of Plumbline's webhooks until the manifests are applied again. */
 export const BREAK_GLASS = fix(
   'if VMs must start before it is fixed, without Plumbline, switch its webhooks off',
   inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),

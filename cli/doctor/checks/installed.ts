@@ -43,7 +43,6 @@ export function checkInstalled(facts: DoctorFacts): AreaReport {
   return notes.report;
 }
 
-/** The part of each container in plumbline-system, by its name in the manifests. */
 const PARTS: Readonly<Record<string, string>> = {
   webhook: 'webhook',
   extender: 'extender',
@@ -154,7 +153,6 @@ function parsed(version: string): { readonly major: number; readonly minor: numb
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
-/** The tag of `registry:5000/kube-scheduler:v1.36.2@sha256:…`; empty if the image has no tag. */
 export function tagOf(image: string): string {
   return /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 }

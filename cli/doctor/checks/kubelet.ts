@@ -7,13 +7,11 @@ import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 
-/** The condition of a NodeTopology whose kubelet counts other cores than the kernel. */
 export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';
 
 const NO_DO = `remove the label ${SCHEDULABLE_LABEL} from these nodes, or`;
 
 interface Rule {
-  /** The fault of a node, with the same text for every node; undefined if there is none. */
   readonly applies: (host: ReportedHost) => string | undefined;
   readonly severity: 'error' | 'warning';
   readonly why: string;
@@ -22,7 +20,6 @@ interface Rule {
 
 const splitsCore = ({ host: { host, reserved } }: ReportedHost) => splitCore(host, reserved) !== undefined;
 
-/** Whether some number of CPUs makes the kubelet hang. */
 function mayHang(node: ReportedHost): boolean {
   const { host, status } = node;
   const distributes = status.cpuManager.options?.['distribute-cpus-across-numa'] === 'true';

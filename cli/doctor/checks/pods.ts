@@ -126,7 +126,6 @@ function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
   notes.seen(`${countText(late.length, 'VM')} whose CPU mask is set ${how}: ${someNames(podNames(late))}`);
 }
 
-/** An invalid mask counts as none: its VM does not start, and explain says why. */
 function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
   try {
     return maskRequestOf(metadata);

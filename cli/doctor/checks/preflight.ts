@@ -16,7 +16,6 @@ interface Product {
   readonly todo: string;
 }
 
-/** Products that Plumbline works with. The manifests can be applied without any of them. */
 export const PRODUCTS: readonly Product[] = [
   {
     name: 'cert-manager',
@@ -129,7 +128,6 @@ function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFa
   );
 }
 
-/** Without it cert-manager issues certificates, but the API server does not get their CA. */
 function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
   if (!groups.has('cert-manager.io')) return;
   const deployments = notes.value(injectors, 'cert-manager’s cainjector');

@@ -44,7 +44,6 @@ export function checkWebhook(facts: DoctorFacts): AreaReport {
   return notes.report;
 }
 
-/** Whether the API server calls the webhook at all. @returns true also if that is unknown */
 function checkRequired(
   notes: Notebook,
   { webhookRequired }: DoctorFacts,
@@ -170,7 +169,6 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
   );
 }
 
-/** A condition that tests annotations but not KubeVirt's. A condition on CPUs alone matches all launchers. */
 function isBlind(conditions: readonly { readonly expression: string }[]): boolean {
   return conditions.some(
     ({ expression }) =>

@@ -29,7 +29,6 @@ import {
   webhookConfiguration,
 } from './objects.ts';
 
-/** A value that was read, or why it is missing. */
 export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
@@ -60,11 +59,9 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
     systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
-    /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
     schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),
-    /** The cluster's own kube-schedulers, and the extenders next to them. */
     schedulers: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: 'component=kube-scheduler' }),
     extenderPods: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: `app.kubernetes.io/name=${SERVICE}` }),
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
@@ -72,7 +69,6 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
     machines: list('/apis/kubevirt.io/v1/virtualmachines', explainedVm),
     instances: list('/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
-    /** Events of the last hour about pods that the extender cannot evict, and about pods that kubelets rejected. */
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
     differences: list('/api/v1/events', occurrence, { fieldSelector: `reason=${PREDICTION_DIFFERS}` }),
@@ -122,7 +118,6 @@ async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
 /** `sidecar`: in the pod of Plumbline's kube-scheduler, `loopback`: next to the cluster's own. */
 export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
 
-/** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */
 export function wayOf({ deployments, schedulerElection, extenderPods }: DoctorFacts): Way {
   const names = deployments.value?.map(({ metadata }) => metadata.name);
   if (names?.includes(SCHEDULER)) return 'sidecar';

@@ -28,7 +28,6 @@ export const webhookConfiguration = z.object({
 });
 export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
 
-/** The RoleBinding that enables the webhooks. */
 export const roleBinding = z.object({
   metadata: objectMeta,
   subjects: listOf(z.object({ kind: z.string(), name: z.string(), namespace: text })),
@@ -49,7 +48,6 @@ export const tlsSecret = z.object({
 });
 export type TlsSecret = z.infer<typeof tlsSecret>;
 
-/** In kube-system: a kube-scheduler, or an extender next to it. */
 export const schedulerPod = z.object({
   metadata: objectMeta,
   spec: z.object({
@@ -69,7 +67,6 @@ export const deployment = z.object({
 });
 export type Deployment = z.infer<typeof deployment>;
 
-/** In plumbline-system, with the running images. */
 export const systemPod = z.object({
   metadata: objectMeta,
   spec: z.object({ nodeName: text, initContainers: imageContainers.nullish(), containers: imageContainers }),
