@@ -6,6 +6,7 @@ import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './stage.ts';
 
 /** Seconds between two looks at the lease. */
@@ -14,12 +15,10 @@ const PERIOD = Math.min(INTERVAL, DURATION / 4);
 const SLACK = 4;
 
 describe('a DPU that is missing, starts, dies and starts again, with real daemons, API server, scheduler and Open vSwitch', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('openVswitch');
   needs('musl');
   needs('make');
-  this.timeout(300_000);
   let scene: DpuScene;
   let ovs: RealOvs;
   let host: DaemonProcess;

@@ -6,9 +6,8 @@ import { promisify } from 'node:util';
 import { isNotFound, type KubeError } from '../../../kube/client.ts';
 import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
 import { root } from '../../support/bundles.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from './rendered.ts';
 
 const run = promisify(execFile);
@@ -53,9 +52,7 @@ function tooLarge({ type, ...schema }: Schema): unknown {
 const STEPS = /\.[^.[{]+|\[\]|\{\}/g;
 
 describe('the definition of NodeTopology on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let plane: ControlPlane;
 
   before(async () => {

@@ -4,8 +4,8 @@ import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { installInterceptor } from '../virt-api.ts';
 import { bindingOf, installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
@@ -26,9 +26,7 @@ interface PodOptions {
 }
 
 describe('which pods the extender may remove, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let extender: KubeClient;
   let scheduler: KubeClient;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 import { installInterceptor } from '../virt-api.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
@@ -39,11 +40,9 @@ interface SeenPod {
 }
 
 describe('an installation on a real API server, with the shipped permissions', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('musl');
   needs('make');
-  this.timeout(300_000);
   let installed: Installation;
   let dpu: DaemonProcess;
   let pair: SchedulerPair;

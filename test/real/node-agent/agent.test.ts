@@ -5,7 +5,7 @@ import { readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 
 const OWN = 'worker-1';
@@ -39,9 +39,7 @@ const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => (
 });
 
 describe('an agent and a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledAgents;
   let agent: KubeClient;
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { configurationAt, inParallel, type Stage, startStage } from './stage.ts';
 
 const [VMS, PODS] = [20, 100];
@@ -21,9 +21,7 @@ const OUTAGES = {
  * extender, only pods with Plumbline's scheduler wait.
  */
 describe('ordinary pods while the extender fails', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let stage: Stage;
   let count = 0;
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { needs } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, onControlPlane } from '../control-plane.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -110,9 +109,7 @@ const HARMLESS = [
 ];
 
 describe('users who may write the sources of a CPU mask, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let guest: KubeClient;
   let owner: KubeClient;

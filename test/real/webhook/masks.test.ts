@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { bindingOf, userSubject } from './policies-alone.ts';
 
@@ -42,8 +42,7 @@ const launcherOf = (vmi: string, uid: string, mask: string, labels: Record<strin
 });
 
 describe('CPU masks behind a real API server', function () {
-  needs('controlPlane');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledWebhook;
   let client: KubeClient;
   /** Has all permissions in the namespace, including masks. */

@@ -6,9 +6,8 @@ import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, onControlPlane } from '../control-plane.ts';
 import { callOf } from '../demo/webhook-configurations.ts';
 import { freePort } from '../processes.ts';
 import { configurations, switchOn } from './installed.ts';
@@ -74,9 +73,7 @@ const BREAK_GLASS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split
 
 /** The validating configuration has the same conditions (test/manifests/kustomize). */
 describe('while the webhook is down, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   const { cert } = createCertificateAuthority('plumbline-webhook');
   let port = 0;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
@@ -29,8 +29,7 @@ function ordinaryPod(cpus: readonly string[], labels: Record<string, string> = {
 }
 
 describe('the webhook behind a real API server: policies and ordinary pods', function () {
-  needs('controlPlane');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledWebhook;
   before(async () => {
     installed = await installWebhook();
