@@ -47,6 +47,16 @@ export interface ControlPlaneOptions {
   readonly podTokens?: boolean;
 }
 
+/** A pod with one container, unless its spec has others. */
+export function podOf<Metadata extends object>(metadata: Metadata, spec: object = {}) {
+  const containers = [{ name: 'compute', image: 'none' }];
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, ...spec } };
+}
+
+export function namespaceOf(name: string): KubernetesObject {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+}
+
 /** Called in a `describe`: skips its tests without a control plane, and gives them time for a slow one. */
 export function onControlPlane(suite: { timeout(milliseconds: number): unknown }): void {
   needs('controlPlane');

@@ -6,7 +6,7 @@ import { EVICTION_WEBHOOK, evictionDenial } from '../../sandbox/api-server/subre
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
-import type { ControlPlane, KubernetesObject } from './control-plane.ts';
+import { type ControlPlane, type KubernetesObject, namespaceOf } from './control-plane.ts';
 
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';
@@ -139,7 +139,7 @@ const DISCOVERY = {
 /** A Service without a cluster address: the API server uses its external name, which is this machine's loopback. */
 function apiService(port: number): KubernetesObject[] {
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } },
+    namespaceOf(NAMESPACE),
     {
       apiVersion: 'v1',
       kind: 'Service',

@@ -56,23 +56,13 @@ export async function startControlDaemons(
   const start = async (name: string, ...args: readonly string[]) => {
     const file = await accountConfig(scene, directory, `plumbline-${name}`, SYSTEM);
     const [port, probePort] = [await freePort(), await freePort()];
-    const flags = ['--port', String(port), '--probe-port', String(probePort)];
-    const program = startProgram(
-      name,
-      process.execPath,
-      [
-        join(dist, `${name}.cjs`),
-        '--host',
-        '127.0.0.1',
-        '--probe-host',
-        '127.0.0.1',
-        ...flags,
-        '--kubeconfig',
-        file,
-        ...args,
-      ],
-      join(directory, `${name}.log`),
-    );
+    const command = [
+      join(dist, `${name}.cjs`),
+      ...['--host', '127.0.0.1', '--port', String(port), '--kubeconfig', file],
+      ...['--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
+      ...args,
+    ];
+    const program = startProgram(name, process.execPath, command, join(directory, `${name}.log`));
     undo(() => program.stop());
     await holds(`the ${name} is ready with its own service account`, async () => {
       program.assertAlive();
@@ -126,15 +116,10 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     extenders,
   };
   await writeFile(config, stringify(settings));
-  const own = [
-    '--authentication-kubeconfig',
-    admin,
-    '--authorization-kubeconfig',
-    admin,
-    '--bind-address',
-    '127.0.0.1',
+  const args = [
+    ...['--config', config, '--authentication-kubeconfig', admin, '--authorization-kubeconfig', admin],
+    ...['--bind-address', '127.0.0.1', '--secure-port', String(await freePort())],
   ];
-  const args = ['--config', config, ...own, '--secure-port', String(await freePort())];
   const program = startProgram('kube-scheduler', binary('kube-scheduler'), args, join(directory, 'scheduler.log'));
   undo(() => program.stop());
 }

@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
-import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
 
@@ -24,7 +24,7 @@ describe('the certificates of the development overlay', function () {
   before(async () => {
     plane = await startControlPlane();
     await plane.create(
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } },
+      namespaceOf('plumbline-system'),
       ...DEFINITIONS,
       ...objectsOf(render('overlays/development')).filter(({ kind }) => kind.endsWith('WebhookConfiguration')),
     );

@@ -8,7 +8,7 @@ import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, podOf, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { readyNode } from '../scheduler/stage.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
@@ -142,10 +142,6 @@ async function createNode(plane: ControlPlane, name: string, { spec }: Workload)
   };
   const labels = { 'kubernetes.io/os': 'linux', ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }) };
   const status = { nodeInfo: { kubeletVersion: 'v1.36.2' } };
-  await plane.create(readyNode(name, amounts, { labels, status }), {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: `agent-${name}`, namespace: SYSTEM },
-    spec: { ...spec.template.spec, nodeName: name },
-  });
+  const agent = podOf({ name: `agent-${name}`, namespace: SYSTEM }, { ...spec.template.spec, nodeName: name });
+  await plane.create(readyNode(name, amounts, { labels, status }), agent);
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import { type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
 import { startWebhook } from '../webhook/installed.ts';
 import {
   type CreatedPod,
@@ -51,7 +51,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]) 
   const plane = await startControlPlane({
     apiServerArgs: ['--egress-selector-config-file', join(directory, 'egress.yaml')],
   });
-  await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT } }, ...definitions);
+  await plane.create(namespaceOf(TENANT), ...definitions);
   const env = kubectlEnvironment(plane.adminKubeconfig);
   let stopWebhook = async () => {};
   /** @returns its exit status and its standard error */
@@ -75,12 +75,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]) 
   const ordinary = (annotations: object) => {
     const amounts = { cpu: '3', memory: '1Gi' };
     const containers = [{ name: 'main', image: 'none', resources: { requests: amounts, limits: amounts } }];
-    return outcome({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { generateName: 'web-', namespace: TENANT, annotations },
-      spec: { containers },
-    });
+    return outcome(podOf({ generateName: 'web-', namespace: TENANT, annotations }, { containers }));
   };
 
   return {

@@ -5,13 +5,7 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { pathOf, skipFor } from '../../support/parts.ts';
-import {
-  binary,
-  type ControlPlane,
-  type KubernetesObject,
-  onControlPlane,
-  startControlPlane,
-} from '../control-plane.ts';
+import { binary, type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { objectsOf, render } from './rendered.ts';
 
@@ -47,9 +41,8 @@ describe('the manifests and a real API server', function () {
 
   before(async () => {
     plane = await startControlPlane({ apiServerArgs: ['--service-cluster-ip-range=10.96.0.0/16'] });
-    const namespace = (name: string): KubernetesObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     await plane.create(
-      ...['plumbline-system', 'plumbline-dpu', 'ovn-kubernetes'].map(namespace),
+      ...['plumbline-system', 'plumbline-dpu', 'ovn-kubernetes'].map(namespaceOf),
       ...DEFINITIONS,
       ...objectsOf(render('base/crd')),
     );

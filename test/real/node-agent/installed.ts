@@ -1,4 +1,4 @@
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf } from '../control-plane.ts';
 import { installPolicies, type PoliciesOptions } from '../webhook/policies-alone.ts';
 
 const SYSTEM = 'plumbline-system';
@@ -15,15 +15,10 @@ export async function installAgents(
 ) {
   const policies = await installPolicies({
     ...options,
-    before: [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } }],
+    before: [namespaceOf('ovn-kubernetes')],
     after: nodes.flatMap((name): KubernetesObject[] => [
       { apiVersion: 'v1', kind: 'Node', metadata: { name } },
-      {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name: `agent-${name}`, namespace: SYSTEM },
-        spec: { nodeName: name, serviceAccountName: ACCOUNT, containers: [{ name: 'node-agent', image: 'x' }] },
-      },
+      podOf({ name: `agent-${name}`, namespace: SYSTEM }, { nodeName: name, serviceAccountName: ACCOUNT }),
     ]),
   });
   return {

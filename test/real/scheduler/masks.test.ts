@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -31,16 +31,11 @@ describe('CPU masks with a real scheduler', function () {
   /** Creates the launcher of a VM on shared CPUs with a CPU mask. */
   const launch = async (name: string, mask: string, more: { labels?: object; annotations?: object } = {}) => {
     const resources = { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } };
-    await stage.client.create('/api/v1/namespaces/default/pods', {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name,
-        labels: { 'kubevirt.io': 'virt-launcher', ...more.labels },
-        annotations: { 'plumbline.dev/cpu-mask': mask, ...more.annotations },
-      },
-      spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'compute', image: 'none', resources }] },
-    });
+    const labels = { 'kubevirt.io': 'virt-launcher', ...more.labels };
+    const annotations = { 'plumbline.dev/cpu-mask': mask, ...more.annotations };
+    const containers = [{ name: 'compute', image: 'none', resources }];
+    const pod = podOf({ name, labels, annotations }, { terminationGracePeriodSeconds: 0, containers });
+    await stage.client.create('/api/v1/namespaces/default/pods', pod);
   };
   const refusalOf = (name: string) =>
     until(`the refusal of ${name}`, async () => (await stage.waitsFor(name)) || undefined);
@@ -57,12 +52,8 @@ describe('CPU masks with a real scheduler', function () {
 
   it('that fall back to all: a mask that one node can keep goes there, however full it is for the scheduler', async () => {
     const amounts = { requests: { cpu: '50', memory: '200Gi' } };
-    await stage.client.create('/api/v1/namespaces/default/pods', {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'load' },
-      spec: { nodeName: 'numa1', containers: [{ name: 'load', image: 'none', resources: amounts }] },
-    });
+    const containers = [{ name: 'load', image: 'none', resources: amounts }];
+    await stage.plane.create(podOf({ name: 'load' }, { nodeName: 'numa1', containers }));
     const annotations = { 'plumbline.dev/fix-cpu-mismatch': 'true' };
     await launch('kept', '2:22', { annotations });
     assert.equal(await stage.bound('kept'), 'numa1');

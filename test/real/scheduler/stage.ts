@@ -14,7 +14,7 @@ import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
-import { type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
 
@@ -147,13 +147,14 @@ export async function startStage() {
       logLevel: 'error',
     });
     await plane.create(...baseObjects());
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+    await plane.create(namespaceOf('ovn-kubernetes'));
   } catch (error) {
     await plane.stop();
     throw error;
   }
   const { client } = plane;
   const leader = createLeader(client);
+  const readPod = async (name: string) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod;
 
   /** Resolves when it is ready and, unless it follows an election, active. */
   const start = async ({ args = [], api = plane, hostName }: ReplicaOptions = {}): Promise<Replica> => {
@@ -204,22 +205,14 @@ export async function startStage() {
       const amounts = { cpu, memory: '64Mi', ...Object.fromEntries(devices.map((device) => [device, '1'])) };
       const container = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
       const spec = { terminationGracePeriodSeconds: 0, ...more, containers: [container] };
-      await client.create('/api/v1/namespaces/default/pods', {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name },
-        spec,
-      });
+      await client.create('/api/v1/namespaces/default/pods', podOf({ name }, spec));
     },
-    podOf: async (name: string) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod,
+    podOf: readPod,
     /** Waits until a scheduler has bound the pod. @returns its node */
-    async bound(name: string) {
-      const read = async () => ((await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod).spec.nodeName;
-      return until(`${name} to be bound`, read);
-    },
+    bound: (name: string) => until(`${name} to be bound`, async () => (await readPod(name)).spec.nodeName),
     /** What the scheduler says about a waiting pod; '' if nothing yet. */
     async waitsFor(name: string) {
-      const { status } = (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod;
+      const { status } = await readPod(name);
       return status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
     },
     pods: async () => ((await client.get('/api/v1/namespaces/default/pods')) as { items: SeenPod[] }).items,

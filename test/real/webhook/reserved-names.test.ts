@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
 const DECISION = 'plumbline.dev/decision';
@@ -20,12 +20,8 @@ describe('Plumbline’s own annotations, protected by the policies alone', funct
   });
   after(() => installed?.stop());
 
-  const pod = (name: string, annotations: Record<string, string>, labels: Record<string, string> = {}) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, annotations, labels },
-    spec: { containers: [{ name: 'compute', image: 'none' }] },
-  });
+  const pod = (name: string, annotations: Record<string, string>, labels: Record<string, string> = {}) =>
+    podOf({ name, annotations, labels });
   const annotate = (name: string, annotations: object, subresource = '') =>
     client.patch(`${PODS}/${name}${subresource}`, MERGE, { metadata: { annotations } });
   const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
