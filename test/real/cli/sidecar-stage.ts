@@ -37,7 +37,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
   };
   try {
     const authority = createCertificateAuthority('kubelets');
-    const kubelet = await createKubeletStandIn('127.0.0.1', authority);
+    const kubelet = await createKubeletStandIn(authority);
     undo.push(kubelet.stop);
     const plane = await startControlPlane({
       apiServerArgs: [

@@ -84,11 +84,8 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
   ];
   for (const [what, args] of forged) {
     it(`a DPU may not request a token: ${what}`, async () => {
-      await installed.plane.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { name: args[0], namespace: args[3] ?? NAMESPACE },
-      });
+      const metadata = { name: args[0], namespace: args[3] ?? NAMESPACE };
+      await installed.plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
       assert.equal(await isRefused(...args), true);
     });
   }
