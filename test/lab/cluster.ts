@@ -146,7 +146,8 @@ export function createCluster(kubeconfig: string, signal: AbortSignal) {
   };
 }
 
-function unlessNotFound(error: unknown): undefined {
+/** Throws every error except that an object is absent. */
+export function unlessNotFound(error: unknown): undefined {
   if (!isNotFound(error)) throw error;
 }
 

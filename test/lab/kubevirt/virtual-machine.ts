@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isNotFound } from '../../../kube/client.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
-import { NAMESPACE } from '../cluster.ts';
+import { NAMESPACE, unlessNotFound } from '../cluster.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { GUEST_IS_UP } from './guest-kernel.ts';
 import { GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './images.ts';
@@ -180,7 +179,3 @@ const exists = (get: () => Promise<unknown>) =>
     () => true,
     () => false,
   );
-
-function unlessNotFound(error: unknown): void {
-  if (!isNotFound(error)) throw error;
-}

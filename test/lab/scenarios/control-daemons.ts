@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { serverOf } from '../../faults/world/through-gate.ts';
+import { writeCertificate } from '../../real/certificate-files.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
@@ -34,10 +35,7 @@ export async function startControlDaemons(
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   undo(() => rm(directory, { recursive: true }));
   const authority = createCertificateAuthority('plumbline-lab');
-  const { cert, key } = authority.issue(['127.0.0.1']);
-  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
-  await writeFile(certFile, cert);
-  await writeFile(keyFile, key, { mode: 0o600 });
+  const [certFile, keyFile] = await writeCertificate(directory, 'tls', authority, ['127.0.0.1']);
   const base = baseObjects();
   // Their policies would refuse pods of other scenarios.
   undo(async () =>
