@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
-import type { KubernetesObject } from '../../real/control-plane.ts';
+import { type KubernetesObject, namespaceOf } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
@@ -17,7 +17,7 @@ const UNIT = 'plumbline-lab-agent';
 const LOG = '/run/plumbline-lab-agent.log';
 const STATE = '/var/lib/plumbline';
 /** The namespace of the DPUs’ Leases. */
-const NETWORK = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } };
+const NETWORK = namespaceOf('ovn-kubernetes');
 const TOKEN_SECONDS = 24 * 3600;
 const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
 
