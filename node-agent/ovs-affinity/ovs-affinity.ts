@@ -21,8 +21,8 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
 }
 
 /**
- * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
- * a monitor which has started.
+ * Seconds until the check that distinguishes a single command from a program that keeps changing masks, that finds a
+ * monitor which has started, and that restores threads which were starting during a restore.
  */
 const RECHECK_SECONDS = 1;
 
@@ -45,6 +45,7 @@ export class OvsAffinity {
   readonly #targets: Targets;
   readonly #contention: ReturnType<typeof createContention>;
   readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
+  readonly #secondRestore = new Throttle(() => this.#guard.wrap(() => this.#restoreAgain())(), RECHECK_SECONDS, 0);
   /** Of the current run. */
   #guard = new Guard();
   #isEnabled = false;
@@ -86,6 +87,7 @@ export class OvsAffinity {
     } finally {
       clearInterval(timer);
       for (const unsubscribe of ends) unsubscribe();
+      this.#secondRestore.cancel();
       this.#end();
     }
   }
@@ -175,6 +177,7 @@ export class OvsAffinity {
       events.disabled();
       return;
     }
+    this.#secondRestore.cancel();
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
     this.#processes.seeMachine();
@@ -189,6 +192,16 @@ export class OvsAffinity {
     if (wasEnabled || moved > 0) log.info({ enablerFile, threads: moved }, 'OVS CPU affinity pinning disabled');
     if (problems.length > 0)
       log.warn({ reasons: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+    this.#secondRestore.soon();
+  }
+
+  /**
+   * A thread inherits its mask before /proc lists it, and a daemon that its monitor restarts before it writes its
+   * pidfile. So one restore may miss them.
+   */
+  #restoreAgain(): void {
+    this.#processes.restore();
+    this.#processes.forget();
   }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */

@@ -153,16 +153,21 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
     isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
 
-    /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
+    /** Restores every thread's original mask, including those that a killed agent saved. */
     restore(): OvsPassResult {
       refresh();
       const lost = savedMasks.recall(processAffinities);
       const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
-      savedMasks.clear();
       counts.forget();
       const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
       const { moved, displaced } = sumOf(results);
       return { moved, displaced, problems };
+    },
+
+    /** Forgets the original masks, after the last restore. */
+    forget() {
+      for (const processAffinity of processAffinities) processAffinity.forget();
+      savedMasks.clear();
     },
 
     /** Ends the work without moving threads; their original masks stay saved. */

@@ -158,13 +158,14 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     remember(masks?: OriginalMasks) {
       originalMasks = masks ?? currentMasks();
     },
-    /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
+    /** Restores each thread's original mask. Does nothing without recorded masks. */
     restore(): PassResult {
       if (originalMasks === undefined) return NOTHING_DONE;
       const before = originalMasks;
-      const result = pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
+      return pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
+    },
+    forget() {
       originalMasks = undefined;
-      return result;
     },
     describe(): ThreadState[] {
       const now = threads.list(pid);
