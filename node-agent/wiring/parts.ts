@@ -14,7 +14,6 @@ export interface AgentParts extends Services {
   readonly token: () => string | undefined;
   /** The file that contains it, if the kubeconfig names one. */
   readonly tokenFile: string | undefined;
-  readonly pluginProgram: string;
   readonly gateProgram: string;
   /** The failed duties that wait for a restart. */
   readonly failures: Failures;
