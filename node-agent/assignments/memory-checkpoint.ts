@@ -57,9 +57,8 @@ class MemoryCheckpointError extends PlumblineError {
 }
 
 /**
- * The state at the next admission, which begins with the release of pods that ended: their memory is free here. Any
- * contradiction, within the file or with the pods that the kubelet lists, is a problem: no number is better than a
- * wrong one.
+ * The state at the next admission, which begins with the release of pods that ended: their memory is free here. A
+ * contradiction with the pods that the kubelet lists is a problem: no number is better than a wrong one.
  * @param podsWithCpus uids of the pods that own CPUs
  */
 export function readMemoryState(
@@ -70,7 +69,6 @@ export function readMemoryState(
   try {
     const file = parse(text);
     if (file.policyName !== 'Static') return { cells: new Map() };
-    checkTables(file);
     for (const blocks of endedPods(file, pods, podsWithCpus)) for (const ended of blocks) release(file, ended);
     const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
       const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
@@ -102,51 +100,6 @@ function parse(text: string): Checkpoint {
 }
 
 const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
-
-/** Checks that connected NUMA nodes have given exactly the bytes of their blocks. */
-function checkTables({ machineState, entries }: Checkpoint): void {
-  const blocks = Object.values(entries ?? {}).flatMap(blocksOf);
-  const connected = connectedNodes([
-    ...Object.values(machineState).map(({ cells }) => cells),
-    ...blocks.map(({ numaAffinity }) => numaAffinity),
-  ]);
-  const open = new Map<string, number>();
-  const add = (cells: readonly number[], type: string, size: number) => {
-    const key = `${type} on NUMA nodes ${CpuSet.of(cells.flatMap((id) => [...(connected.get(id) ?? [])]))}`;
-    open.set(key, (open.get(key) ?? 0) + size);
-  };
-  for (const [id, { memoryMap, cells }] of Object.entries(machineState)) {
-    if (!cells.includes(Number(id))) throw new MemoryCheckpointError(`NUMA node ${id} is not in its own group`);
-    for (const [type, { allocatable, reserved, free }] of Object.entries(memoryMap)) {
-      if (free + reserved !== allocatable) {
-        throw new MemoryCheckpointError(
-          `${type} on NUMA node ${id}: ${free} free and ${reserved} reserved bytes are not ${allocatable}`,
-        );
-      }
-      add(cells, type, reserved);
-    }
-  }
-  for (const { numaAffinity, type, size } of blocks) add(numaAffinity, type, -size);
-  const contradiction = [...open].find(([, size]) => size !== 0);
-  if (contradiction !== undefined) {
-    throw new MemoryCheckpointError(
-      `reserved ${contradiction[0]} differs from the containers' by ${contradiction[1]} bytes`,
-    );
-  }
-}
-
-/**
- * The NUMA nodes that share a group or a block, directly or through others. A block changes the group of its own nodes
- * only, and the kubelet returns its bytes to the lowest of them, not to those that gave them.
- */
-function connectedNodes(lists: readonly (readonly number[])[]): ReadonlyMap<number, ReadonlySet<number>> {
-  const connected = new Map<number, ReadonlySet<number>>();
-  for (const list of lists) {
-    const nodes = new Set(list.flatMap((id) => [id, ...(connected.get(id) ?? [])]));
-    for (const id of nodes) connected.set(id, nodes);
-  }
-  return connected;
-}
 
 const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
   return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };

@@ -139,21 +139,14 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
   return refused('Dedicated', 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs');
 }
 
-/**
- * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
- * Its next check follows after REST_FACTOR times that duration, so that it delays only itself and not the other launchers.
- */
-const MAX_CHEAP_MILLISECONDS = 20;
-const REST_FACTOR = 50;
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MAX_STARTING_MILLISECONDS = 60_000;
 
-/** A launcher's last check, and until when it is reused (monotonic milliseconds). */
+/** A launcher's last check. */
 interface CheckedLauncher {
   readonly launcher: Launcher;
   readonly view: LauncherView;
-  readonly until: number;
-  /** When its container was first seen. */
+  /** When its container was first seen, in monotonic milliseconds. */
   readonly since: number | undefined;
 }
 
@@ -185,16 +178,12 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   const reconcile = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
     const { uid } = launcher;
     const last = checked.get(uid);
-    const begun = performance.now();
-    const isSkipped = last !== undefined && (begun < last.until || (onlyStarting && !isStarting(last)));
-    if (last?.launcher === launcher && isSkipped) return unchanged(last.view);
+    if (onlyStarting && last?.launcher === launcher && !isStarting(last)) return unchanged(last.view);
+    const since = last?.since ?? (launcher.containerId === undefined ? undefined : performance.now());
     const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
     pinnings.set(uid, pinning);
     const view = pinning.reconcile(launcher, node);
-    const ended = performance.now();
-    const cost = ended - begun;
-    const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
-    checked.set(uid, { launcher, view, until: cost > MAX_CHEAP_MILLISECONDS ? ended + REST_FACTOR * cost : 0, since });
+    checked.set(uid, { launcher, view, since });
     return view;
   };
 
