@@ -43,8 +43,8 @@ export function fitReport(
   const fitted = withoutLongNames(fitParts(status, leftOut), leftOut);
   const { error } = required.safeParse(fitted);
   if (error) throw new ReportLimitError(issuesText(error));
-  const conditions: ReportCondition[] = (fitted.conditions ?? []).map((one) => {
-    return { ...one, message: cut(one.message, MAX_CONDITION_CHARACTERS) };
+  const conditions: ReportCondition[] = (fitted.conditions ?? []).map((condition) => {
+    return { ...condition, message: cut(condition.message, MAX_CONDITION_CHARACTERS) };
   });
   if (leftOut.length === 0) return { ...fitted, conditions };
   const message = cut(`left out of the report: ${leftOut.join('; ')}`, MAX_CONDITION_CHARACTERS);
