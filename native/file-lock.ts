@@ -44,7 +44,6 @@ function writeLock(): Buffer {
   return lock;
 }
 
-/** @returns errno, or 0 */
 function call(fd: number, command: number, lock: Buffer): number {
   fcntl ??= koffi.load(null).func('int fcntl(int fd, int command, ...)') as Fcntl;
   return fcntl(fd, command, 'void *', lock) === 0 ? 0 : koffi.errno();

@@ -4,7 +4,6 @@ import koffi from 'koffi';
 
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
-/** pid, uid, gid. */
 const CREDENTIALS = 3;
 
 type SocketCall = (fd: number, level: number, option: number, value: Int32Array, length: Uint32Array) => number;

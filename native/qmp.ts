@@ -25,12 +25,7 @@ const MAX_TEXT_CHARACTERS = 200;
 
 type Message = Readonly<Record<string, unknown>>;
 
-/**
- * Connects to a monitor's Unix socket and leaves its negotiation mode. Events are ignored.
- * Source: QEMU, docs/interop/qmp-spec.
- * @param deadline seconds for the greeting and for each answer
- * @throws QmpError
- */
+/** Source: QEMU, docs/interop/qmp-spec. @param deadline seconds for each answer @throws QmpError */
 export async function connectQmp(path: string, { deadline = 5 }: { readonly deadline?: number } = {}) {
   const lines = await openLines(path, deadline);
   let lastId = 0;
@@ -64,11 +59,7 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
       }
       return status;
     },
-    /**
-     * The vCPU threads in QEMU's order. It verifies that each is a thread of the process that listens at the monitor: a
-     * compromised QEMU may name any thread of the machine.
-     * @throws QmpError
-     */
+    /** In QEMU's order. A compromised QEMU may name any thread of the machine: each is verified. @throws QmpError */
     async cpus(): Promise<readonly QmpCpu[]> {
       const cpus = cpusOf(path, await execute('query-cpus-fast'));
       const foreign = cpus.find(({ tid }) => lines.peer === undefined || !isThreadOf(lines.peer, tid));
@@ -81,7 +72,6 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
   };
 }
 
-/** @throws QmpError */
 function cpusOf(path: string, answer: unknown): QmpCpu[] {
   if (!Array.isArray(answer)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
   if (answer.length > MAX_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${answer.length} vCPUs`);
@@ -139,7 +129,6 @@ async function openLines(path: string, deadline: number) {
   socket.on('close', () => end('QEMU has closed the connection'));
 
   return {
-    /** The process at the other end. */
     peer: peerOf(socket),
     write: (text: string) => void socket.write(text),
     close: () => void socket.destroy(),
@@ -189,10 +178,7 @@ function parse(line: string): Message | undefined {
 
 const NEWLINE = 10;
 
-/**
- * Splits a stream into lines of limited length. It reads and copies each byte once.
- * @param longest maximum bytes of a line
- */
+/** Reads and copies each byte once. @param longest maximum bytes of a line */
 export function createLineReader(longest: number) {
   let buffer: Buffer = Buffer.alloc(0);
   let size = 0;

@@ -5,13 +5,11 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 
-/** The state of the kubelet's memory manager, a file in its root directory. */
 export const MEMORY_CHECKPOINT_FILE = 'memory_manager_state';
 /** The largest file that is read, in bytes. A container takes about a hundred. */
 export const MAX_MEMORY_CHECKPOINT_BYTES = 1024 * 1024;
 
 type Memory = NonNullable<NodeTopologyStatus['memoryManager']>;
-/** What the memory manager has left on one NUMA node. */
 export type CellState = NonNullable<NonNullable<Memory['cells']>[number]['state']>;
 
 /** The memory manager's state by NUMA node, or why it is not known. Empty under policy None. */
@@ -56,11 +54,7 @@ class MemoryCheckpointError extends PlumblineError {
   }
 }
 
-/**
- * The state at the next admission, which begins with the release of pods that ended: their memory is free here. A
- * contradiction with the pods that the kubelet lists is a problem: no number is better than a wrong one.
- * @param podsWithCpus uids of the pods that own CPUs
- */
+/** The state at the next admission, which begins with the release of the memory of pods that ended. */
 export function readMemoryState(
   text: string,
   pods: readonly PodWithMemory[],

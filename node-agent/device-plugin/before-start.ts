@@ -5,9 +5,7 @@ import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { containerNames, type DeviceHolder, holderOf } from './allocation-check.ts';
 import type { BeforeStart } from './plugin-server.ts';
 
-/**
- * Deadline in seconds for the kubelet to return the owner of the devices, number of attempts, and seconds between them.
- */
+/** Deadline in seconds for the kubelet's answer, number of attempts, and seconds between them. */
 const ASK_DEADLINE_SECONDS = 2;
 const MAX_ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
@@ -23,16 +21,12 @@ export interface BeforeStartDeps {
     holder: DeviceHolder | undefined,
     signal: AbortSignal,
   ) => Promise<string | undefined>;
-  /** Seconds to wait for the check. */
   readonly answerWithin: number;
   readonly onOutcome: (resource: string, outcome: 'passed' | 'refused' | 'unanswered') => void;
   readonly log: AgentLogger;
 }
 
-/**
- * Finds the owner of the devices and checks its allocation. If the check does not end in time, the container starts: an
- * agent that hangs must not keep pods from starting.
- */
+/** A check that does not end in time lets the container start: an agent that hangs must not block pods. */
 export function createBeforeStart({ podResources, check, answerWithin, onOutcome, log }: BeforeStartDeps): BeforeStart {
   const findHolder = async (
     resource: string,

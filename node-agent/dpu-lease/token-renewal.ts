@@ -51,7 +51,6 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
   };
 
-  /** @throws KubeError, PlumblineError or a system error */
   const renew = async ({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<void> => {
     const at = now();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
@@ -68,10 +67,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     log.info({ account: `${namespace}/${account}`, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
   };
 
-  /**
-   * Reads the file once and renews the token if due. @returns seconds until the next read @throws the errors of a
-   * renewal
-   */
+  /** Renews the token if due. @returns seconds until the next read @throws the errors of a renewal */
   const reconcile = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
@@ -106,10 +102,7 @@ const claims = z.object({
   exp: z.number().nonnegative(),
 });
 
-/**
- * Reads a JSON Web Token's payload.
- * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
- */
+/** @throws PlumblineError, without the text, if it is not a service account's token or does not expire */
 export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   const result = claims.safeParse(parseJson(payload));

@@ -17,11 +17,7 @@ const MAX_REASON_CHARACTERS = 200;
 /** How the parsers of the kubelet read: YAML 1.1 (`yes` is true), and nothing after the first document. */
 export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
 
-/**
- * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error; the parser's
- * own check for them is quadratic.
- * @throws Error with a short message
- */
+/** Takes time linear in the length, whatever it contains; duplicate keys are an error. @throws Error, short */
 export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {
   if (text.length > MAX_YAML_BYTES) throw new Error(`it has more than ${MAX_YAML_BYTES} characters`);
   assertShallow(text);

@@ -24,9 +24,8 @@ const stored = z.object({
 });
 
 /**
- * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
- * Without it, a restarted agent would report a live DPU as never seen alive.
- * @param now seconds of CLOCK_MONOTONIC
+ * The observation of an earlier process since the machine's start: without it, a restarted agent would report a live
+ * DPU as never seen alive. @param now seconds of CLOCK_MONOTONIC
  */
 export function readObservedLease(
   path: string,

@@ -10,7 +10,6 @@ import {
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from './switch-config.ts';
 
-/** An interface through which a network leaves the host. */
 export interface Uplink {
   readonly name: string;
   readonly place: NicPlace;

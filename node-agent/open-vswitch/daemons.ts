@@ -6,11 +6,9 @@ import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
 
-/** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
-/** A process whose threads the agent manages. */
 export interface OvsProcess {
   readonly name: OvsDaemonName;
   /** A `monitor` is the parent that restarts a crashed daemon; the new daemon inherits its CPU mask. */
@@ -20,13 +18,9 @@ export interface OvsProcess {
   readonly start: number;
 }
 
-/**
- * Why a daemon is not managed: `absent` (no pidfile, or no process with its pid), `stale` (another program has the
- * pid), `hidden` (it runs, but not in this PID namespace).
- */
+/** `absent`: no pidfile or process; `stale`: another program has the pid; `hidden`: in another PID namespace. */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
-  /** The pid in its pidfile, if any. */
   readonly pid?: number;
   readonly code: 'absent' | 'stale' | 'hidden' | 'unreadable';
   readonly message: string;
@@ -37,7 +31,6 @@ export const isMissing = (process: OvsProcess | MissingDaemon): process is Missi
 interface DaemonSearch {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
-  /** Whether the processes changed since the last search. */
   readonly changed: boolean;
   /** Whether a parent may still turn out to be a monitor. That is decided soon, and no event reports it. */
   readonly isStarting: boolean;
@@ -65,11 +58,7 @@ export interface DaemonFinder {
   isAsFound(): boolean;
 }
 
-/**
- * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
- * child.
- * @param recorded the processes that an earlier agent managed
- */
+/** Remembers a monitor whose daemon is down: the next one will be its child. @param recorded by an earlier agent */
 export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
   const monitorsOf = (daemon: OvsDaemonName) =>
     recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
@@ -188,10 +177,7 @@ function statOf(file: string): Stats | undefined {
 
 interface Parent {
   readonly monitor: OvsProcess | undefined;
-  /**
-   * Whether the result is final. A starting monitor or a detaching parent runs the same program and has not set its
-   * title yet.
-   */
+  /** Whether the result is final: a starting monitor has not set its title yet. */
   readonly isKnown: boolean;
 }
 

@@ -20,10 +20,7 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
   readonly onPmdMask: (listener: () => void) => () => void;
 }
 
-/**
- * Seconds until the check that distinguishes a single command from a program that keeps changing masks, that finds a
- * monitor which has started, and that restores threads which were starting during a restore.
- */
+/** Seconds until the check for another writer, for a monitor that has started, and of restored threads. */
 const RECHECK_SECONDS = 1;
 
 /**
@@ -46,7 +43,6 @@ export class OvsAffinity {
   readonly #contention: ReturnType<typeof createContention>;
   readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
   readonly #secondRestore = new Throttle(() => this.#guard.wrap(() => this.#restoreAgain())(), RECHECK_SECONDS, 0);
-  /** Of the current run. */
   #guard = new Guard();
   #isEnabled = false;
   /** Whether the last pass left the exact set to another writer. */
@@ -92,10 +88,7 @@ export class OvsAffinity {
     }
   }
 
-  /**
-   * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
-   * @throws VacateError after 2 s
-   */
+  /** Returns when no thread may run on the CPUs; at once while disabled. @throws VacateError after 2 s */
   async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
     if (!this.#isEnabled || cpus.isEmpty) return;
     const { assignments, metrics, events } = this.#deps;
@@ -115,12 +108,10 @@ export class OvsAffinity {
     return this.#processes.pmdCpus();
   }
 
-  /** The reasons why threads are not on their CPUs; empty while disabled. */
   problems(): readonly string[] {
     return this.#reporting.current.map(({ text }) => text);
   }
 
-  /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void {
     return this.#reporting.subscribe(listener);
   }

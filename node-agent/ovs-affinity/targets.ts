@@ -9,17 +9,14 @@ const VACATED_SECONDS = 10;
 export interface TargetsDeps extends ConfirmationDeps {
   /** Seconds that newly free CPUs stay unused, so that several growths become one. 0 uses them at once. */
   readonly growthDelay: number;
-  /** CPUs to leave out because they are isolated. */
   readonly isolated: () => CpuSet;
   /** CPUs that the configuration of the switch or of the node gives to poll mode drivers. */
   readonly pmdMask: () => CpuSet;
   readonly machine: () => CpuSet;
 }
 
-/** Determines the CPUs for the threads, from pass to pass. */
 export type Targets = ReturnType<typeof createTargets>;
 
-/** @param onGrowth called when a target that may grow is due */
 export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
   let growth: NodeJS.Timeout | undefined;
   let lastTarget: CpuSet | undefined;
@@ -110,7 +107,6 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
 
     /** Whether the target has changed merely because time has passed. */
     isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
-    /** The set of the last target, and the reasons for it. */
     get lastTarget() {
       return lastTarget;
     },

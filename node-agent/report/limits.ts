@@ -13,7 +13,6 @@ const OPTIONAL = [
   ...(['physnets', 'pinning', 'refusals'] as const),
 ] as const;
 
-/** Maximum characters of a policy or an option. */
 const MAX_WORD_CHARACTERS = 64;
 const MAX_CONDITION_CHARACTERS = 4096;
 
@@ -28,11 +27,8 @@ export class ReportLimitError extends PlumblineError {
 }
 
 /**
- * Makes a report fit the definition, whatever the node has. It leaves out optional parts that do not fit, and reports
- * them in the condition ReportComplete, which exists only then.
- * @param before conditions of the last published report
- * @param now RFC 3339
- * @throws ReportLimitError if the host itself, or the owners of its CPUs, do not fit
+ * Makes a report fit the definition. The condition ReportComplete exists only while it leaves out parts that do not
+ * fit. @param now RFC 3339 @throws ReportLimitError if the host itself, or the owners of its CPUs, do not fit
  */
 export function fitReport(
   status: NodeTopologyStatus,
@@ -87,7 +83,6 @@ function fitManager<One extends Manager>(part: string, { options, ...manager }: 
   };
 }
 
-/** Maximum characters of names in Kubernetes. */
 const NAME_LIMITS: Readonly<Record<string, number>> = { podUID: 64, namespace: 63, podName: 253, container: 63 };
 
 /** Shortens names to these limits; names from a file may be longer. */
