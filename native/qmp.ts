@@ -14,9 +14,8 @@ export interface QmpCpu {
 /** A session with QEMU's monitor. A socket serves one session at a time. */
 export type Qmp = Awaited<ReturnType<typeof connectQmp>>;
 
-/** Maximum bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
-const MAX_LINE_BYTES = 1024 * 1024;
-const MAX_BYTES = 8 * 1024 * 1024;
+/** Maximum characters until an answer; QEMU's own lines have a few thousand. */
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum messages to keep while no call waits for one; the greeting is one. */
 const MAX_KEPT_MESSAGES = 64;
 /** Maximum vCPUs of a machine, and characters of a QEMU error. */
@@ -96,9 +95,10 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 
 async function openLines(path: string, deadline: number) {
   const socket = await open(path);
-  const reader = createLineReader(MAX_LINE_BYTES);
   const early: Message[] = [];
-  let bytes = 0;
+  /** The parts of a line that has no end yet. */
+  let begun: string[] = [];
+  let size = 0;
   let ended: QmpError | undefined;
   let waiting: { isWanted: (message: Message) => boolean; settle: (answer: Message | QmpError) => void } | undefined;
 
@@ -112,17 +112,17 @@ async function openLines(path: string, deadline: number) {
     else if (waiting.isWanted(message)) waiting.settle(message);
     if (early.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
   };
-  socket.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) return end(`it says more than ${MAX_BYTES} bytes`);
-    try {
-      for (const line of reader.read(chunk)) {
-        const message = parse(line);
-        if (message === undefined) return end('the peer does not speak QMP');
-        take(message);
-      }
-    } catch (error) {
-      end((error as Error).message, error as Error);
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    size += chunk.length;
+    if (size > MAX_CHARACTERS) return end(`it says more than ${MAX_CHARACTERS} characters`);
+    begun.push(chunk);
+    if (!chunk.includes('\n')) return;
+    const lines = begun.join('').split('\n');
+    begun = [lines.pop() ?? ''];
+    for (const line of lines) {
+      const message = parse(line);
+      if (message === undefined) return end('the peer does not speak QMP');
+      take(message);
     }
   });
   socket.on('error', (error) => end(error.message, error));
@@ -134,7 +134,7 @@ async function openLines(path: string, deadline: number) {
     close: () => void socket.destroy(),
     /** The next matching message; others are dropped. */
     next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
-      bytes = 0;
+      size = 0;
       const match = early.splice(0).find(isWanted);
       if (match !== undefined) return Promise.resolve(match);
       if (ended !== undefined) return Promise.reject(ended);
@@ -174,39 +174,4 @@ function parse(line: string): Message | undefined {
   } catch {
     return undefined;
   }
-}
-
-const NEWLINE = 10;
-
-/** Reads and copies each byte once. @param longest maximum bytes of a line */
-export function createLineReader(longest: number) {
-  let buffer: Buffer = Buffer.alloc(0);
-  let size = 0;
-
-  const take = (part: Buffer) => {
-    const needed = size + part.length;
-    if (needed > longest) throw new RangeError(`a line of more than ${longest} bytes`);
-    if (needed > buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, buffer.length * 2)));
-      buffer.copy(larger, 0, 0, size);
-      buffer = larger;
-    }
-    size += part.copy(buffer, size);
-  };
-
-  return {
-    /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
-    read(chunk: Buffer) {
-      const lines: string[] = [];
-      let begin = 0;
-      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
-        take(chunk.subarray(begin, end));
-        lines.push(buffer.toString('utf8', 0, size));
-        size = 0;
-        begin = end + 1;
-      }
-      take(chunk.subarray(begin));
-      return lines;
-    },
-  };
 }
