@@ -71,7 +71,7 @@ export function createWatchPace({ path, log, now }: Pick<DecoderOptions<never, n
     } catch (error) {
       if (!late.signal.aborted || signal.aborted) throw error;
       isSilent = true;
-      log.info(
+      log.debug(
         { path, silentSeconds: Math.round(now() - heardAt) },
         'watch without events or past its timeout; opening it again',
       );

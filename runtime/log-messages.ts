@@ -7,7 +7,6 @@ export const SHARED_MESSAGES = {
     'certificate reloaded': '',
     recovered: 'what `warning` names has ended',
     'list and watch work again': '',
-    'watch without events or past its timeout; opening it again': 'if often, check proxies before the API server',
   },
   warn: {
     'list or watch failed; keeping the cache and retrying': 'check the API server and the account’s permissions',
