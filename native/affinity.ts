@@ -34,18 +34,11 @@ export class SyscallError extends Error {
 export interface ThreadAffinity {
   /** Its active CPUs, without trailing empty words. @throws SyscallError ESRCH if the thread has ended */
   get(tid: number): Uint32Array;
-  /**
-   * Confines a thread. The kernel silently drops CPUs that do not exist or that the thread's cpuset does not allow.
-   * @throws SyscallError ESRCH if the thread has ended, EPERM without CAP_SYS_NICE, EINVAL if no CPU remains
-   */
+  /** The kernel silently drops CPUs that it lacks or the cpuset forbids. @throws SyscallError ESRCH, EPERM, EINVAL */
   set(tid: number, words: Uint32Array): void;
 }
 
-/**
- * A mask that does not confine a thread. The kernel keeps the CPUs that exist and that the thread's cpuset allows, and
- * follows changes of the cpuset. With a mask of the present CPUs only, the thread would stay on them when its cpuset
- * grows (since Linux 6.2).
- */
+/** Does not confine a thread, and follows its cpuset, unlike a mask of the present CPUs (since Linux 6.2). */
 export const EVERY_CPU: Uint32Array = new Uint32Array(2048).fill(0xffffffff);
 
 const EINVAL = 22;

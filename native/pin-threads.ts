@@ -23,10 +23,8 @@ export class PinError extends Error {
 }
 
 /**
- * Confines all threads or none, and verifies the result. After a failure, threads that were already moved get their
- * previous CPUs back.
- * @returns a function that restores the previous CPUs
- * @throws SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
+ * Confines all threads or none, and verifies the result. @returns a function that restores the previous CPUs @throws
+ * SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
  */
 export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   const before: Uint32Array[] = [];

@@ -99,10 +99,7 @@ const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
   return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
 };
 
-/**
- * The blocks of the pods that the kubelet no longer lists. PodResources has no uids, so a pod is recognized by its
- * containers and their memory, and among equal ones by its CPUs; init containers that ended are only in the file.
- */
+/** PodResources has no uids: a pod is recognized by its containers' memory, and among equal ones by its CPUs. */
 function endedPods(
   { entries }: Checkpoint,
   pods: readonly PodWithMemory[],

@@ -46,10 +46,7 @@ export interface AssignmentsView {
   readonly claims: readonly (CpuClaim & { readonly name: ClaimName | undefined })[];
   /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
-  /**
-   * The CPUs without an owner. It grows only when every source agrees and is current, or when PodResources agrees where
-   * the checkpoint has been missing for long; it shrinks with each source. Undefined until all sources agreed once.
-   */
+  /** Without an owner. Grows only when all sources agree and are current, or without a checkpoint for long. */
   readonly free: CpuSet | undefined;
   /** The kubelet's shared pool in its checkpoint; undefined without a checkpoint. */
   readonly pool: CpuSet | undefined;

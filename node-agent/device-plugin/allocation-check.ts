@@ -26,10 +26,7 @@ export interface RefusedAllocation {
   readonly message: string;
 }
 
-/**
- * The last check on the node, like Nova's second claim on the compute host. A container in the shared pool runs on all
- * NUMA nodes, so nothing is checked.
- */
+/** Like Nova's second claim on the compute host. A container in the shared pool runs on all NUMA nodes. */
 export function checkAllocation({
   host,
   resource,

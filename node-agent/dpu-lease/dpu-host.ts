@@ -75,10 +75,7 @@ function findLease(client: KubeClient, lease: LeaseName, signal: AbortSignal): P
 const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
-/**
- * Releases a Lease of an earlier run where the health check is off: missing renewals must not count as a dead DPU. The
- * Lease stays: a DPU that still renews must find it.
- */
+/** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
 export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
   const problems = new ProblemLog(log);
 

@@ -30,10 +30,8 @@ export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'met
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
 /**
- * Keeps a DPU's credential valid: it requests a new token of the same account before the one in the file expires, and
- * replaces the file in one step. It replaces a token that it requested when half of the lifetime is left, and a token
- * that an administrator placed there when less than half a day is left: such a token may be as short-lived as its
- * transport needs.
+ * Replaces the token in the file by a new one of the same account, in one step: its own when half of the lifetime is
+ * left, an administrator's when less than half a day is left, since it may be as short-lived as its transport needs.
  */
 export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;

@@ -80,10 +80,7 @@ export class SavedFormatError extends PlumblineError {
   }
 }
 
-/**
- * Replaces a file in one step, and creates its directory. Without `flush` the new content survives the process, not the
- * machine. @throws a system error
- */
+/** In one step; creates the directory. Without `flush` it does not survive the machine. @throws a system error */
 export function saveFile(path: string, content: string | Buffer, { mode = 0o600, flush = false } = {}): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   // The name has no extension that a container runtime looks for.

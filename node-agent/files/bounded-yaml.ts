@@ -3,10 +3,7 @@ import { cut, quote } from '../../model/errors.ts';
 
 /** The longest file that is read, in characters. Those of a node's administrator have a few thousand. */
 export const MAX_YAML_BYTES = 64 * 1024;
-/**
- * Maximum columns before the first word of a line, and maximum open brackets: together they bound the nesting. The
- * parser recurses, and a stack overflow within a regular expression ends the process.
- */
+/** Columns before a line's first word, and open brackets: they bound the nesting, since the parser recurses. */
 const MAX_COLUMNS = 128;
 const MAX_OPEN_BRACKETS = 64;
 /** Maximum number of aliases to resolve: each can expand to a whole tree. */

@@ -16,9 +16,8 @@ export interface DirectoryWatchOptions {
 }
 
 /**
- * Watches a directory until the signal aborts. It watches the directory, not a file in it, because a watch on a file
- * ends with the first atomic replacement. It follows the path, not the inode, because a directory may be removed and
- * created again. Events may repeat: an event means "read again", not "this happened".
+ * Watches the directory at a path: a watch on a file ends with its first atomic replacement, and a directory may be
+ * created again. Events may repeat: an event means "read again".
  */
 export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions): void {
   let watcher: FSWatcher | undefined;

@@ -23,10 +23,7 @@ const stored = z.object({
   }),
 });
 
-/**
- * The observation of an earlier process since the machine's start: without it, a restarted agent would report a live
- * DPU as never seen alive. @param now seconds of CLOCK_MONOTONIC
- */
+/** Without it, a restarted agent would report a live DPU as never seen alive. @param now of CLOCK_MONOTONIC, s */
 export function readObservedLease(
   path: string,
   bootId: string | undefined,

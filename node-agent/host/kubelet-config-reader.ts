@@ -41,10 +41,7 @@ const REFUSED_FOR = { first: 5, most: 60 };
 const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
 const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
 
-/**
- * From the running kubelet where that is allowed, otherwise from its files and flags. It does not change while a
- * kubelet runs, so a result is valid until the next start.
- */
+/** From the running kubelet if allowed, otherwise from files and flags; valid until the kubelet starts again. */
 export function createKubeletConfigReader(
   sources: KubeletConfigSources,
   log: AgentLogger,

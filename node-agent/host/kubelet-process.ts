@@ -21,10 +21,7 @@ export interface KubeletProcess {
 const KUBELET_FLAG =
   /^--(root-dir|cert-dir|config-dir|kubeconfig|bootstrap-kubeconfig|container-runtime-endpoint)(=|$)/;
 
-/**
- * Finds the kubelet by its PodResources socket: neither its name nor its place is the same in all distributions.
- * @throws Error if nothing listens there, or the process cannot be read
- */
+/** By its PodResources socket: its name and place differ between distributions. @throws Error if none listens */
 export async function findKubelet(socketPath: string, root: string): Promise<KubeletProcess> {
   const pid = await listenerOf(socketPath);
   if (pid === undefined) throw new KubeletConfigError(socketPath, 'the kubelet is in a process table of its own');

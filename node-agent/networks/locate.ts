@@ -34,10 +34,7 @@ export interface LocateParts {
   readonly interfaceOf: (address: string) => string | undefined;
 }
 
-/**
- * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface with the endpoint's
- * address; if it is a bridge's internal interface, the bridge's uplinks).
- */
+/** A tunnel is where the interface with its endpoint's address is; for a bridge's own, at the bridge's uplinks. */
 export function locateNetworks(config: SwitchConfig, parts: LocateParts): DiscoveredNetworks {
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();

@@ -37,11 +37,9 @@ interface DaemonSearch {
 }
 
 /**
- * Finds both daemons and their monitors by the pidfiles in Open vSwitch's run directory. A pidfile survives a killed
- * daemon, any other process may get its pid, and a process chooses its own name and command line. So a daemon is the
- * process that has the lock of the pidfile: Open vSwitch keeps it locked as long as it runs, and only who may write to
- * its directory could. `/proc/PID/exe` would need CAP_SYS_PTRACE.
- * Source: make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
+ * Finds both daemons and their monitors. A pidfile survives a killed daemon, and any process may get its pid or name: a
+ * daemon is the process that has the lock of the pidfile. `/proc/PID/exe` would need CAP_SYS_PTRACE. Source:
+ * make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
@@ -182,10 +180,9 @@ interface Parent {
 }
 
 /**
- * Finds the parent that monitors a daemon started with --monitor. The monitor has the user of its daemon, and shows its
- * purpose in its command line, but only after its daemon has written the pidfile. Until then, the command line is the
- * program's name, then `monitor`. No other process than the parent is considered, since any may show the same.
- * Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * The monitor has the user of its daemon, and shows its purpose in its command line, but only after its daemon has
+ * written the pidfile. Only the parent is considered, since any process may show the same. Source:
+ * fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);

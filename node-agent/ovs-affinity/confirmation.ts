@@ -15,9 +15,8 @@ export interface ConfirmationDeps {
 }
 
 /**
- * Checks with the kernel whether CPUs that the kubelet reports as free are free. A kubelet that restarts or that lost
- * its state lists no pods, for a while or permanently, and writes a checkpoint in which all CPUs are shared, while its
- * containers keep running.
+ * Asks the kernel whether CPUs are free: a kubelet that restarts or has lost its state lists no pods, and writes that
+ * all CPUs are shared, while its containers keep running.
  */
 export function createConfirmation({ containers, now }: ConfirmationDeps) {
   let owned = CpuSet.EMPTY;

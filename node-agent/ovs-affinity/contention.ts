@@ -4,10 +4,8 @@ const REPEAT_SECONDS = 60;
 const QUIET_SECONDS = 600;
 
 /**
- * Detects whether another process also sets the CPUs of the threads, since the two would keep undoing each other's
- * work: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second one,
- * until no thread was displaced for the quiet time.
- * @param now monotonic milliseconds
+ * Clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second one, until
+ * no thread was displaced for the quiet time. @param now monotonic milliseconds
  */
 export function createContention(now: () => number) {
   let last = Number.NEGATIVE_INFINITY;

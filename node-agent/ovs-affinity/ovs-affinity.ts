@@ -24,16 +24,11 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
 const RECHECK_SECONDS = 1;
 
 /**
- * States: off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass
- * of `on` saves each thread's mask, and disabling restores the masks. The end of the duty does not: containers keep
- * running while the agent is updated or crashes, or while the node shuts down. While on, each of these events causes
- * one pass over all threads, synchronously in its own callback: a change of the assignments or of the poll mode
- * drivers, a new pidfile, and a due growth. The periodic check, which covers every thread in four turns, makes a pass
- * only if a thread is not as the last pass left it. While another process keeps changing masks, passes only keep the
- * threads off owned CPUs until it stops.
- *
- * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting
- * container.
+ * Off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass saves
+ * the masks, and disabling restores them. The end of the duty does not: containers keep running. Each event causes one
+ * pass over all threads, synchronously in its own callback; the periodic check only if a thread is not as the last pass
+ * left it. While another process keeps changing masks, passes only keep the threads off owned CPUs. Invariant: a pass
+ * never gives a thread a CPU that the view reports as owned, nor one vacated for a starting container.
  */
 export class OvsAffinity {
   readonly #deps: OvsAffinityDeps;
@@ -186,10 +181,7 @@ export class OvsAffinity {
     this.#secondRestore.soon();
   }
 
-  /**
-   * A thread inherits its mask before /proc lists it, and a daemon that its monitor restarts before it writes its
-   * pidfile. So one restore may miss them.
-   */
+  /** Threads and daemons that were starting have inherited a mask before /proc and the pidfiles listed them. */
   #restoreAgain(): void {
     this.#processes.restore();
     this.#processes.forget();

@@ -4,10 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { readHead } from '../files/bounded-file.ts';
 
-/**
- * Of version 1 or 2, with either cgroup driver. It writes only the cpuset of an existing `housekeeping` cgroup, never a
- * container's own, and creates none.
- */
+/** Version 1 or 2, either driver. Writes only the cpuset of an existing `housekeeping` cgroup, and creates none. */
 export type CgroupTree = ReturnType<typeof createCgroupTree>;
 
 /** The CPUs that the kubelet gave to running containers, except containers whose cpuset is empty. */

@@ -33,10 +33,7 @@ export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
   readonly failedDuties: readonly string[];
 }
 
-/**
- * Undefined while the owners of the CPUs or the networks are unknown: a report without assignments would look like a
- * node with only free CPUs. @param now RFC 3339, for conditions that changed
- */
+/** Undefined while owners or networks are unknown: all CPUs would look free. @param now RFC 3339 */
 export function buildStatus(
   inputs: ReportInputs,
   before: NodeTopologyStatus | undefined,
@@ -132,10 +129,7 @@ function kubeletPart(view: AssignmentsView, config: NodeKubeletConfig, memory: H
   };
 }
 
-/**
- * With the number of unhealthy ones, which the kubelet counts for the narrowest hint. While the Node does not have all
- * yet, they are not known: the extender refuses reports that have more than the Node.
- */
+/** With unhealthy ones, which the kubelet counts for the narrowest hint; not known until the Node has all. */
 function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
   if (devices === undefined) return {};
   const counted = devices.map((resource) => {

@@ -8,11 +8,9 @@ import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
 export interface NodeCpus {
-  /** Undefined while unknown. */
   readonly host: Host | undefined;
   /** Undefined while the kubelet has not answered; no mask is applied then. */
   readonly reserved: CpuSet | undefined;
-  /** CPUs that containers own exclusively. */
   readonly owned: CpuSet;
   /** Pods whose `compute` container owns CPUs. */
   readonly dedicated: ReadonlySet<string>;
@@ -34,7 +32,6 @@ export interface LauncherPinningParts extends GuestParts {
   readonly record: PinRecord;
 }
 
-/** A guest and its state while it runs. */
 interface Running {
   readonly guest: QemuGuest;
   readonly masks: ReturnType<typeof createMaskPinning>;
@@ -142,7 +139,6 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MAX_STARTING_MILLISECONDS = 60_000;
 
-/** A launcher's last check. */
 interface CheckedLauncher {
   readonly launcher: Launcher;
   readonly view: LauncherView;
@@ -150,10 +146,7 @@ interface CheckedLauncher {
   readonly since: number | undefined;
 }
 
-/**
- * The pinning of every launcher on this node.
- * @param onForgotten called with the uid of each launcher that is no longer managed
- */
+/** @param onForgotten called with the uid of each launcher that is no longer managed */
 export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void) {
   const pinnings = new Map<string, LauncherPinning>();
   const checked = new Map<string, CheckedLauncher>();
@@ -188,17 +181,13 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   };
 
   return {
-    /**
-     * Checks each of them, and releases all others that were checked before.
-     * @param onlyStarting reuses the last check of launchers that are not about to start
-     */
+    /** Releases all others that were checked before. @param onlyStarting reuses the last check of those that run */
     at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
       forgetOthers(new Set(launchers.map(({ uid }) => uid)));
       return launchers.map((launcher) => reconcile(launcher, node, onlyStarting));
     },
     /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
     hasStarting: () => [...checked.values()].some(isStarting),
-    /** Ends the work. Threads keep their CPUs. */
     end() {
       pinnings.clear();
       checked.clear();

@@ -21,12 +21,7 @@ const MAX_CONNECTIONS = 4;
 /** Seconds that a failed duty must run before its failure counts as past. */
 const STEADY_SECONDS = 30;
 
-/**
- * Wires the agent together. While another agent works on the node, this one waits. Stopping it aborts every duty at
- * once and waits until each has undone its changes.
- * @param program the file that this process was started with; the gate's program is next to it
- * @throws ConfigError
- */
+/** Waits while another agent works on the node. @param program this process's file: the gate is next to it */
 export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });

@@ -75,10 +75,7 @@ export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> 
 /** Columns whose sets may have several elements, all of them ids of rows. */
 const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
 
-/**
- * The new values of modified columns. A modified map has the pairs that were added or changed, and those that were
- * removed with their old values; a modified set with several elements has those that were added or removed.
- */
+/** A modified map or set has what was added or removed; a map also what was changed. */
 function changed(before: Row = {}, difference: Row = {}): Row {
   return Object.fromEntries(
     Object.entries(difference).map(([column, value]) => {
