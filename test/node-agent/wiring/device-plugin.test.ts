@@ -28,6 +28,7 @@ describe('the agent’s device plugin duty', () => {
   let subscribed: number;
   let changed: () => void;
   let fake: FakeKubelet;
+  let metrics: ReturnType<typeof testMetrics>;
   let ended: () => Promise<void>;
 
   beforeEach(() => {
@@ -46,6 +47,7 @@ describe('the agent’s device plugin duty', () => {
   /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
   const run = async (cpus?: string, { ovs = true } = {}) => {
     fake = createFakeKubelet(temp());
+    metrics = testMetrics();
     if (cpus !== undefined) fake.pods = { 'ns/vm': { compute: cpus } };
     fake.devices = { 'ns/vm': { [PHYSNET]: ['physnet1-0'] } };
     await fake.start();
@@ -70,7 +72,7 @@ describe('the agent’s device plugin duty', () => {
         client,
         events: { record: () => undefined },
         log: recordingLogger().log,
-        metrics: testMetrics(),
+        metrics,
       } as unknown as AgentParts,
       {
         facts: { read: async () => ({ host }) },
@@ -128,10 +130,14 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual(vacated, ['4-5']);
   });
 
-  it('refuses a container on another NUMA node than its network, and vacates nothing', async () => {
+  it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
     await run('0-1');
     assert.match((await refusal()) ?? '', /physnet1/);
     assert.deepEqual(vacated, []);
+    const [starts] = (await metrics.preStarts.get()).values;
+    assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
+    const [registration] = (await metrics.registrations.get()).values;
+    assert.deepEqual(registration?.labels, { resource: PHYSNET, outcome: 'registered' });
   });
 
   it('vacates all owned CPUs if the container is unknown, without a check', async () => {
