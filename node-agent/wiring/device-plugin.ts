@@ -60,6 +60,8 @@ export function createDevicePluginDuty(
 
   return {
     async run(signal: AbortSignal): Promise<void> {
+      // Each check needs the host.
+      await facts.read();
       const podResources = createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET));
       const count = (metric: typeof metrics.preStarts) => (resource: string, outcome: string) =>
         metric.inc({ resource: metrics.resourceLabel(resource), outcome });
