@@ -22,7 +22,7 @@ const TOKEN_SECONDS = 24 * 3600;
 const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
 
 /** The bundle's files in dist/, and the native module that it does not include. */
-const BUNDLES = ['plumbline-gate', 'node-agent.cjs', 'kubeconfig.cjs', 'device-plugin-worker.cjs'];
+const BUNDLES = ['plumbline-gate', 'node-agent.cjs', 'kubeconfig.cjs'];
 const MODULES = ['koffi', '@koromix'];
 
 /** The permissions of the agent in the shipped DaemonSet, as systemd settings. */
