@@ -16,7 +16,6 @@ const ENTRIES = {
   'node-agent': 'node-agent/main.ts',
   console: 'console/server/main.ts',
   kubeconfig: 'kube/kubeconfig.ts',
-  'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };

@@ -30,28 +30,15 @@ export class SyscallError extends Error {
   }
 }
 
-/**
- * The CPU affinity of single threads. CPU sets are 32-bit words, lowest CPU ids first, of any length: the layout of
- * cpu_set_t on little-endian machines.
- */
+/** CPU sets are 32-bit words, lowest CPU ids first, of any length: cpu_set_t on little-endian machines. */
 export interface ThreadAffinity {
-  /**
-   * The CPUs that a thread may run on, as far as they are active, without trailing empty words.
-   * @throws SyscallError ESRCH if the thread has ended
-   */
+  /** Its active CPUs, without trailing empty words. @throws SyscallError ESRCH if the thread has ended */
   get(tid: number): Uint32Array;
-  /**
-   * Confines a thread. The kernel silently drops CPUs that do not exist or that the thread's cpuset does not allow.
-   * @throws SyscallError ESRCH if the thread has ended, EPERM without CAP_SYS_NICE, EINVAL if no CPU remains
-   */
+  /** The kernel silently drops CPUs that it lacks or the cpuset forbids. @throws SyscallError ESRCH, EPERM, EINVAL */
   set(tid: number, words: Uint32Array): void;
 }
 
-/**
- * A mask that does not confine a thread. The kernel keeps the CPUs that exist and that the thread's cpuset allows, and
- * follows changes of the cpuset. With a mask of the present CPUs only, the thread would stay on them when its cpuset
- * grows (since Linux 6.2).
- */
+/** Does not confine a thread, and follows its cpuset, unlike a mask of the present CPUs (since Linux 6.2). */
 export const EVERY_CPU: Uint32Array = new Uint32Array(2048).fill(0xffffffff);
 
 const EINVAL = 22;
@@ -65,10 +52,7 @@ const LARGEST_PID = 2 ** 22;
 
 type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
 
-/**
- * Binds sched_setaffinity(2) and sched_getaffinity(2) of the C library of this process, whichever that is.
- * @throws Error if the platform has no such calls
- */
+/** Binds the calls of this process's C library. @throws Error if the platform has no such calls */
 export function createAffinity(): ThreadAffinity {
   if (process.platform !== 'linux') throw new Error(`thread affinity needs Linux, this is ${process.platform}`);
   // On a big-endian machine, a long contains its two words in reverse order; koffi has no build for one.

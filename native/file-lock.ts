@@ -15,10 +15,8 @@ type Fcntl = (fd: number, command: number, type: string, lock: Buffer) => number
 let fcntl: Fcntl | undefined;
 
 /**
- * Takes the write lock of a whole file for this process. The kernel releases it when the process ends in any way, or
- * closes any descriptor of the file. Source: fcntl(2), advisory record locking.
- * @returns whether this process has the lock
- * @throws Error with errno if the file cannot be locked
+ * The kernel releases the write lock when the process ends in any way, or closes any descriptor of the file (fcntl(2)).
+ * @returns whether this process has the lock @throws Error with errno if the file cannot be locked
  */
 export function tryLockFile(fd: number): boolean {
   const errno = call(fd, F_SETLK, writeLock());
@@ -27,9 +25,8 @@ export function tryLockFile(fd: number): boolean {
 }
 
 /**
- * The process that has a lock of the file, as the kernel knows it: no other process can pretend to. 0 if it is outside
- * this process's PID namespace; undefined if no other process has a lock.
- * @throws Error with errno
+ * The process with a lock of the file: 0 if it is outside this PID namespace, undefined if there is none. @throws Error
+ * with errno
  */
 export function lockHolder(fd: number): number | undefined {
   const lock = writeLock();
@@ -44,7 +41,6 @@ function writeLock(): Buffer {
   return lock;
 }
 
-/** @returns errno, or 0 */
 function call(fd: number, command: number, lock: Buffer): number {
   fcntl ??= koffi.load(null).func('int fcntl(int fd, int command, ...)') as Fcntl;
   return fcntl(fd, command, 'void *', lock) === 0 ? 0 : koffi.errno();

@@ -4,15 +4,13 @@ import koffi from 'koffi';
 
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
-/** pid, uid, gid. */
 const CREDENTIALS = 3;
 
 type SocketCall = (fd: number, level: number, option: number, value: Int32Array, length: Uint32Array) => number;
 
 /**
- * The process that listens at the other end of a Unix socket, by its id in this process's PID namespace. Undefined if
- * the process is outside that namespace, or the kernel does not report it.
- * Source: unix(7), SO_PEERCRED.
+ * The process that listens at the other end of a Unix socket; undefined if it is outside this PID namespace. Source:
+ * unix(7), SO_PEERCRED.
  */
 export function peerOf(socket: Socket): number | undefined {
   const { _handle: handle } = socket as unknown as { _handle?: { fd?: number } | null };
@@ -45,11 +43,9 @@ type Syscall = (number: number, tgid: number, tid: number, signal: number) => nu
 let probe: ((pid: number, tid: number) => boolean) | undefined;
 
 /**
- * Whether a thread belongs to a process at this moment: the kernel reuses the ids of ended threads. It is one system
- * call that reads no file, cheap enough to use before each move of a thread.
- * Source: tgkill(2): signal 0 is never sent; ESRCH means that the process has no such thread, and a refusal (EPERM)
- * that it has.
- * @throws Error on an architecture for which the number of the call is unknown
+ * Whether a thread belongs to a process now, by one system call that reads no file: the kernel reuses ids. Source:
+ * tgkill(2): signal 0 is never sent; ESRCH means that it does not, EPERM that it does. @throws Error on an architecture
+ * for which the number of the call is unknown
  */
 export function isThreadOf(pid: number, tid: number): boolean {
   probe ??= createProbe();

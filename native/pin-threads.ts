@@ -1,6 +1,5 @@
 import { EVERY_CPU, SyscallError, type ThreadAffinity } from './affinity.ts';
 
-/** The CPUs for one thread: 32-bit words as in `Affinity`. */
 export interface ThreadPin {
   readonly tid: number;
   readonly words: Uint32Array;
@@ -13,7 +12,6 @@ export interface ThreadPin {
 /** The kernel put a thread on other CPUs than requested: its cpuset does not allow all of them. */
 export class PinError extends Error {
   readonly tid: number;
-  /** The CPUs that the thread got, as words. */
   readonly got: Uint32Array;
 
   constructor(tid: number, got: Uint32Array) {
@@ -25,10 +23,8 @@ export class PinError extends Error {
 }
 
 /**
- * Confines all threads or none, and verifies the result. After a failure, threads that were already moved get their
- * previous CPUs back.
- * @returns a function that restores the previous CPUs
- * @throws SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
+ * Confines all threads or none, and verifies the result. @returns a function that restores the previous CPUs @throws
+ * SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
  */
 export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   const before: Uint32Array[] = [];
@@ -58,11 +54,7 @@ export function pinThreads(affinity: ThreadAffinity, pins: readonly ThreadPin[])
   return undo;
 }
 
-/**
- * Moves threads to the same CPUs, one by one, and verifies the result. The kernel pins some threads itself (io_uring's
- * workers), and others end in the meantime: none of them prevents the others from being moved.
- * @returns the ids of threads that are on the CPUs now, and of those that the kernel left elsewhere
- */
+/** Moves each thread that it can: the kernel pins some itself (io_uring's workers), and others end meanwhile. */
 export function moveThreads(affinity: ThreadAffinity, tids: readonly number[], words: Uint32Array) {
   const there: number[] = [];
   const left: number[] = [];

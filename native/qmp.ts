@@ -14,9 +14,8 @@ export interface QmpCpu {
 /** A session with QEMU's monitor. A socket serves one session at a time. */
 export type Qmp = Awaited<ReturnType<typeof connectQmp>>;
 
-/** Maximum bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
-const MAX_LINE_BYTES = 1024 * 1024;
-const MAX_BYTES = 8 * 1024 * 1024;
+/** Maximum characters until an answer; QEMU's own lines have a few thousand. */
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum messages to keep while no call waits for one; the greeting is one. */
 const MAX_KEPT_MESSAGES = 64;
 /** Maximum vCPUs of a machine, and characters of a QEMU error. */
@@ -25,12 +24,7 @@ const MAX_TEXT_CHARACTERS = 200;
 
 type Message = Readonly<Record<string, unknown>>;
 
-/**
- * Connects to a monitor's Unix socket and leaves its negotiation mode. Events are ignored.
- * Source: QEMU, docs/interop/qmp-spec.
- * @param deadline seconds for the greeting and for each answer
- * @throws QmpError
- */
+/** Source: QEMU, docs/interop/qmp-spec. @param deadline seconds for each answer @throws QmpError */
 export async function connectQmp(path: string, { deadline = 5 }: { readonly deadline?: number } = {}) {
   const lines = await openLines(path, deadline);
   let lastId = 0;
@@ -64,11 +58,7 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
       }
       return status;
     },
-    /**
-     * The vCPU threads in QEMU's order. It verifies that each is a thread of the process that listens at the monitor: a
-     * compromised QEMU may name any thread of the machine.
-     * @throws QmpError
-     */
+    /** In QEMU's order. A compromised QEMU may name any thread of the machine: each is verified. @throws QmpError */
     async cpus(): Promise<readonly QmpCpu[]> {
       const cpus = cpusOf(path, await execute('query-cpus-fast'));
       const foreign = cpus.find(({ tid }) => lines.peer === undefined || !isThreadOf(lines.peer, tid));
@@ -81,7 +71,6 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
   };
 }
 
-/** @throws QmpError */
 function cpusOf(path: string, answer: unknown): QmpCpu[] {
   if (!Array.isArray(answer)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
   if (answer.length > MAX_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${answer.length} vCPUs`);
@@ -106,9 +95,10 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 
 async function openLines(path: string, deadline: number) {
   const socket = await open(path);
-  const reader = createLineReader(MAX_LINE_BYTES);
   const early: Message[] = [];
-  let bytes = 0;
+  /** The parts of a line that has no end yet. */
+  let begun: string[] = [];
+  let size = 0;
   let ended: QmpError | undefined;
   let waiting: { isWanted: (message: Message) => boolean; settle: (answer: Message | QmpError) => void } | undefined;
 
@@ -122,30 +112,29 @@ async function openLines(path: string, deadline: number) {
     else if (waiting.isWanted(message)) waiting.settle(message);
     if (early.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
   };
-  socket.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) return end(`it says more than ${MAX_BYTES} bytes`);
-    try {
-      for (const line of reader.read(chunk)) {
-        const message = parse(line);
-        if (message === undefined) return end('the peer does not speak QMP');
-        take(message);
-      }
-    } catch (error) {
-      end((error as Error).message, error as Error);
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    size += chunk.length;
+    if (size > MAX_CHARACTERS) return end(`it says more than ${MAX_CHARACTERS} characters`);
+    begun.push(chunk);
+    if (!chunk.includes('\n')) return;
+    const lines = begun.join('').split('\n');
+    begun = [lines.pop() ?? ''];
+    for (const line of lines) {
+      const message = parse(line);
+      if (message === undefined) return end('the peer does not speak QMP');
+      take(message);
     }
   });
   socket.on('error', (error) => end(error.message, error));
   socket.on('close', () => end('QEMU has closed the connection'));
 
   return {
-    /** The process at the other end. */
     peer: peerOf(socket),
     write: (text: string) => void socket.write(text),
     close: () => void socket.destroy(),
     /** The next matching message; others are dropped. */
     next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
-      bytes = 0;
+      size = 0;
       const match = early.splice(0).find(isWanted);
       if (match !== undefined) return Promise.resolve(match);
       if (ended !== undefined) return Promise.reject(ended);
@@ -185,42 +174,4 @@ function parse(line: string): Message | undefined {
   } catch {
     return undefined;
   }
-}
-
-const NEWLINE = 10;
-
-/**
- * Splits a stream into lines of limited length. It reads and copies each byte once.
- * @param longest maximum bytes of a line
- */
-export function createLineReader(longest: number) {
-  let buffer: Buffer = Buffer.alloc(0);
-  let size = 0;
-
-  const take = (part: Buffer) => {
-    const needed = size + part.length;
-    if (needed > longest) throw new RangeError(`a line of more than ${longest} bytes`);
-    if (needed > buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, buffer.length * 2)));
-      buffer.copy(larger, 0, 0, size);
-      buffer = larger;
-    }
-    size += part.copy(buffer, size);
-  };
-
-  return {
-    /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
-    read(chunk: Buffer) {
-      const lines: string[] = [];
-      let begin = 0;
-      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
-        take(chunk.subarray(begin, end));
-        lines.push(buffer.toString('utf8', 0, size));
-        size = 0;
-        begin = end + 1;
-      }
-      take(chunk.subarray(begin));
-      return lines;
-    },
-  };
 }

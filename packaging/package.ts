@@ -22,7 +22,6 @@ const BUNDLES = [
   'scheduler-plugin.cjs',
   'node-agent.cjs',
   'kubeconfig.cjs',
-  'device-plugin-worker.cjs',
   'ovs-stand-in.cjs',
   'qemu-stand-in.cjs',
   'api-schemas.json',

@@ -51,7 +51,6 @@ export function createAssignments(deps: AssignmentsDeps) {
   return {
     view: () => view,
     subscribe: listeners.subscribe,
-    /** The duty: follows the sources until the signal aborts. A restart of the duty keeps what it has read. */
     async run(signal: AbortSignal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
       const client = createPodResourcesClient(socketPath);

@@ -11,17 +11,13 @@ import type { Reading } from './view.ts';
 const POLL_SECONDS = 5;
 
 export interface CheckpointSourceDeps {
-  /** The kubelet's root directory. */
   readonly directory: string;
   readonly log: AgentLogger;
   /** Called with each new reading; `at` is when this process learned of it, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
 }
 
-/**
- * Follows cpu_manager_state until the signal aborts. It reads synchronously in the watch's own callback: the file is a
- * few kilobytes, and OVS stays on a CPU that has a new owner until the agent has read it.
- */
+/** Reads synchronously in the watch's callback: OVS stays on a CPU that has a new owner until it is read. */
 export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
   const file = join(directory, CHECKPOINT_FILE);
   const problems = new ProblemLog(log, { file });

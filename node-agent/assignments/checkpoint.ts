@@ -4,7 +4,6 @@ import { cut, issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
 import { isObject } from '../../model/json.ts';
 
-/** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
 /** The largest file that is read, in bytes. A container with CPUs takes about a hundred. */
@@ -12,7 +11,6 @@ export const MAX_CHECKPOINT_BYTES = 1024 * 1024;
 /** Maximum number of containers with exclusive CPUs: as many as a report can name. A node has a few hundred pods. */
 export const MAX_ENTRIES = 2048;
 
-/** Maximum length of a location in messages, in characters. */
 const MAX_PLACE_CHARACTERS = 120;
 
 /**
@@ -36,17 +34,13 @@ export interface CheckpointEntry {
 
 export type Checkpoint = Readonly<ReturnType<typeof parseCheckpoint>>;
 
-/** A checkpoint that is incomplete or in an unknown format. */
 export class CheckpointError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('checkpoint', why, options);
   }
 }
 
-/**
- * Reads the text of a cpu_manager_state file.
- * @throws CheckpointError
- */
+/** @throws CheckpointError */
 export function parseCheckpoint(text: string) {
   const { policyName, defaultCpuSet, entries, podEntries } = contentOf(parseJson(text));
   // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.
@@ -87,10 +81,7 @@ function contentOf(file: unknown) {
 /** `baselines`: the CPUs at the first admission, which a resize (in-place, of exclusive CPUs) never takes away. */
 const FIELDS: readonly string[] = [...Object.keys(content.shape), 'data', 'baselines'];
 
-/**
- * Refuses a file of a version that is not known: a structure in another field may contain owners, without which their
- * CPUs would look free.
- */
+/** A structure in another field may contain owners, without which their CPUs would look free. */
 function checkFields(fields: Readonly<Record<string, unknown>>, place: string): void {
   for (const [name, value] of Object.entries(fields)) {
     const isStructure =
@@ -113,11 +104,9 @@ interface Written {
   readonly podUID: string;
   readonly container: string;
   readonly text: string;
-  /** Its location in the file, for messages. */
   readonly where: string;
 }
 
-/** @throws CheckpointError at the first entry in another format */
 function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, containers] of Object.entries(entries)) {
     const place = `entries.${podUID}`;

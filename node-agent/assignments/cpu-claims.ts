@@ -18,7 +18,6 @@ export interface CpuClaim {
   readonly cpus: CpuSet;
 }
 
-/** A ResourceClaim as PodResources names it. */
 export interface ClaimName {
   readonly namespace: string;
   readonly name: string;
@@ -41,7 +40,6 @@ const cdiSpec = z.object({
     .nullish(),
 });
 
-/** The CPUs of a claim cannot be read. */
 class CpuClaimError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('cpu-claims', why, options);
@@ -75,7 +73,6 @@ function filesIn(directory: string): string[] {
   }
 }
 
-/** @throws an error for a file that is incomplete or in an unknown format */
 function claimsIn(text: string): CpuClaim[] {
   const { kind, devices } = cdiSpec.parse(JSON.parse(text));
   if (kind !== CDI_KIND) return [];
@@ -105,7 +102,6 @@ export interface CpuClaimsDeps {
   /** The directory of CDI. A host without it has no claims. */
   readonly directory: string;
   readonly log: AgentLogger;
-  /** `at`: when this process learned of the change, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<readonly CpuClaim[]>, at: number) => void;
 }
 

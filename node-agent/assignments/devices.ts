@@ -9,14 +9,9 @@ import { isReportedResource } from '../../model/kubelet/report.ts';
 
 export type DeviceResource = NonNullable<NodeTopologyStatus['devices']>[number];
 
-/** Devices with the fields that the agent reads. */
 export type ListedDevices = Pick<ContainerDevices, 'resourceName' | 'deviceIds'> & Partial<ContainerDevices>;
 
-/**
- * The healthy devices of each resource by NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA
- * nodes. Resources that DRA serves are not in its answer.
- * @param inUse devices that the kubelet keeps for pods
- */
+/** By NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA nodes, and none of DRA. */
 export function countDevices(
   allocatable: readonly ListedDevices[],
   inUse: readonly ListedDevices[],
@@ -69,11 +64,9 @@ export interface PodWithDevices {
 }
 
 /**
- * The devices that the kubelet keeps for the pods of the node, which include those of init containers that ended:
- * PodResources does not list these. The file also has the devices of pods that are gone, until the kubelet next
- * allocates one. A pod is on the node if it owns CPUs or PodResources lists one of its devices.
- * @param podsWithCpus uids of the pods that own CPUs
- * @throws PlumblineError if the file is torn or has an unknown format
+ * The devices that the kubelet keeps for pods on the node, including those of init containers that ended. A pod is on
+ * the node if it owns CPUs or PodResources lists one of its devices: the file also has pods that are gone. @throws
+ * PlumblineError if the file is torn or has an unknown format
  */
 export function devicesOfPods(
   text: string,

@@ -5,13 +5,11 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 
-/** The state of the kubelet's memory manager, a file in its root directory. */
 export const MEMORY_CHECKPOINT_FILE = 'memory_manager_state';
 /** The largest file that is read, in bytes. A container takes about a hundred. */
 export const MAX_MEMORY_CHECKPOINT_BYTES = 1024 * 1024;
 
 type Memory = NonNullable<NodeTopologyStatus['memoryManager']>;
-/** What the memory manager has left on one NUMA node. */
 export type CellState = NonNullable<NonNullable<Memory['cells']>[number]['state']>;
 
 /** The memory manager's state by NUMA node, or why it is not known. Empty under policy None. */
@@ -56,12 +54,7 @@ class MemoryCheckpointError extends PlumblineError {
   }
 }
 
-/**
- * The state at the next admission, which begins with the release of pods that ended: their memory is free here. Any
- * contradiction, within the file or with the pods that the kubelet lists, is a problem: no number is better than a
- * wrong one.
- * @param podsWithCpus uids of the pods that own CPUs
- */
+/** The state at the next admission, which begins with the release of the memory of pods that ended. */
 export function readMemoryState(
   text: string,
   pods: readonly PodWithMemory[],
@@ -70,7 +63,6 @@ export function readMemoryState(
   try {
     const file = parse(text);
     if (file.policyName !== 'Static') return { cells: new Map() };
-    checkTables(file);
     for (const blocks of endedPods(file, pods, podsWithCpus)) for (const ended of blocks) release(file, ended);
     const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
       const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
@@ -103,59 +95,11 @@ function parse(text: string): Checkpoint {
 
 const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
 
-/** Checks that connected NUMA nodes have given exactly the bytes of their blocks. */
-function checkTables({ machineState, entries }: Checkpoint): void {
-  const blocks = Object.values(entries ?? {}).flatMap(blocksOf);
-  const connected = connectedNodes([
-    ...Object.values(machineState).map(({ cells }) => cells),
-    ...blocks.map(({ numaAffinity }) => numaAffinity),
-  ]);
-  const open = new Map<string, number>();
-  const add = (cells: readonly number[], type: string, size: number) => {
-    const key = `${type} on NUMA nodes ${CpuSet.of(cells.flatMap((id) => [...(connected.get(id) ?? [])]))}`;
-    open.set(key, (open.get(key) ?? 0) + size);
-  };
-  for (const [id, { memoryMap, cells }] of Object.entries(machineState)) {
-    if (!cells.includes(Number(id))) throw new MemoryCheckpointError(`NUMA node ${id} is not in its own group`);
-    for (const [type, { allocatable, reserved, free }] of Object.entries(memoryMap)) {
-      if (free + reserved !== allocatable) {
-        throw new MemoryCheckpointError(
-          `${type} on NUMA node ${id}: ${free} free and ${reserved} reserved bytes are not ${allocatable}`,
-        );
-      }
-      add(cells, type, reserved);
-    }
-  }
-  for (const { numaAffinity, type, size } of blocks) add(numaAffinity, type, -size);
-  const contradiction = [...open].find(([, size]) => size !== 0);
-  if (contradiction !== undefined) {
-    throw new MemoryCheckpointError(
-      `reserved ${contradiction[0]} differs from the containers' by ${contradiction[1]} bytes`,
-    );
-  }
-}
-
-/**
- * The NUMA nodes that share a group or a block, directly or through others. A block changes the group of its own nodes
- * only, and the kubelet returns its bytes to the lowest of them, not to those that gave them.
- */
-function connectedNodes(lists: readonly (readonly number[])[]): ReadonlyMap<number, ReadonlySet<number>> {
-  const connected = new Map<number, ReadonlySet<number>>();
-  for (const list of lists) {
-    const nodes = new Set(list.flatMap((id) => [id, ...(connected.get(id) ?? [])]));
-    for (const id of nodes) connected.set(id, nodes);
-  }
-  return connected;
-}
-
 const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
   return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
 };
 
-/**
- * The blocks of the pods that the kubelet no longer lists. PodResources has no uids, so a pod is recognized by its
- * containers and their memory, and among equal ones by its CPUs; init containers that ended are only in the file.
- */
+/** PodResources has no uids: a pod is recognized by its containers' memory, and among equal ones by its CPUs. */
 function endedPods(
   { entries }: Checkpoint,
   pods: readonly PodWithMemory[],

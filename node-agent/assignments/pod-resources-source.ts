@@ -29,15 +29,9 @@ import { listedContainers, type PodResourcesAnswer, type Reading } from './view.
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const MIN_INTERVAL_SECONDS = 0.05;
-/**
- * Seconds until the next round after a usable answer. Most changes come with a change of a file, which causes a round
- * at once. The others are found here: a pod on shared CPUs that returns its devices, a plugin that died.
- */
+/** Seconds until the next round after a usable answer: most changes come with a change of a file. */
 const RESYNC_SECONDS = 30;
-/**
- * Seconds from a change in the directory of device plugins, or of the memory manager's state, to a round: the kubelet
- * writes there after each allocation and each list of devices, which a plugin may send many times a second.
- */
+/** Seconds in which changes of plugins and of the memory manager's state are collected into one round. */
 const DEBOUNCE_SECONDS = 0.5;
 /** Seconds until the next round where no other source reports changes. */
 const POLL_SECONDS = 1;
@@ -45,24 +39,17 @@ const DEADLINE_SECONDS = 5;
 /** Maximum length of a kubelet error, in characters. */
 const MAX_PROBLEM_CHARACTERS = 300;
 
-/**
- * What the agent does after an answer:
- * - `later`: the answer is usable;
- * - `poll`: no checkpoint reports changes, so query at intervals;
- * - `soon`: the answer is not usable (a kubelet that is still starting).
- */
+/** `later`: usable; `poll`: no checkpoint reports changes; `soon`: not usable (a kubelet that is still starting). */
 export type AnswerVerdict = 'later' | 'poll' | 'soon';
 
 export interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
-  /** The kubelet's root directory. */
   readonly kubeletDir: string;
   readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: AgentLogger;
   /** `roundStartedAt`: in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, roundStartedAt: number) => AnswerVerdict;
-  /** Called with the code of each failed round. */
   readonly onFailure: (code: string) => void;
   readonly signal: AbortSignal;
 }
@@ -146,7 +133,6 @@ export function followPodResources(deps: PodResourcesSourceDeps) {
   return { refresh };
 }
 
-/** One round: what can be allocated, then what the containers have. */
 async function query(deps: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
   const { client, kubeletDir, podsWithCpus, signal } = deps;
   const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };

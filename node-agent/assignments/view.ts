@@ -5,17 +5,13 @@ import type { ClaimName, CpuClaim } from './cpu-claims.ts';
 import type { DeviceResource } from './devices.ts';
 import type { MemoryReading } from './memory-checkpoint.ts';
 
-/**
- * The last value of a source and whether it is current. A source with a problem keeps its last good value: an unknown
- * state never counts as "no CPU is held".
- */
+/** A source with a problem keeps its last good value: an unknown state never counts as "no CPU is held". */
 export interface Reading<Value> {
   readonly value: Value | undefined;
   /** Why the source cannot be read now; undefined when `value` is current. */
   readonly problem: string | undefined;
 }
 
-/** Both answers of PodResources in one round. */
 export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
@@ -31,10 +27,7 @@ export interface Inputs {
   readonly checkpoint: Reading<Checkpoint>;
   readonly podResources: Reading<PodResourcesAnswer>;
   readonly claims: Reading<readonly CpuClaim[]>;
-  /**
-   * Whether the kubelet answered after the checkpoint was read. Only then the view accepts a checkpoint that frees
-   * CPUs: the kubelet may have stopped in between.
-   */
+  /** Whether the kubelet answered after the checkpoint was read: only then a checkpoint may free CPUs. */
   readonly confirmed: boolean;
   /** Whether the checkpoint has been unusable for so long that PodResources alone decides what is free. */
   readonly alone: boolean;
@@ -42,14 +35,10 @@ export interface Inputs {
   readonly configuredPolicy: string | undefined;
 }
 
-/** The owners of this node's CPUs, combined from all sources. */
 export interface AssignmentsView {
   /** The kubelet's CPU manager policy; undefined until a checkpoint has been read. */
   readonly policy: string | undefined;
-  /**
-   * CPUs that the kubelet never gives exclusively: online without allocatable; undefined until the kubelet has
-   * answered.
-   */
+  /** Online CPUs that the kubelet never gives exclusively; undefined until it has answered. */
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
   readonly assignments: readonly (CheckpointEntry & { readonly name: PodName | undefined })[];
@@ -57,16 +46,12 @@ export interface AssignmentsView {
   readonly claims: readonly (CpuClaim & { readonly name: ClaimName | undefined })[];
   /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
-  /**
-   * The CPUs without an owner. It grows only when every source agrees and is current, or when PodResources agrees where
-   * the checkpoint has been missing for long; it shrinks with each source. Undefined until all sources agreed once.
-   */
+  /** Without an owner. Grows only when all sources agree and are current, or without a checkpoint for long. */
   readonly free: CpuSet | undefined;
   /** The kubelet's shared pool in its checkpoint; undefined without a checkpoint. */
   readonly pool: CpuSet | undefined;
   /** What keeps `free` from growing; empty when nothing does. */
   readonly holds: readonly string[];
-  /** The problem of each source; undefined where it has none. */
   readonly sources: { readonly [Source in 'checkpoint' | 'podResources' | 'claims']: string | undefined };
   /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
@@ -138,10 +123,7 @@ export function nextView(
   };
 }
 
-/**
- * Not known while the kubelet does not answer although its checkpoint has changed, and in the moment after its start
- * when it lists no pods: all devices and all memory would look free.
- */
+/** Not known while the kubelet is silent, or lists no pods after its start: everything would look free. */
 function devicesAndMemory(
   previous: AssignmentsView,
   state: Checkpoint | undefined,
@@ -185,15 +167,11 @@ export interface ListedContainer extends PodName {
   readonly cpus: CpuSet;
 }
 
-/** A pod with the fields that the agent reads. */
 interface ListedPod extends Pick<PodResources, 'name' | 'namespace'> {
   readonly containers: readonly Pick<ContainerResources, 'name' | 'cpuIds'>[];
 }
 
-/**
- * The containers of a List that hold exclusive CPUs.
- * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
- */
+/** @throws RangeError if an id is not a CPU id, or there are more containers than `most` */
 export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
   const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
     containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),

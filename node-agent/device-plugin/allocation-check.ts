@@ -9,7 +9,6 @@ import type { ListedContainer } from '../assignments/view.ts';
 const MAX_NAMED_NETWORKS = 8;
 const MAX_CORE_CHARACTERS = 64;
 
-/** The CPUs of a container with a network's device, and the rules they must satisfy. */
 export interface Allocation {
   readonly host: Host;
   readonly resource: string;
@@ -18,24 +17,16 @@ export interface Allocation {
   readonly cpus: CpuSet;
   /** Whether the webhook promised whole cores to the container. */
   readonly wholeCores: boolean;
-  /**
-   * Whether the guest sees the NUMA nodes that its CPUs span. If so, one of them must be the network's, otherwise all.
-   */
+  /** Whether the guest sees its NUMA nodes: then one of them must be the network's, otherwise all. */
   readonly spansCells: boolean;
 }
 
 export interface RefusedAllocation {
-  /** A Kubernetes Event's reason. */
   readonly reason: 'NetworkElsewhere' | 'SplitCores';
-  /** Contains the network, its NUMA nodes and the assigned CPUs. */
   readonly message: string;
 }
 
-/**
- * The last check on the node, like Nova's second claim on the compute host. Whatever the extender predicted, it checks
- * that the CPUs are on the network's NUMA node and are whole cores. A container in the shared pool runs on all NUMA
- * nodes, so nothing is checked.
- */
+/** Like Nova's second claim on the compute host. A container in the shared pool runs on all NUMA nodes. */
 export function checkAllocation({
   host,
   resource,
@@ -72,15 +63,11 @@ export function deviceNetworkText(resource: string): string {
 /** The container that holds devices. Without CPUs it runs in the shared pool. */
 export type DeviceHolder = ListedContainer;
 
-/** The fields of a log line that say which container it is about. */
 export function containerNames({ namespace, podName, container }: Omit<DeviceHolder, 'cpus'>) {
   return { pod: `${namespace}/${podName}`, container };
 }
 
-/**
- * Finds the container that holds these devices. The kubelet gives a plugin only device ids. At that point it has
- * assigned the container's CPUs and lists both in PodResources.
- */
+/** The kubelet gives a plugin only device ids; PodResources lists them with the CPUs that it has assigned. */
 export function holderOf(
   pods: readonly PodResources[],
   resource: string,

@@ -36,7 +36,6 @@ export interface AllocationRequest {
   readonly resource: string;
   readonly cells: CpuSet;
   readonly host: Host;
-  /** Whether this node's kubelet assigns whole cores only. */
   readonly wholeCoresOnly: boolean;
 }
 
@@ -51,10 +50,7 @@ export async function readPodOfHolder(
   return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, options));
 }
 
-/**
- * Checks allocations and reports a wrong one in an Event of the pod. It reads a pod from the API server only if the result depends on
- * the pod.
- */
+/** Reports a wrong allocation in an Event of the pod, which it reads only if the result depends on it. */
 export function createAllocationChecker({ client, events, policy, refusals, log, metrics }: AllocationCheckerDeps) {
   const judge = async (request: AllocationRequest, signal: AbortSignal) => {
     const { holder, resource, cells, host, wholeCoresOnly } = request;
@@ -102,10 +98,7 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
   };
 }
 
-/**
- * Containers that the agent refused to start, for the report. The extender reads refusals only from there, since the
- * author of an image can forge a container's status.
- */
+/** The extender reads refusals only from the report: the author of an image can forge a container's status. */
 export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
 
 /** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
@@ -129,7 +122,6 @@ export function createRefusedStarts(now: () => number) {
       sweep();
       listeners.notify();
     },
-    /** Refusals that still count, oldest first. */
     current(): readonly RefusedStart[] {
       sweep();
       return [...refusals.values()].map(({ refusal }) => refusal);

@@ -19,9 +19,8 @@ export interface DevicePluginDeps {
 }
 
 /**
- * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
- * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. A socket that
- * was removed or replaced and the end of the kubelet's watch trigger one, too.
+ * Registers a socket for each resource with every kubelet that appears: a restarted one has forgotten its plugins and
+ * removed their sockets. A replaced socket and the end of the kubelet's watch cause a new registration, too.
  */
 export function createDevicePlugin(deps: DevicePluginDeps) {
   const { log } = deps;
@@ -30,7 +29,6 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   const servers = new Map<string, PluginServer>();
   let desired: readonly AdvertisedResource[] = [];
   const changes = new ChangeSignal();
-  /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();
 
   const checkSockets = () => {
@@ -57,7 +55,6 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
     await Promise.all(stopping);
   };
 
-  /** Makes the served resources match the requested ones. */
   const serve = async (signal: AbortSignal): Promise<void> => {
     const now = desired;
     await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
@@ -104,7 +101,6 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
       desired = resources;
       changes.set();
     },
-    /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
     async run(signal: AbortSignal) {
       const onChange = () => {
         checkSockets();

@@ -32,10 +32,7 @@ interface Move {
   readonly to: CpuSet | undefined;
 }
 
-/**
- * Reports in Events of a running pod and its VMI that a network which the pod must be close to has moved away from its
- * CPUs, or has left the node. The CPUs of a running container cannot follow.
- */
+/** Reports that a network has left, or has moved away from a running pod's CPUs, which cannot follow. */
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;
 

@@ -9,10 +9,7 @@ import { quote } from '../../model/errors.ts';
 import { type OwnSocket, placeSocket } from '../files/own-socket.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
-/**
- * Must succeed before the kubelet creates a container with these devices. A rejection keeps the kubelet from creating
- * the container; the user sees the message in an Event of the pod, and the kubelet retries.
- */
+/** A rejection keeps the kubelet from creating the container; the user sees it in an Event, and the kubelet retries. */
 export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
 
 /** Maximum devices of one request, and concurrent watches: a kubelet requests a few devices and has one watch. */
@@ -80,14 +77,12 @@ export function createPluginServer(deps: PluginServerDeps) {
     get resource() {
       return resource;
     },
-    /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
     update(next: AdvertisedResource) {
       resource = next;
       mostSlots = Math.max(mostSlots, next.slots);
       const devices = devicesOf(next);
       for (const call of watchers) call.write({ devices });
     },
-    /** Listens, and replaces any socket left at the path. */
     async start() {
       socket = await placeSocket(socketPath, (path) => bindUnix(server, path));
     },
@@ -103,7 +98,6 @@ export function createPluginServer(deps: PluginServerDeps) {
   };
 }
 
-/** The options that Register and GetDevicePluginOptions both return. */
 export function optionsOf({ preStart }: AdvertisedResource) {
   return { preStartRequired: preStart, getPreferredAllocationAvailable: false };
 }

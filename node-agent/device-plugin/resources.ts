@@ -13,10 +13,7 @@ export function kubeletGeneration(directory: string): string {
   return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
 }
 
-/**
- * Maximum slots of a resource, whatever number of pods a kubelet or a Node object reports: every list has one device
- * for each slot.
- */
+/** Maximum slots of a resource: every list of devices has one for each. */
 const MAX_SLOTS = 10_000;
 
 /** One resource that the agent advertises: a slot for each pod that may request it, all on the same NUMA nodes. */
@@ -31,11 +28,7 @@ export interface AdvertisedResource {
   readonly healthy: boolean;
 }
 
-/**
- * The resources of a node: one for each physnet, one for the tunnel, one that opts ordinary pods into placement.
- * @param pods slots of each
- * @param down networks without a carrier, the tunnel being undefined
- */
+/** One for each physnet, for the tunnel, and for placement. @param down without a carrier; undefined: the tunnel */
 export function advertisedResources(
   { physnets, tunnel }: NodeNetworks,
   pods: number,
@@ -56,17 +49,13 @@ export function advertisedResources(
   ];
 }
 
-/** Slots of a resource for the given number of pods. */
 export function deviceSlots(pods: number): number {
   return Math.min(MAX_SLOTS, Math.max(0, Math.floor(pods) || 0));
 }
 
 const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
 
-/**
- * The devices of a resource. They represent access, not hardware, so all are equal. Their ids name the resource,
- * because the kubelet passes only ids to PreStartContainer.
- */
+/** They represent access, so all are equal. Ids name the resource: PreStartContainer has only ids. */
 export function devicesOf({ name, cells, slots, healthy }: AdvertisedResource): Device[] {
   const topology = cells.length === 0 ? undefined : { nodes: cells.map((ID) => ({ ID })) };
   const health = healthy ? HEALTHY : UNHEALTHY;
@@ -83,9 +72,7 @@ export function slotOf(resource: string, id: string): number | undefined {
 /** A socket address has at most 107 bytes, and the kubelet's directory takes part of them. */
 const MAX_SOCKET_PART_CHARACTERS = 40;
 
-/**
- * The file name of a resource's socket, next to the kubelet's: the resource, or a hash of it where that is too long.
- */
+/** Next to the kubelet's socket: the resource, or a hash of it where that is too long. */
 export function socketName(resource: string): string {
   const part = resource.replace('.plumbline.dev/', '-').replace('plumbline.dev/', '');
   if (part.length <= MAX_SOCKET_PART_CHARACTERS) return `plumbline-${part}.sock`;

@@ -22,10 +22,7 @@ export interface DpuHostDeps extends LeaseReleaseDeps {
   readonly timing: LeaseTiming;
 }
 
-/**
- * Maintains the host's side of a DPU's Lease: the right holder and duration, owned by the current Node. It never writes
- * renewTime, not even when it creates the Lease: only the DPU can prove that the DPU is alive.
- */
+/** Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. */
 export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
   const problems = new ProblemLog(log);
   const { duration } = timing;
@@ -78,11 +75,7 @@ function findLease(client: KubeClient, lease: LeaseName, signal: AbortSignal): P
 const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
-/**
- * The host's side of a DPU's Lease where the health check is off: it releases a Lease of an earlier run, so that the
- * missing renewals do not count as a dead DPU. The Lease itself stays: a DPU that still renews must find it, and
- * turning the check on again needs no new one.
- */
+/** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
 export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
   const problems = new ProblemLog(log);
 

@@ -16,15 +16,11 @@ export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly wallClock: () => number;
 }
 
-/**
- * The DPU's side of its Lease: renews it every interval while the probe finds the DPU healthy. It never creates the
- * Lease: without the host's side the Lease would outlive its node.
- */
+/** Renews while the probe finds the DPU healthy. It never creates the Lease, which would outlive its node. */
 export function createDpuLease({ client, lease, timing, probe, log, metrics, wallClock }: DpuDeps) {
   const renewals = createRenewals(wallClock);
   let resumed = false;
 
-  /** @throws KubeError */
   const renew = async (signal: AbortSignal): Promise<void> => {
     if (!resumed) {
       renewals.seen((await readLease(client, lease, signal)).spec?.renewTime);
@@ -33,7 +29,6 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
     await patchLease(client, lease, { spec: { renewTime: renewals.next() } }, signal);
   };
 
-  /** One round. @returns undefined if renewed, else the reason why not */
   const round = async (signal: AbortSignal): Promise<string | undefined> => {
     const unwell = await probe(signal);
     if (unwell !== undefined) {
@@ -78,10 +73,7 @@ export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 /** Deadline in seconds for a daemon's answer; its main loop runs many times a second. */
 const ANSWER_DEADLINE_SECONDS = 2;
 
-/**
- * Checks that both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its
- * control socket. A process that hangs exists but renews nothing.
- */
+/** Both daemons of Open vSwitch must answer on their sockets: a process that hangs renews nothing. */
 export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
     // A DPU's agent has a PID namespace of its own.
@@ -108,10 +100,7 @@ export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SE
   };
 }
 
-/**
- * Sends one JSON-RPC call on a unix socket and accepts any answer. Resolves to the problem, if any. Source: RFC 7047
- * section 4; ovs-appctl(8) uses the same protocol on control sockets.
- */
+/** Accepts any answer; resolves to the problem. Source: RFC 7047 section 4, also used by ovs-appctl(8). */
 function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = createConnection(path);

@@ -22,12 +22,8 @@ export interface DpuHealthDeps {
   readonly client: KubeClient;
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
-  /**
-   * Consecutive renewals before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease,
-   * too.
-   */
+  /** Renewals until the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease, too. */
   readonly proof: number;
-  /** Whether the DPU counts as ready while the API server does not answer. */
   readonly whenUnknown: 'ready' | 'not-ready';
   /** The observation of an earlier process of this agent, on the same clock. */
   readonly before?: LeaseObservation | undefined;
@@ -44,17 +40,11 @@ export type HostDpuHealth = ReturnType<typeof createHostDpuHealth>;
 
 /** Timeout of a read, in seconds; a longer read counts as failed. */
 const READ_TIMEOUT_SECONDS = 5;
-/**
- * While the DPU is not alive, the lease duration is divided by this number to get the interval between reads, so that
- * waiting pods continue soon after the DPU returns.
- */
+/** The lease duration divided by the interval of reads while the DPU is not alive: waiting pods continue soon. */
 const WAITING_SHARE = 20;
 const MIN_CHECK_SECONDS = 0.05;
 
-/**
- * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. It reads
- * once in each renewal interval, and when the Lease expires, so that it detects the expiry at once.
- */
+/** Reads the DPU's Lease once in each renewal interval, and when it expires. */
 export function createHostDpuHealth(deps: DpuHealthDeps) {
   const { client, lease, timing, now, whenUnknown } = deps;
   const { duration } = timing;
@@ -104,19 +94,14 @@ export function createHostDpuHealth(deps: DpuHealthDeps) {
     observation: () => observation,
     /** One read. @returns seconds until the next is due */
     poll,
-    /** Calls the listener after each read of the Lease. */
     subscribe: listeners.subscribe,
-    /** The duty: reads the Lease until the signal aborts. It never writes it. */
     async run(signal: AbortSignal) {
       while (!signal.aborted) await sleep(await poll(signal), signal).catch(() => undefined);
     },
   };
 }
 
-/**
- * Reports each change of the DPU's health: an Event on the Node, a log line, and metrics. Unknown is a change as well,
- * even where the policy treats it as ready.
- */
+/** Reports each change in an Event on the Node, a log line and metrics: also unknown where that counts as ready. */
 export function announceHealth({ nodeName, events, metrics, log }: Omit<Services, 'client'>): HealthListener {
   const target = nodeTarget(nodeName);
   const durations = new Durations();

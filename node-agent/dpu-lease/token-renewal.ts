@@ -30,10 +30,8 @@ export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'met
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
 /**
- * Keeps a DPU's credential valid: it requests a new token of the same account before the one in the file expires, and
- * replaces the file in one step. It replaces a token that it requested when half of the lifetime is left, and a token
- * that an administrator placed there when less than half a day is left: such a token may be as short-lived as its
- * transport needs.
+ * Replaces the token in the file by a new one of the same account, in one step: its own when half of the lifetime is
+ * left, an administrator's when less than half a day is left, since it may be as short-lived as its transport needs.
  */
 export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
@@ -51,7 +49,6 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
   };
 
-  /** @throws KubeError, PlumblineError or a system error */
   const renew = async ({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<void> => {
     const at = now();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
@@ -68,10 +65,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     log.info({ account: `${namespace}/${account}`, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
   };
 
-  /**
-   * Reads the file once and renews the token if due. @returns seconds until the next read @throws the errors of a
-   * renewal
-   */
+  /** Renews the token if due. @returns seconds until the next read @throws the errors of a renewal */
   const reconcile = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
@@ -106,10 +100,7 @@ const claims = z.object({
   exp: z.number().nonnegative(),
 });
 
-/**
- * Reads a JSON Web Token's payload.
- * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
- */
+/** @throws PlumblineError, without the text, if it is not a service account's token or does not expire */
 export function readTokenClaims(token: string) {
   const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
   const result = claims.safeParse(parseJson(payload));

@@ -23,20 +23,13 @@ export class FileLimitError extends PlumblineError {
 
 /** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Bytes of one read. */
 const CHUNK_BYTES = 64 * 1024;
 
-/**
- * Reads a file that other programs write. It checks the size before and while it reads, since the file may grow.
- * @param most bytes
- * @throws FileLimitError if it is larger, or not a regular file
- * @throws a system error
- */
+/** The file may grow while it is read. @param most bytes @throws FileLimitError, or a system error */
 export function readBounded(path: string, most: number): string {
   return readBoundedBytes(path, most).toString('utf8');
 }
 
-/** `readBounded` as bytes. */
 export function readBoundedBytes(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
@@ -57,10 +50,7 @@ export function readBoundedBytes(path: string, most: number): Buffer {
   }
 }
 
-/**
- * Reads the first bytes of a file whose rest does not matter: a process chooses the length of its own entries in /proc.
- * @throws a system error
- */
+/** The first bytes: a process chooses the length of its own entries in /proc. @throws a system error */
 export function readHead(path: string, most: number): string {
   const file = openSync(path, FLAGS);
   try {
@@ -90,11 +80,7 @@ export class SavedFormatError extends PlumblineError {
   }
 }
 
-/**
- * Replaces a file in one step, and creates its directory if needed: a reader sees the old content or the new one, never
- * a part. Without `flush` the new content survives the process, not the machine.
- * @throws a system error
- */
+/** In one step; creates the directory. Without `flush` it does not survive the machine. @throws a system error */
 export function saveFile(path: string, content: string | Buffer, { mode = 0o600, flush = false } = {}): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   // The name has no extension that a container runtime looks for.
@@ -110,11 +96,7 @@ export function saveFile(path: string, content: string | Buffer, { mode = 0o600,
   }
 }
 
-/**
- * Parses the content of one of the agent's own files.
- * @throws SavedFormatError
- * @throws Error if it is not such a file
- */
+/** @throws SavedFormatError @throws Error if it is not one of the agent's own files */
 export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.output<S> {
   const value: unknown = JSON.parse(text);
   const { format } = formatted.parse(value);
@@ -122,9 +104,7 @@ export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.outp
   return schema.parse(value);
 }
 
-/**
- * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that failed
- */
+/** Keeps an unusable file for inspection. @returns its new path, or undefined if that failed */
 export function putAside(path: string): string | undefined {
   try {
     renameSync(path, `${path}.corrupt`);

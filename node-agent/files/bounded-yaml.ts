@@ -3,10 +3,7 @@ import { cut, quote } from '../../model/errors.ts';
 
 /** The longest file that is read, in characters. Those of a node's administrator have a few thousand. */
 export const MAX_YAML_BYTES = 64 * 1024;
-/**
- * Maximum columns before the first word of a line, and maximum open brackets: together they bound the nesting. The
- * parser recurses, and a stack overflow within a regular expression ends the process.
- */
+/** Columns before a line's first word, and open brackets: they bound the nesting, since the parser recurses. */
 const MAX_COLUMNS = 128;
 const MAX_OPEN_BRACKETS = 64;
 /** Maximum number of aliases to resolve: each can expand to a whole tree. */
@@ -17,11 +14,7 @@ const MAX_REASON_CHARACTERS = 200;
 /** How the parsers of the kubelet read: YAML 1.1 (`yes` is true), and nothing after the first document. */
 export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
 
-/**
- * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error; the parser's
- * own check for them is quadratic.
- * @throws Error with a short message
- */
+/** Takes time linear in the length, whatever it contains; duplicate keys are an error. @throws Error, short */
 export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {
   if (text.length > MAX_YAML_BYTES) throw new Error(`it has more than ${MAX_YAML_BYTES} characters`);
   assertShallow(text);

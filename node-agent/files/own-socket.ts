@@ -7,10 +7,8 @@ import { resultOrNone } from '../../model/json.ts';
 export type OwnSocket = Awaited<ReturnType<typeof placeSocket>>;
 
 /**
- * Makes a socket and puts it at its path in one step, in place of any other. It listens at a temporary name first: a
- * server that closes removes the name at which it began to listen, whatever socket is there by then.
- * @param listen starts the server
- * @throws an error of `listen`, or a system error
+ * In place of any other socket, in one step. It listens at a temporary name first: a server that closes removes the
+ * name at which it began to listen, whatever socket is there by then.
  */
 export async function placeSocket(path: string, listen: (temporary: string) => Promise<void>) {
   // As long as the shortest name of a socket, since the length of its path is limited.

@@ -4,27 +4,20 @@ import { resultOrNone } from '../../model/json.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK_SECONDS = 10;
-/**
- * Seconds between checks while it is missing, the longest that is at most a twentieth of its absence: a directory that
- * is being replaced returns at once, and one that this host never has must not keep the agent busy.
- */
+/** Seconds between checks while it is missing: the longest that is at most a twentieth of its absence. */
 const ABSENT_CHECK_SECONDS = [5, 2, 1];
 const FIRST_ABSENT_CHECK_SECONDS = 0.5;
 
 export interface DirectoryWatchOptions {
   readonly path: string;
-  /**
-   * Called with the name of the entry that changed, or undefined if any may have: the directory appeared, was replaced,
-   * or the system lost events.
-   */
+  /** `name`: the entry that changed; undefined if any may have (the directory was replaced, events were lost). */
   readonly onChange: (name: string | undefined) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Watches a directory until the signal aborts. It watches the directory, not a file in it, because a watch on a file
- * ends with the first atomic replacement. It follows the path, not the inode, because a directory may be removed and
- * created again. Events may repeat: an event means "read again", not "this happened".
+ * Watches the directory at a path: a watch on a file ends with its first atomic replacement, and a directory may be
+ * created again. Events may repeat: an event means "read again".
  */
 export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions): void {
   let watcher: FSWatcher | undefined;

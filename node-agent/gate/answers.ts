@@ -51,10 +51,7 @@ interface InFlight {
   readonly asker: GateCaller;
 }
 
-/**
- * Answers the gate's requests. It never waits for the API server: the DPU's health is the last observation, and the
- * CPUs come from the kubelet's own file. Only scope `device` queries the kubelet, for half a second at most.
- */
+/** Never waits for the API server; only scope `device` queries the kubelet, for half a second at most. */
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
   const inFlight = new Set<InFlight>();
 
@@ -157,19 +154,15 @@ function deviceInConf(text: string): boolean {
   return places.some(({ deviceID }) => typeof deviceID === 'string' && deviceID !== '');
 }
 
-/**
- * Deadline in seconds for the kubelet's list of a pod's devices. Including the 2 s of a vacate, the shim waits 2.5 s.
- */
+/** Seconds for the kubelet's list. Including the 2 s of a vacate, the shim waits 2.5 s. */
 const KUBELET_DEADLINE_SECONDS = 0.4;
 
 /** Maximum concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
 const MAX_QUERIES = 16;
 
 /**
- * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
- * runtime, so the file is read again: the event of that write may still be pending. If the file cannot be read, the
- * last known CPUs are used.
- * @param last the last known assignments
+ * The kubelet writes the CPUs into its file before it calls the runtime. The event of that write may still be pending,
+ * so the file is read again. @param last the last known assignments, where it cannot be read
  */
 export function createPodCpus(kubeletDir: string, last: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
@@ -179,10 +172,7 @@ export function createPodCpus(kubeletDir: string, last: () => readonly Checkpoin
   };
 }
 
-/**
- * Whether a pod holds a device of the DPU, according to the kubelet.
- * @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already
- */
+/** @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already */
 export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
   let queries = 0;
   return async ({ namespace, name }: CniPod): Promise<boolean | undefined> => {

@@ -16,35 +16,25 @@ import { Guard, type Services } from '../lifecycle/duty.ts';
 
 /** Seconds between checks in case an event was lost. */
 const POLL_SECONDS = 5;
-/**
- * Minimum seconds between two writes: if another program keeps removing the gate's file, the agent must not fight it at
- * full speed.
- */
+/** Minimum seconds between two writes, against another program that keeps removing the gate's file. */
 const MIN_WRITE_INTERVAL_SECONDS = 1;
 /** Bytes. The shim has 40 kB. */
 const MAX_SHIM_BYTES = 16 * 1024 * 1024;
 
 export interface GatePlaces {
-  /** Where the runtime looks for plugins and for configurations. */
   readonly binDir: string;
   readonly confDir: string;
 }
 
 export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
-  /** The shim in the agent's own image. */
   readonly shim: string;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;
 }
 
 /**
- * Installs the gate in front of the runtime's primary network and keeps it there. It installs the shim in the plugins'
- * directory, and a configuration that sorts first. It writes the configuration again when the primary changes, and
- * removes it when the primary is removed.
- *
- * When the duty ends normally, it removes the configuration, and the runtime uses its primary again: an uninstalled
- * agent leaves nothing behind that only the agent could undo. The shim stays, because runtimes call a sandbox's plugins
- * again to remove the sandbox; without its configuration nothing else calls it.
+ * Installs the shim, and a configuration that sorts before that of the primary network. When the duty ends normally, it
+ * removes the configuration. The shim stays: runtimes call a sandbox's plugins again to remove the sandbox.
  */
 export function createInstaller(deps: InstallerDeps) {
   const { shim, binDir, confDir, log, metrics, pace = MIN_WRITE_INTERVAL_SECONDS } = deps;
@@ -115,9 +105,7 @@ function ownFiles(confDir: string): string[] {
   return Object.values(GATE_FILES).map((name) => join(confDir, name));
 }
 
-/** Reads the primary's and the gate's own files. Other files do not matter. */
 function readConfFiles(directory: string): ConfFile[] {
-  // Without the directory there is no network.
   const entries = resultOrNone(() => readdirSync(directory, { withFileTypes: true })) ?? [];
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
@@ -138,18 +126,13 @@ export function contentOf(path: string, most: number): Buffer | undefined {
   return resultOrNone(() => readBoundedBytes(path, most));
 }
 
-/**
- * Writes a file in one step, unless the existing one is identical: a runtime may be reading or executing it.
- * @returns whether anything was written
- * @throws a system error
- */
+/** In one step, unless identical: a runtime may be executing it. @returns whether it wrote @throws a system error */
 export function placeFile(path: string, content: Buffer, mode: number): boolean {
   if (contentOf(path, content.length)?.equals(content)) return false;
   saveFile(path, content, { mode });
   return true;
 }
 
-/** Removes a file. @returns whether it existed @throws a system error */
 export function removeFile(path: string): boolean {
   if (!existsSync(path)) return false;
   rmSync(path, { force: true });

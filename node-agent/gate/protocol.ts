@@ -8,7 +8,6 @@ export type Verb = (typeof VERBS)[number];
 /** The shim's request: the runtime's call as it arrived. native/cni/gate.h describes both sides of the protocol. */
 export interface Question {
   readonly verb: Verb;
-  /** The CNI_ variables. */
   readonly environment: ReadonlyMap<string, string>;
   readonly conf: string;
 }
@@ -22,7 +21,6 @@ const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (\d{1,8}) (\d{1,8})$/;
 /** The bytes are not a request of this agent's shim. */
 export class ProtocolError extends Error {}
 
-/** The first line: the verb and the number of bytes that follow. */
 interface Head {
   readonly verb: Verb;
   /** Offsets of the environment, of the configuration and of the end. */
@@ -51,7 +49,6 @@ export function createQuestionReader() {
   };
 
   return {
-    /** Bytes of the whole request, as far as known. */
     get size() {
       return bytes.length;
     },
@@ -70,7 +67,6 @@ export function createQuestionReader() {
   };
 }
 
-/** @returns undefined until the first line is complete @throws ProtocolError */
 function readHead(bytes: Buffer): Head | undefined {
   const newline = bytes.subarray(0, MAX_HEAD_BYTES).indexOf(10);
   if (newline < 0) {

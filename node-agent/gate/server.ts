@@ -9,7 +9,6 @@ import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
-/** One shim that waits for its answer. */
 export interface GateCaller {
   send(frame: string | Buffer): void;
   end(frame: string | Buffer): void;
@@ -17,14 +16,10 @@ export interface GateCaller {
   readonly gone: AbortSignal;
 }
 
-/**
- * Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. A node
- * has a few hundred pods, and a request a few kilobytes.
- */
+/** A shim that exceeds them is disconnected and uses the state file. A node has a few hundred pods. */
 const LIMITS = {
   /** Connections, including ADDs whose delegate runs. A malformed request leaves up to 64 KiB to the garbage collector. */
   connections: 256,
-  /** Bytes of all requests that are being read or answered. */
   bytes: 32 * 1024 * 1024,
   /** Seconds from the connection within which a shim must have sent its request. */
   questionWithin: 2,
@@ -41,7 +36,6 @@ export interface GateServerDeps {
 /** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */
 const RELISTEN_SECONDS = 1;
 
-/** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
   const { connections, bytes, questionWithin } = { ...LIMITS, ...limits };
   const problems = new ProblemLog(log);

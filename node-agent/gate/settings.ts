@@ -66,7 +66,6 @@ export const gateFlags = {
   },
 } as const;
 
-/** The files that the agent and the CNI plugin share. */
 export function gateFilesIn(runDir: string) {
   return {
     socket: join(runDir, GATE_SOCKET_FILE),

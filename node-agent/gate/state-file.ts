@@ -23,11 +23,7 @@ const stored = z.object({
   }),
 });
 
-/**
- * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
- * Without it, a restarted agent would report a live DPU as never seen alive.
- * @param now seconds of CLOCK_MONOTONIC
- */
+/** Without it, a restarted agent would report a live DPU as never seen alive. @param now of CLOCK_MONOTONIC, s */
 export function readObservedLease(
   path: string,
   bootId: string | undefined,

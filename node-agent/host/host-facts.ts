@@ -48,9 +48,7 @@ async function readHostFacts(sysfsRoot: string, log: AgentLogger) {
     memory,
     /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
     isolated,
-    /** CPUs that are present and not online. */
     offline,
-    /** Where the kubelet's view of the cores is not the kernel's. */
     contradictions,
   };
 }

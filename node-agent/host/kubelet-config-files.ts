@@ -14,14 +14,11 @@ const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 const BINARY = /[^\t\n\r -~\u0085\u00a0-\ufffc\u{10000}-\u{10ffff}]/u;
 
 export interface SettingsSources {
-  /** The kubelet's --config and --config-dir. */
   readonly config?: string | undefined;
   readonly configDir?: string | undefined;
-  /** Fields that its flags set. */
   readonly flags?: JsonObject | undefined;
   /** When the kubelet had read its files, in milliseconds since 1970: what was written later says nothing about it. */
   readonly readBefore?: number | undefined;
-  /** Directory of the host's files: `/`. */
   readonly root: string;
 }
 
@@ -52,7 +49,6 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
   return { source: sources.join(' + ') || 'defaults', settings: { ...settings, ...flags, featureGates } };
 }
 
-/** Adds the path to an error, as the kubelet has it. @throws KubeletConfigError */
 async function withPath<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
   try {
     if (!isAbsolute(path)) throw new Error('relative to a directory that is not known');
@@ -75,11 +71,7 @@ async function readFile(root: string, file: string, readBefore = Number.POSITIVE
   return documentOf(text);
 }
 
-/**
- * Reads a text as the kubelet does, except that it refuses duplicate keys everywhere. The kubelet refuses them only in
- * drop-ins.
- * @throws Error with a short message
- */
+/** Reads as the kubelet does, except that duplicate keys are refused everywhere. @throws Error, short */
 export function documentOf(text: string): JsonObject {
   if (BINARY.test(text)) throw new Error('not text');
   const document = parseBoundedYaml(text, KUBELET_YAML);

@@ -10,7 +10,6 @@ import { findKubelet, type KubeletProcess, kubeletFlagsOf } from './kubelet-proc
 
 export interface KubeletConfigReading {
   readonly config: NodeKubeletConfig | undefined;
-  /** Why the configuration is not available. */
   readonly problems: readonly string[];
 }
 
@@ -26,7 +25,6 @@ export interface KubeletConfigSources {
   readonly configz?: ((at: Omit<ConfigzOptions, 'token'>) => Promise<NodeKubeletConfig>) | undefined;
   /** Identifies one run of the kubelet; '' while it is not running. */
   readonly generation?: (() => string) | undefined;
-  /** Directory of the host's files. */
   readonly root?: string | undefined;
 }
 
@@ -43,11 +41,7 @@ const REFUSED_FOR = { first: 5, most: 60 };
 const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
 const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
 
-/**
- * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files and the
- * flags of its process. A kubelet does not change its configuration while it runs, so a result stays valid until the
- * next start: every report and every container's start waits for this. It logs the result when it differs.
- */
+/** From the running kubelet if allowed, otherwise from files and flags; valid until the kubelet starts again. */
 export function createKubeletConfigReader(
   sources: KubeletConfigSources,
   log: AgentLogger,
@@ -122,7 +116,6 @@ export function createKubeletConfigReader(
 interface HostReading {
   readonly at: Omit<ConfigzOptions, 'token'>;
   readonly config?: NodeKubeletConfig;
-  /** Whether the flags are part of it. */
   readonly isWhole?: boolean;
   readonly problem?: string;
 }

@@ -18,7 +18,6 @@ const options = z
 const quantity = z.union([text, z.number().transform(String)]);
 const limits = z.record(text, quantity).refine((all) => Object.keys(all).length <= MAX_OPTIONS, few(MAX_OPTIONS));
 
-/** Maximum characters of a CPU list. */
 const MAX_LIST_CHARACTERS = 32 * 1024;
 /** Maximum pods of a node; each network has a device for each of them. */
 const MAX_PODS = 10_000;
@@ -41,7 +40,6 @@ const kubeletConfiguration = z.object({
   maxPods: z.number().int().nullish(),
 });
 
-/** The kubelet's own default. */
 export const DEFAULT_MAX_PODS = 110;
 
 export type NodeKubeletConfig = Readonly<ReturnType<typeof kubeletConfigOf>>;
@@ -55,11 +53,7 @@ export class KubeletConfigError extends PlumblineError {
   }
 }
 
-/**
- * Reads a decoded KubeletConfiguration.
- * @param source its origin, for messages
- * @throws KubeletConfigError if it is not one, or contains impossible values
- */
+/** @param source its origin, for messages @throws KubeletConfigError if it contains impossible values */
 export function kubeletConfigOf(source: string, document: unknown) {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
@@ -79,7 +73,6 @@ export function kubeletConfigOf(source: string, document: unknown) {
   }
   const { reservedSystemCPUs } = config;
   return {
-    /** The file or endpoint that it was read from. */
     source,
     cpuManager: { policy: config.cpuManagerPolicy || 'none', options: config.cpuManagerPolicyOptions ?? {} },
     topologyManager: {
@@ -93,7 +86,6 @@ export function kubeletConfigOf(source: string, document: unknown) {
     reserved: reservedSystemCPUs
       ? inField(source, 'reservedSystemCPUs', () => CpuSet.parse(reservedSystemCPUs))
       : undefined,
-    /** The feature gates that change admission, if they are set. */
     featureGates: gatesOf(config.featureGates ?? {}),
     maxPods: Math.min(MAX_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };

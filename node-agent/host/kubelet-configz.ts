@@ -15,9 +15,7 @@ export class ConfigzError extends PlumblineError {
   }
 }
 
-/** Seconds. */
 const DEADLINE_SECONDS = 3;
-/** Maximum length of an error, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 /** Maximum bytes of the answer, and of a file with a certificate. */
 const MAX_ANSWER_BYTES = 256 * 1024;
@@ -28,7 +26,6 @@ const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
 export interface ConfigzOptions {
   /** `127.0.0.1:10250`. */
   readonly endpoint: string;
-  /** Files that may contain the kubelet's serving certificate. */
   readonly certificates: readonly string[];
   readonly token: string;
 }
@@ -39,11 +36,7 @@ const serving = z.object({
   tlsCertFile: z.string().nullish(),
 });
 
-/**
- * Where a kubelet with these settings serves, and the files that may contain its certificate: a given one, an issued
- * one, or a self-signed one.
- * @param settings a KubeletConfiguration as written
- */
+/** Where a kubelet serves, and the files that may contain its certificate. @param settings as written */
 export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptions, 'endpoint' | 'certificates'> {
   const { address, port, tlsCertFile } = serving.safeParse(settings).data ?? {};
   const host = !address || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
@@ -56,11 +49,9 @@ export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptio
 }
 
 /**
- * Requests the configuration from the running kubelet: defaults, file, drop-ins and flags together. It sends the token
- * only to a server that presents the very certificate that the kubelet has on this host.
- *
- * Needs `get` on `nodes/configz` (before Kubernetes 1.33: nodes/proxy, which grants too much).
- * @throws ConfigzError
+ * Requests the configuration from the running kubelet. It sends the token only to a server that presents the very
+ * certificate that the kubelet has on this host. Needs `get` on `nodes/configz` (before 1.33: nodes/proxy). @throws
+ * ConfigzError
  */
 export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<NodeKubeletConfig> {
   const signal = AbortSignal.timeout(DEADLINE_SECONDS * 1000);

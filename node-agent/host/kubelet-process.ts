@@ -21,12 +21,7 @@ export interface KubeletProcess {
 const KUBELET_FLAG =
   /^--(root-dir|cert-dir|config-dir|kubeconfig|bootstrap-kubeconfig|container-runtime-endpoint)(=|$)/;
 
-/**
- * Finds the kubelet by its PodResources socket, which only its own process can listen on: neither its name nor its
- * place is the same in all distributions.
- * @param root directory of the host's files: `/`
- * @throws Error if nothing listens there, or the process cannot be read
- */
+/** By its PodResources socket: its name and place differ between distributions. @throws Error if none listens */
 export async function findKubelet(socketPath: string, root: string): Promise<KubeletProcess> {
   const pid = await listenerOf(socketPath);
   if (pid === undefined) throw new KubeletConfigError(socketPath, 'the kubelet is in a process table of its own');
@@ -114,11 +109,7 @@ const FIELDS: Readonly<Record<string, readonly [field: string, parse: Parse]>> =
   'feature-gates': ['featureGates', pairs(truth)],
 };
 const PATHS = ['config', 'config-dir', 'root-dir', 'cert-dir'];
-/**
- * Reads the flags that matter here; the last one wins, as for the kubelet.
- * @param args without the name of the program
- * @throws KubeletConfigError if the kubelet could not have this value, or it contains an environment variable
- */
+/** The last one wins. @throws KubeletConfigError if a value is impossible or has an environment variable */
 export function kubeletFlagsOf(args: readonly string[]) {
   const paths = new Map<string, string>();
   const settings: Record<string, unknown> = {};
@@ -141,7 +132,6 @@ export function kubeletFlagsOf(args: readonly string[]) {
     configDir: paths.get('config-dir') || undefined,
     rootDir: paths.get('root-dir') ?? '/var/lib/kubelet',
     certDir: paths.get('cert-dir') ?? '/var/lib/kubelet/pki',
-    /** Fields of a KubeletConfiguration that flags set. */
     settings,
   };
 }

@@ -30,7 +30,6 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     name,
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
-    /** Maximum pods of the kubelet. */
     maxPods: wholeOrNone(status?.capacity?.['pods'] ?? ''),
     /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
     capacity: status?.capacity ?? {},
@@ -96,10 +95,7 @@ export async function patchLease(
   return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
 }
 
-/**
- * Creates renewTimes that always increase, even if the clock is set back.
- * @param wallClock milliseconds since the epoch
- */
+/** RenewTimes that always increase, even if the clock is set back. @param wallClock milliseconds since 1970 */
 export function createRenewals(wallClock: () => number) {
   let last: string | null | undefined;
   return {

@@ -36,7 +36,6 @@ export class AgentLock {
     return this.#problem;
   }
 
-  /** Resolves when this agent may work, or the signal aborts. */
   async acquired(signal: AbortSignal): Promise<void> {
     while (this.#problem !== undefined && !signal.aborted) {
       await sleep(RETRY_SECONDS, signal).catch(() => undefined);

@@ -4,7 +4,6 @@ import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 
-/** What the duties share. */
 export interface Services {
   readonly nodeName: string;
   readonly client: KubeClient;
@@ -28,10 +27,7 @@ export interface DutyObserver {
 /** Seconds after which a run counts as working: the next failure then counts as the first. */
 const STEADY_SECONDS = 60;
 
-/**
- * Runs a duty until the signal aborts. After a failure it logs the error, waits (0.5 s, doubling to 30 s) and runs the
- * duty again. A duty that ends on its own has nothing to do on this node and does not run again.
- */
+/** Restarts a failed duty after a pause (0.5 s, doubling to 30 s). One that ends on its own does not run again. */
 export async function keepRunning(
   duty: Duty,
   log: AgentLogger,
@@ -57,11 +53,7 @@ export async function keepRunning(
   }
 }
 
-/**
- * Repeats a round until the signal aborts.
- * @param round returns the seconds until the next one
- * @param onError the same after a round that failed
- */
+/** @param round returns the seconds until the next one @param onError the same after a round that failed */
 export async function repeat(
   signal: AbortSignal,
   round: (signal: AbortSignal) => Promise<number>,
@@ -111,7 +103,6 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The subscribers to something that changes. */
 export class Listeners<Args extends readonly unknown[] = []> {
   readonly #listeners = new Set<(...args: Args) => void>();
 
@@ -154,7 +145,6 @@ export class ChangeSignal {
   }
 }
 
-/** The failed duties that wait for a restart. */
 export class Failures extends Listeners {
   readonly #duties = new Set<string>();
 
@@ -179,10 +169,7 @@ export class Throttle {
   /** Monotonic milliseconds. */
   #notBefore = 0;
 
-  /**
-   * @param debounceSeconds minimum from a request to the work
-   * @param restFactor the pause after a run, as a multiple of the run's duration
-   */
+  /** @param debounceSeconds minimum from a request to the work @param restFactor pause by duration of a run */
   constructor(work: () => void, debounceSeconds: number, restFactor: number) {
     this.#work = work;
     this.#debounceSeconds = debounceSeconds;

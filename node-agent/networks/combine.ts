@@ -9,7 +9,6 @@ import type { MapInUse } from './map-source.ts';
 
 export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 
-/** The networks of the node, as the agent knows them. */
 export interface NetworksView {
   readonly networks: NodeNetworks;
   /** Networks with uplinks of which none has a carrier. */
@@ -58,7 +57,6 @@ export interface NetworkSources {
   readonly pmdCpus: CpuSet;
   /** The unreadable parts of the switch's configuration. */
   readonly switchFaults: readonly string[];
-  /** Why the switch cannot be read now. */
   readonly switchProblem: string | undefined;
 }
 

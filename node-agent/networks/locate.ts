@@ -7,17 +7,14 @@ import { type Uplink, UplinkSearch } from './uplinks.ts';
 /** A physnet by its name; the tunnel is undefined. */
 export type NetworkName = string | undefined;
 
-/** Maximum number of devices in a doubt. */
 const MAX_NAMED_DEVICES = 8;
 const MAX_NAME_CHARACTERS = 63;
 
 export interface DiscoveredNetworks {
   readonly networks: NodeNetworks;
-  /** Networks with uplinks of which none has a carrier. */
   readonly down: ReadonlySet<NetworkName>;
   /** Physnets that a poll mode driver must poll. */
   readonly polled: ReadonlySet<NetworkName>;
-  /** Unknown properties of networks, and the reasons; for display. */
   readonly doubts: readonly Doubt[];
   /** Interfaces whose carrier the switch does not report, as `hasCarrier` read it: no notification reports a change. */
   readonly carriers: ReadonlyMap<string, boolean | undefined>;
@@ -34,14 +31,10 @@ export interface LocateParts {
   readonly sysfsRoot: string;
   /** NUMA nodes of this host that have CPUs. */
   readonly cells: CpuSet;
-  /** The interface that has an address. */
   readonly interfaceOf: (address: string) => string | undefined;
 }
 
-/**
- * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface with the endpoint's
- * address; if it is a bridge's internal interface, the bridge's uplinks).
- */
+/** A tunnel is where the interface with its endpoint's address is; for a bridge's own, at the bridge's uplinks. */
 export function locateNetworks(config: SwitchConfig, parts: LocateParts): DiscoveredNetworks {
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();

@@ -81,7 +81,6 @@ export function createMapSource({ file, readLabels }: MapSourceDeps) {
 
 /** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
 const MAX_MAP_BYTES = 256 * 1024;
-/** Maximum length of an error, which may quote the file, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 
 /** Reads the operator's network map. @throws NetworkMapError naming the file and the fault */
@@ -127,7 +126,6 @@ function named<Value>(file: string, read: () => Value): Value {
   }
 }
 
-/** The last good map's entry for this node. */
 export interface LastMap {
   /** Undefined: no entry selects the node. */
   readonly networks: NodeNetworks | undefined;
@@ -136,7 +134,6 @@ export interface LastMap {
 export interface MapInUse {
   /** The override of the discovered networks; undefined if there is none. */
   readonly override: NodeNetworks | undefined;
-  /** Why the current map is unusable. */
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
   /** Whether the override comes from the last good map instead of the current one. */
   readonly isLastGood: boolean;
@@ -147,14 +144,10 @@ export interface MapSources {
   readonly map: NetworkMap | Error | undefined;
   /** Undefined if the map selects nodes by labels and the node's labels are unknown. */
   readonly labels: Readonly<Record<string, string>> | undefined;
-  /** NUMA nodes of this host. */
   readonly cells: CpuSet;
 }
 
-/**
- * Remembers the last good map, also in a file, and determines which one is in use: a faulty map changes nothing.
- * @returns a function to call with the current map
- */
+/** A faulty map changes nothing. @returns a function to call with the current map */
 export function createMapMemory(file: LastMapFile, log: AgentLogger): (sources: MapSources) => MapInUse {
   let last: LastMap | undefined;
   let isLoaded = false;

@@ -16,17 +16,11 @@ import { type SwitchConfig, switchConfig } from './switch-config.ts';
 /** The socket of Open vSwitch's database in its run directory. */
 export const OVSDB_SOCKET = 'db.sock';
 
-/**
- * Seconds in which changes of the switch's configuration are collected into one read: setting up a bridge takes
- * several.
- */
+/** Seconds in which changes are collected into one read: setting up a bridge takes several. */
 const DEBOUNCE_SECONDS = 0.05;
 /** The pause after a read, as a multiple of its duration: a busy switch must not keep the agent busy. */
 const REST_FACTOR = 10;
-/**
- * Seconds between searches for changes without notifications: drivers, addresses, and members of bonds outside the
- * switch. A search makes dozens of system calls for each uplink.
- */
+/** Seconds between searches for changes without notifications: drivers, addresses, members of bonds elsewhere. */
 const CHECK_SECONDS = 30;
 
 export type Networks = ReturnType<typeof createNetworks>;
@@ -50,7 +44,6 @@ export function createNetworks(deps: NetworksDeps) {
   let view = UNKNOWN_NETWORKS;
   let viewText = '';
   let isComplete = false;
-  /** The current content of the database, and the result of the last read after a change. */
   let tables: Tables | undefined;
   let config: SwitchConfig | undefined;
   let discovered: DiscoveredNetworks | undefined;
@@ -202,10 +195,7 @@ export class CarrierWatch extends Listeners {
     this.#sysfsRoot = sysfsRoot;
   }
 
-  /**
-   * Follows the result of the latest search, and notifies when a carrier differs from it or the search has to be
-   * repeated. If nothing in it can change, the watch does not wake the process.
-   */
+  /** Notifies when a carrier differs from the latest search. If nothing can change, it does not wake the process. */
   follow(discovered: DiscoveredNetworks | undefined): void {
     this.#latest = discovered;
     const isNeeded = discovered !== undefined && (discovered.lacksAddress || discovered.carriers.size > 0);

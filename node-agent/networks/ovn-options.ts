@@ -8,7 +8,6 @@ const MAX_ADDRESSES = 16;
 /** Maximum characters of `ovn-bridge-mappings` and `ovn-encap-ip`, and of a name in a problem. */
 const MAX_LIST_CHARACTERS = 32 * 1024;
 const MAX_NAME_CHARACTERS = 63;
-/** Maximum number of names or faulty pairs in a problem. */
 const MAX_NAMED_PAIRS = 4;
 
 type ExternalIds = ReadonlyMap<string, string>;
@@ -30,7 +29,6 @@ export function readOvnOptions(externalIds: ExternalIds, problems: string[]) {
     integration: new Set(['br-int', ...bridgeKeys.map((key) => externalIds.get(key) ?? '')]),
     /** Bridges by physnet, in the order written: several if OVN instances differ. */
     mappings: mergeMappings(valuesOf('ovn-bridge-mappings', externalIds, chassis), problems),
-    /** Addresses of the tunnel's endpoints. */
     encapIps: [...new Set(endpoints.flat())].slice(0, MAX_ADDRESSES),
     /** Whether OVN instances differ in these addresses. */
     hasSeveralEndpoints: endpoints.length > 1,

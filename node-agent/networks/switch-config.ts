@@ -35,14 +35,11 @@ const MAX_DEVARGS_CHARACTERS = 1024;
 /** The highest id of a NUMA node that DPDK can report. */
 const HIGHEST_CELL = 1023;
 
-/** The networks and polling threads in Open vSwitch's configuration. */
 export interface SwitchConfig extends Readonly<ReturnType<typeof readOvnOptions>> {
   readonly bridges: ReadonlyMap<string, SwitchBridge>;
   /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where it is not set and the switch chooses. */
   readonly pmdCpus: CpuSet;
-  /** Whether poll mode drivers may run at all. */
   readonly polls: boolean;
-  /** The unreadable parts of the configuration. */
   readonly problems: readonly string[];
 }
 
@@ -78,10 +75,7 @@ const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
   ['dpdk', 'dpdk'],
 ]);
 
-/**
- * @param seen rows already read: a port is in one bridge and an interface in one port, so the number of rows bounds the
- * work, whatever the lists contain
- */
+/** @param seen rows already read: the number of rows bounds the work, whatever the lists contain */
 function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: string[]): SwitchBridge {
   const internal = new Set<string>();
   const patches = new Map<string, string>();

@@ -10,7 +10,6 @@ import {
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from './switch-config.ts';
 
-/** An interface through which a network leaves the host. */
 export interface Uplink {
   readonly name: string;
   readonly place: NicPlace;
@@ -29,10 +28,9 @@ export interface UplinkSources {
 const MAX_INTERNAL_PORTS = 256;
 
 /**
- * Finds the NICs behind bridges and interfaces. A bridge's own NICs count first: its ports, also bonded, through any
- * interfaces that are built on them. Only a bridge without one leads further: through patch ports and veth pairs to
- * other bridges of the switch or of the kernel, and from an internal port to the Linux bridge or bond that contains it.
- * An integration bridge ends the way, because it leads to the networks of all bridges.
+ * A bridge's own NICs count first, through bonds and what is built on them. Only a bridge without one leads further:
+ * through patch ports and veth pairs to other bridges, and from an internal port to the Linux bridge or bond that
+ * contains it. An integration bridge ends the way, because it leads to the networks of all bridges.
  */
 export class UplinkSearch {
   readonly #sources: UplinkSources;

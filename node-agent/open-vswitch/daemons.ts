@@ -6,11 +6,9 @@ import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
 
-/** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
-/** A process whose threads the agent manages. */
 export interface OvsProcess {
   readonly name: OvsDaemonName;
   /** A `monitor` is the parent that restarts a crashed daemon; the new daemon inherits its CPU mask. */
@@ -20,13 +18,9 @@ export interface OvsProcess {
   readonly start: number;
 }
 
-/**
- * Why a daemon is not managed: `absent` (no pidfile, or no process with its pid), `stale` (another program has the
- * pid), `hidden` (it runs, but not in this PID namespace).
- */
+/** `absent`: no pidfile or process; `stale`: another program has the pid; `hidden`: in another PID namespace. */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
-  /** The pid in its pidfile, if any. */
   readonly pid?: number;
   readonly code: 'absent' | 'stale' | 'hidden' | 'unreadable';
   readonly message: string;
@@ -37,18 +31,15 @@ export const isMissing = (process: OvsProcess | MissingDaemon): process is Missi
 interface DaemonSearch {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
-  /** Whether the processes changed since the last search. */
   readonly changed: boolean;
   /** Whether a parent may still turn out to be a monitor. That is decided soon, and no event reports it. */
   readonly isStarting: boolean;
 }
 
 /**
- * Finds both daemons and their monitors by the pidfiles in Open vSwitch's run directory. A pidfile survives a killed
- * daemon, any other process may get its pid, and a process chooses its own name and command line. So a daemon is the
- * process that has the lock of the pidfile: Open vSwitch keeps it locked as long as it runs, and only who may write to
- * its directory could. `/proc/PID/exe` would need CAP_SYS_PTRACE.
- * Source: make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
+ * Finds both daemons and their monitors. A pidfile survives a killed daemon, and any process may get its pid or name: a
+ * daemon is the process that has the lock of the pidfile. `/proc/PID/exe` would need CAP_SYS_PTRACE. Source:
+ * make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
@@ -65,11 +56,7 @@ export interface DaemonFinder {
   isAsFound(): boolean;
 }
 
-/**
- * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
- * child.
- * @param recorded the processes that an earlier agent managed
- */
+/** Remembers a monitor whose daemon is down: the next one will be its child. @param recorded by an earlier agent */
 export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
   const monitorsOf = (daemon: OvsDaemonName) =>
     recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
@@ -188,18 +175,14 @@ function statOf(file: string): Stats | undefined {
 
 interface Parent {
   readonly monitor: OvsProcess | undefined;
-  /**
-   * Whether the result is final. A starting monitor or a detaching parent runs the same program and has not set its
-   * title yet.
-   */
+  /** Whether the result is final: a starting monitor has not set its title yet. */
   readonly isKnown: boolean;
 }
 
 /**
- * Finds the parent that monitors a daemon started with --monitor. The monitor has the user of its daemon, and shows its
- * purpose in its command line, but only after its daemon has written the pidfile. Until then, the command line is the
- * program's name, then `monitor`. No other process than the parent is considered, since any may show the same.
- * Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * The monitor has the user of its daemon, and shows its purpose in its command line, but only after its daemon has
+ * written the pidfile. Only the parent is considered, since any process may show the same. Source:
+ * fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);

@@ -15,9 +15,8 @@ export interface ConfirmationDeps {
 }
 
 /**
- * Checks with the kernel whether CPUs that the kubelet reports as free are free. A kubelet that restarts or that lost
- * its state lists no pods, for a while or permanently, and writes a checkpoint in which all CPUs are shared, while its
- * containers keep running.
+ * Asks the kernel whether CPUs are free: a kubelet that restarts or has lost its state lists no pods, and writes that
+ * all CPUs are shared, while its containers keep running.
  */
 export function createConfirmation({ containers, now }: ConfirmationDeps) {
   let owned = CpuSet.EMPTY;
@@ -25,7 +24,6 @@ export function createConfirmation({ containers, now }: ConfirmationDeps) {
   let dueAt = Number.POSITIVE_INFINITY;
 
   return {
-    /** Records the owners. Call it with each view. */
     see(view: AssignmentsView) {
       const released = owned.minus(view.owned);
       owned = view.owned;
@@ -33,10 +31,7 @@ export function createConfirmation({ containers, now }: ConfirmationDeps) {
       if (!released.isEmpty) freed = [...freed, { cpus: released, until: now() + UNCONFIRMED_SECONDS * 1000 }];
     },
 
-    /**
-     * Returns those of the CPUs that a running container is confined to. Where that is not visible, it returns those that
-     * had an owner recently.
-     */
+    /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
     stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
       const running = containers();
       const busy = running === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
@@ -45,7 +40,6 @@ export function createConfirmation({ containers, now }: ConfirmationDeps) {
       return stillUsed;
     },
 
-    /** Whether held CPUs need another check. */
     isDue: () => dueAt <= now(),
   };
 }
@@ -86,10 +80,7 @@ export interface AllowedCpus {
   readonly why: readonly string[];
 }
 
-/**
- * Returns the free CPUs except those left out. It leaves out isolated CPUs and those of poll mode drivers only if
- * others remain: a switch without any CPU would be worse than one on CPUs that should be quiet.
- */
+/** Leaves out isolated and polled CPUs only if others remain: no CPU at all would be worse. */
 export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
   const why: string[] = [];
   const say = (cpus: CpuSet, text: string) => {
@@ -114,15 +105,12 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
 
 export interface TargetStep {
   readonly now: CpuSet;
-  /** The set to grow to, if it is larger than `now`. */
   readonly later: CpuSet | undefined;
 }
 
 /**
- * The step from the CPUs applied last to the free ones: Open vSwitch leaves a CPU at once when it is no longer free,
- * and takes a free one later. ovs-vswitchd creates its threads again, and drops its datapath flows, when the number of
- * its CPUs changes, so several growths in a row should be one. The first set, and one that shares no CPU with the last,
- * applies at once.
+ * Open vSwitch leaves a CPU at once and takes a free one later: ovs-vswitchd creates its threads again and drops its
+ * flows when the number of its CPUs changes. The first set, and one that shares no CPU with the last, applies at once.
  */
 export function step(applied: CpuSet | undefined, free: CpuSet): TargetStep {
   const staying = applied?.intersect(free) ?? CpuSet.EMPTY;

@@ -20,23 +20,15 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
   readonly onPmdMask: (listener: () => void) => () => void;
 }
 
-/**
- * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
- * a monitor which has started.
- */
+/** Seconds until the check for another writer, for a monitor that has started, and of restored threads. */
 const RECHECK_SECONDS = 1;
 
 /**
- * States: off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass
- * of `on` saves each thread's mask, and disabling restores the masks. The end of the duty does not: containers keep
- * running while the agent is updated or crashes, or while the node shuts down. While on, each of these events causes
- * one pass over all threads, synchronously in its own callback: a change of the assignments or of the poll mode
- * drivers, a new pidfile, and a due growth. The periodic check, which covers every thread in four turns, makes a pass
- * only if a thread is not as the last pass left it. While another process keeps changing masks, passes only keep the
- * threads off owned CPUs until it stops.
- *
- * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting
- * container.
+ * Off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass saves
+ * the masks, and disabling restores them. The end of the duty does not: containers keep running. Each event causes one
+ * pass over all threads, synchronously in its own callback; the periodic check only if a thread is not as the last pass
+ * left it. While another process keeps changing masks, passes only keep the threads off owned CPUs. Invariant: a pass
+ * never gives a thread a CPU that the view reports as owned, nor one vacated for a starting container.
  */
 export class OvsAffinity {
   readonly #deps: OvsAffinityDeps;
@@ -45,7 +37,7 @@ export class OvsAffinity {
   readonly #targets: Targets;
   readonly #contention: ReturnType<typeof createContention>;
   readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
-  /** Of the current run. */
+  readonly #secondRestore = new Throttle(() => this.#guard.wrap(() => this.#restoreAgain())(), RECHECK_SECONDS, 0);
   #guard = new Guard();
   #isEnabled = false;
   /** Whether the last pass left the exact set to another writer. */
@@ -86,14 +78,12 @@ export class OvsAffinity {
     } finally {
       clearInterval(timer);
       for (const unsubscribe of ends) unsubscribe();
+      this.#secondRestore.cancel();
       this.#end();
     }
   }
 
-  /**
-   * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
-   * @throws VacateError after 2 s
-   */
+  /** Returns when no thread may run on the CPUs; at once while disabled. @throws VacateError after 2 s */
   async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
     if (!this.#isEnabled || cpus.isEmpty) return;
     const { assignments, metrics, events } = this.#deps;
@@ -113,12 +103,10 @@ export class OvsAffinity {
     return this.#processes.pmdCpus();
   }
 
-  /** The reasons why threads are not on their CPUs; empty while disabled. */
   problems(): readonly string[] {
     return this.#reporting.current.map(({ text }) => text);
   }
 
-  /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void {
     return this.#reporting.subscribe(listener);
   }
@@ -175,6 +163,7 @@ export class OvsAffinity {
       events.disabled();
       return;
     }
+    this.#secondRestore.cancel();
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
     this.#processes.seeMachine();
@@ -189,6 +178,13 @@ export class OvsAffinity {
     if (wasEnabled || moved > 0) log.info({ enablerFile, threads: moved }, 'OVS CPU affinity pinning disabled');
     if (problems.length > 0)
       log.warn({ reasons: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+    this.#secondRestore.soon();
+  }
+
+  /** Threads and daemons that were starting have inherited a mask before /proc and the pidfiles listed them. */
+  #restoreAgain(): void {
+    this.#processes.restore();
+    this.#processes.forget();
   }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */

@@ -28,7 +28,6 @@ import { createSavedMasks, type MasksFile } from './saved-masks.ts';
 const VACATE_DEADLINE_SECONDS = 2;
 const VACATE_POLL_SECONDS = 0.02;
 
-/** Maximum number of threads in a message. */
 const MAX_NAMED_THREADS = 8;
 
 /** Threads stayed on CPUs for longer than a container's start may be delayed. */
@@ -39,28 +38,23 @@ export class VacateError extends PlumblineError {
 }
 
 export interface OvsProcessesDeps extends ProcessAffinityDeps {
-  /** The directory of the daemons' pidfiles. */
   readonly rundir: string;
   readonly masksFile: MasksFile;
   readonly metrics: AgentMetrics;
 }
 
 interface OvsPassResult {
-  /** Number of threads whose mask was changed. */
   readonly moved: number;
-  /** Number of threads that another process had moved since the last pass. */
   readonly displaced: number;
   /** Unmanaged daemons, lost masks, and threads that the kernel held back or refused to move. */
   readonly problems: readonly AffinityProblem[];
 }
 
 interface OvsSnapshot {
-  /** CPUs of poll mode driver threads. */
   readonly pmdCpus: CpuSet;
   readonly threads: ReadonlyMap<ProcessAffinity, ThreadSnapshot>;
 }
 
-/** The affinity of both daemons and their monitors; follows restarts. */
 export type OvsProcesses = ReturnType<typeof createOvsProcesses>;
 
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
@@ -112,15 +106,9 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
   const pmdCpus = () => unionOf(processAffinities.map((one) => one.pmdCpus()));
 
   return {
-    /**
-     * Reads which CPUs are online. A pass must be short and does not include it: administrators change CPUs by hand, and
-     * the kernel then changes masks, which a check or the pass itself detects.
-     * @returns whether they changed
-     */
+    /** Reads which CPUs are online; not in a pass, which must be short. @returns whether they changed */
     seeMachine,
-    /** The CPUs that `seeMachine` read last. */
     machine: (): CpuSet => machine,
-    /** Finds the processes and lists their threads. */
     snapshot(): OvsSnapshot {
       refresh();
       const threads = new Map(processAffinities.map((one) => [one, one.snapshot()] as const));
@@ -153,25 +141,26 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
     isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
 
-    /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
+    /** Restores every thread's original mask, including those that a killed agent saved. */
     restore(): OvsPassResult {
       refresh();
       const lost = savedMasks.recall(processAffinities);
       const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
-      savedMasks.clear();
       counts.forget();
       const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
       const { moved, displaced } = sumOf(results);
       return { moved, displaced, problems };
     },
 
+    forget() {
+      for (const processAffinity of processAffinities) processAffinity.forget();
+      savedMasks.clear();
+    },
+
     /** Ends the work without moving threads; their original masks stay saved. */
     leave: () => counts.forget(),
 
-    /**
-     * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
-     * @throws VacateError after 2 s
-     */
+    /** @param otherwise the CPUs for threads that may run on no others @throws VacateError after 2 s */
     async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal) {
       const started = performance.now();
       for (;;) {
@@ -192,7 +181,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
 
     /** Whether a daemon is starting, so that its monitor may still be unknown. */
     isStarting: () => isStarting,
-    /** Daemons that are not managed at present. */
     unmanaged: (): AffinityProblem[] => missing.map(notManaged),
   };
 }

@@ -3,7 +3,6 @@ import type { MissingDaemon, OvsProcess } from '../open-vswitch/daemons.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './process-affinity.ts';
 
-/** A deviation from the wanted state: a text for display, and a cause for metrics. */
 export interface AffinityProblem {
   /** `pidfile-absent`, `clipped`, `EINVAL`, …: one of a few values, the same for every node. */
   readonly cause: string;
@@ -14,7 +13,6 @@ export function notManaged({ name, code, message }: MissingDaemon): AffinityProb
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
 
-/** The problems of a pass over the processes of one daemon: refused and clipped threads. */
 export function refusals(name: string, results: readonly PassResult[]): AffinityProblem[] {
   const errors = results.flatMap((result) => result.errors);
   const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
@@ -55,7 +53,6 @@ export function pollsOwned(cpus: CpuSet): AffinityProblem[] {
 
 export type ProcessResult = PassResult & { readonly process: OvsProcess };
 
-/** Records the results of passes for each daemon, including its monitor. */
 export function createThreadMetrics(metrics: AgentMetrics) {
   const record = (daemon: string, results: readonly PassResult[]) => {
     const { threads, clipped, errors, displaced, moved } = sumOf(results);
@@ -70,7 +67,6 @@ export function createThreadMetrics(metrics: AgentMetrics) {
 
   return {
     record,
-    /** Resets the gauges when no thread is managed any more. */
     forget(): void {
       for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
     },

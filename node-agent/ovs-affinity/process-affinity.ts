@@ -5,15 +5,11 @@ import type { Threads } from '../processes/proc.ts';
 import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
 import { createPmdFinder, createThreadMover, type TargetOf } from './thread-mover.ts';
 
-/**
- * The CPUs of a process's threads: exactly `only`; or their current CPUs without `avoid`, and `otherwise` for threads
- * without remaining CPUs.
- */
+/** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
 export interface PassResult {
   readonly threads: number;
-  /** Number of threads whose mask was changed. */
   readonly moved: number;
   /** Number of threads that were not where the last pass left them: another process sets their CPUs. */
   readonly displaced: number;
@@ -49,7 +45,6 @@ const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 
 
 export interface ThreadSnapshot {
   readonly tids: readonly number[];
-  /** The poll mode drivers among `tids`. */
   readonly pmd: ReadonlySet<number>;
 }
 
@@ -118,10 +113,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
       for (const tid of last.pmd) cpus = cpus.union(threadMover.current(tid) ?? CpuSet.EMPTY);
       return cpus;
     },
-    /**
-     * Moves every thread to the target. A thread that is already there costs one call, which changes nothing.
-     * @param snapshot replaces the first listing
-     */
+    /** A thread that is there already costs one call. @param snapshot replaces the first listing */
     apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
       if ('only' in target) {
         const only = target.only.intersect(deps.machine());
@@ -158,13 +150,14 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     remember(masks?: OriginalMasks) {
       originalMasks = masks ?? currentMasks();
     },
-    /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
+    /** Restores each thread's original mask. Does nothing without recorded masks. */
     restore(): PassResult {
       if (originalMasks === undefined) return NOTHING_DONE;
       const before = originalMasks;
-      const result = pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
+      return pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
+    },
+    forget() {
       originalMasks = undefined;
-      return result;
     },
     describe(): ThreadState[] {
       const now = threads.list(pid);

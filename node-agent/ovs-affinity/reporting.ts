@@ -19,7 +19,6 @@ export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
 
 const round = (value: number): number => Math.round(value * 1_000_000) / 1_000_000;
 
-/** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
   const listeners = new Listeners();
   const durations = new Durations();
@@ -28,10 +27,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   let lastReserved = '';
   let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
 
-  /**
-   * Seconds since the kubelet's write, if it was an assignment. The kubelet removes CPUs from the shared pool in one
-   * write and records their owner in the next; the first of them makes the threads move.
-   */
+  /** Seconds since the kubelet's write, if it was an assignment: it shrinks the pool, then records the owner. */
   const sinceAssigned = ({ free, owned }: AssignmentsView): number | undefined => {
     const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
     const isNew = taken || (last !== undefined && !owned.isSubsetOf(last.owned));
@@ -59,7 +55,6 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
         'moved OVS threads',
       );
     },
-    /** Sets the problems of the last pass; reports them when they change. */
     problems(problems: readonly AffinityProblem[]) {
       const before = current;
       current = problems;
@@ -92,7 +87,6 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
     get current(): readonly AffinityProblem[] {
       return current;
     },
-    /** Calls the listener when `current` has changed. */
     subscribe: listeners.subscribe,
     reset() {
       current = [];
@@ -111,7 +105,6 @@ const REPEAT_SECONDS = 600;
 const MAX_REMEMBERED_EVENTS = 128;
 const MAX_CHARACTERS = 1024;
 
-/** Reports the state of Open vSwitch's affinity in Events of the node. */
 export type AffinityEvents = ReturnType<typeof createAffinityEvents>;
 
 export interface AffinityEventsDeps {
@@ -140,14 +133,10 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
       note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch runs on the CPUs without an owner (${file})` }),
     disabled: () =>
       note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their original CPUs again' }),
-    /** Some threads are not on their CPUs. */
     incomplete: (problems: readonly string[]) => warn('OvsAffinityIncomplete', problems.join('; ')),
-    /** Another process also sets the threads' CPUs. */
     contended: (problem: string) => warn('OvsAffinityContended', problem),
-    /** The CPUs stay as they are because their owners are unknown. */
     restricted: (problems: readonly string[]) =>
       warn('OvsAffinityLimited', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
-    /** A container's start was refused because threads stayed on its CPUs. */
     notVacated: (problem: string) => warn('OvsNotVacated', problem),
   };
 }

@@ -9,16 +9,14 @@ import type { ProcessAffinity } from './process-affinity.ts';
 
 export interface SavedMasksDeps {
   readonly file: MasksFile;
-  /** When the process with that id started; undefined if there is none. */
   readonly startOf: (pid: number) => number | undefined;
   /** CPUs of a process that is not confined. */
   readonly unconfined: () => CpuSet;
 }
 
 /**
- * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, an earlier agent
- * may have set the current ones. The threads then get the default of a process without its own setting: the CPUs of the
- * machine's first process.
+ * In memory and on disk. If they are lost, an earlier agent may have set the current masks: threads then get the CPUs
+ * of the machine's first process, the default of a process without its own setting.
  */
 export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) {
   /** Loaded once, on first use; afterwards the masks in memory are newer. */
@@ -89,7 +87,6 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
       }
       return problems();
     },
-    /** The processes with saved masks. */
     processes: load,
     clear() {
       if (load().length > 0 || problems().length > 0) save([]);
@@ -98,10 +95,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
   };
 }
 
-/**
- * Returns the known original masks of a process. A daemon that its monitor restarted inherited the CPUs that the agent
- * had moved the monitor to, so its original mask is the monitor's.
- */
+/** A daemon that its monitor restarted inherited the CPUs that the agent gave the monitor. */
 function savedMasksOf(
   process: OvsProcess,
   processAffinities: readonly ProcessAffinity[],
@@ -124,7 +118,6 @@ const MAX_MASKS_BYTES = 4 * 1024 * 1024;
 /** Error codes of a missing file: no masks were lost. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 
-/** The masks file cannot be read, parsed or written. */
 export class MasksFileError extends PlumblineError {
   constructor(file: string, why: string, options?: ErrorOptions) {
     super('masks-file', `${file}: ${why}`, options);
@@ -172,10 +165,6 @@ export function createMasksFile(path: string, bootId: string) {
       return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
     },
 
-    /**
-     * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that
-     * failed
-     */
     putAside: (): string | undefined => putAside(path),
 
     /** Call it before changing the first mask. An empty list removes the file. @throws MasksFileError */
@@ -204,10 +193,7 @@ function parse(path: string, text: string): z.infer<typeof schema> {
   }
 }
 
-/**
- * The masks of a process's threads before the agent moved any. A thread that is not listed had the main thread's mask,
- * or started later and would have inherited it.
- */
+/** Before the agent moved any. A thread that is not listed had the main thread's mask, or would have inherited it. */
 export interface OriginalMasks {
   readonly main: CpuSet;
   readonly odd: readonly Readonly<z.infer<typeof oddThread>>[];

@@ -3,76 +3,32 @@ import type { AssignmentsView } from '../assignments/view.ts';
 import { allowedCpus, type ConfirmationDeps, createConfirmation, type LeftOut, step } from './confirmation.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
-/** Maximum wait of a growth as a multiple of the delay, however often the set changes. */
-const MAX_DELAYS = 4;
-
-export interface GrowDebounceDeps {
-  /** Seconds without a change after which `onDue` is called. */
-  readonly delay: number;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
-  readonly onDue: () => void;
-}
-
-/** Delays a growth until the set of free CPUs has stopped growing. */
-export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps) {
-  let pending: CpuSet | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let since = 0;
-
-  const cancel = () => {
-    clearTimeout(timer);
-    pending = undefined;
-  };
-
-  return {
-    cancel,
-    /** The set that the growth waits for. */
-    get pending() {
-      return pending;
-    },
-    /** Requests a growth to this set. A set that differs from the last one restarts the wait. */
-    request(cpus: CpuSet) {
-      if (pending?.equals(cpus)) return;
-      if (pending === undefined) since = now();
-      clearTimeout(timer);
-      pending = cpus;
-      const most = since + MAX_DELAYS * delay * 1000 - now();
-      timer = setTimeout(
-        () => {
-          pending = undefined;
-          onDue();
-        },
-        Math.max(0, Math.min(delay * 1000, most)),
-      );
-    },
-  };
-}
-
 /** Seconds that vacated CPUs are kept clear while no source has reported their owner. */
 const VACATED_SECONDS = 10;
 
 export interface TargetsDeps extends ConfirmationDeps {
   /** Seconds that newly free CPUs stay unused, so that several growths become one. 0 uses them at once. */
   readonly growthDelay: number;
-  /** CPUs to leave out because they are isolated. */
   readonly isolated: () => CpuSet;
   /** CPUs that the configuration of the switch or of the node gives to poll mode drivers. */
   readonly pmdMask: () => CpuSet;
   readonly machine: () => CpuSet;
 }
 
-/** Determines the CPUs for the threads, from pass to pass. */
 export type Targets = ReturnType<typeof createTargets>;
 
-/** @param onGrowth called when a target that may grow is due */
 export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
-  const growDebounce = createGrowDebounce({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
+  let growth: NodeJS.Timeout | undefined;
   let lastTarget: CpuSet | undefined;
   let why: readonly string[] = [];
   let heldBack: readonly string[] = [];
   const confirmation = createConfirmation(deps);
   let vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+
+  const cancelGrowth = () => {
+    clearTimeout(growth);
+    growth = undefined;
+  };
 
   const leftOut = (pmdThreads: CpuSet) => ({
     pmd: pmdThreads.union(deps.pmdMask()),
@@ -115,10 +71,13 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
       lastTarget = now;
       // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
       // answer.
-      if (later === undefined || !isKnown) growDebounce.cancel();
+      if (later === undefined || !isKnown) cancelGrowth();
       else {
-        growDebounce.request(later);
-        why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];
+        growth ??= setTimeout(() => {
+          growth = undefined;
+          onGrowth();
+        }, deps.growthDelay * 1000);
+        why = [...why, `${later.minus(now)}: free, taken within ${deps.growthDelay} s`];
       }
       return { only: now };
     },
@@ -126,7 +85,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
     /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
     ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
       refresh(view);
-      growDebounce.cancel();
+      cancelGrowth();
       lastTarget = undefined;
       why = [`${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`];
       return avoiding(view, leftOut(pmdThreads));
@@ -148,7 +107,6 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
 
     /** Whether the target has changed merely because time has passed. */
     isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
-    /** The set of the last target, and the reasons for it. */
     get lastTarget() {
       return lastTarget;
     },
@@ -164,7 +122,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
       return heldBack;
     },
     reset() {
-      growDebounce.cancel();
+      cancelGrowth();
       lastTarget = undefined;
       why = [];
       heldBack = [];

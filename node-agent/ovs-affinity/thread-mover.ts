@@ -2,20 +2,15 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, type Threads } from '../processes/proc.ts';
 
-/**
- * The kernel's answer to a target that it did not apply as requested, so that the agent does not repeat the request.
- */
+/** The kernel's answer to a target that it did not apply as requested: the request is not repeated. */
 interface Settled {
   readonly target: CpuSet;
   readonly effective: CpuSet;
-  /** The errno name, if the kernel refused the request. */
   readonly refused?: string;
 }
 
-/** Returns the CPUs of a thread, given its current mask. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
-/** Moves single threads and keeps the results. */
 export function createThreadMover(affinity: ThreadAffinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();
@@ -62,7 +57,6 @@ export function createThreadMover(affinity: ThreadAffinity) {
       }
       return !effective.equals(mask);
     },
-    /** Number of threads that were displaced since the last call. */
     takeDisplaced(): number {
       const count = displaced;
       displaced = 0;
@@ -73,7 +67,6 @@ export function createThreadMover(affinity: ThreadAffinity) {
       const before = seen.get(tid);
       return mask === undefined || before === undefined ? mask === before : mask.equals(before);
     },
-    /** Forgets threads that have ended. */
     forgetOthers(tids: readonly number[]): void {
       if (seen.size <= tids.length && settled.size === 0) return;
       const alive = new Set(tids);

@@ -4,11 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { readHead } from '../files/bounded-file.ts';
 
-/**
- * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. It reads cgroups and writes the
- * cpuset of an existing `housekeeping` cgroup. It creates no cgroup, moves no process, and never writes a container's
- * own cgroup.
- */
+/** Version 1 or 2, either driver. Writes only the cpuset of an existing `housekeeping` cgroup, and creates none. */
 export type CgroupTree = ReturnType<typeof createCgroupTree>;
 
 /** The CPUs that the kubelet gave to running containers, except containers whose cpuset is empty. */
@@ -86,7 +82,6 @@ export function createCgroupTree(root: string) {
       return undefined;
     },
 
-    /** CPUs that a PerformanceProfile dedicates to OVS-DPDK. */
     dedicatedToDpdk: (): CpuSet => cpus(join(root, DPDK_CPUS)) ?? CpuSet.EMPTY,
 
     /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */

@@ -12,9 +12,7 @@ const MAX_RECORD_BYTES = 4096;
 
 /** Facts about processes from /proc. All functions return undefined for a process that has ended. */
 
-/**
- * The name of a process (of its main thread). The process chooses it and may include blanks, brackets and line ends.
- */
+/** A process chooses its name, which may include blanks, brackets and line ends. */
 export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
@@ -29,7 +27,6 @@ function nameIn(file: string): string | undefined {
   return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
 }
 
-/** The beginning of the current command line, with the arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
   return resultOrNone(() => readHead(`/proc/${pid}/cmdline`, MAX_COMMAND_LINE_CHARACTERS))
     ?.replaceAll('\0', ' ')
@@ -37,10 +34,8 @@ export function commandLineOf(pid: number): string | undefined {
 }
 
 /**
- * When a thread started, in clock ticks since the machine's start. Together with its id it identifies a thread
- * permanently, since the kernel reuses ids. Without `tid`, it returns the start of the main thread, and so of the
- * process.
- * Source: proc_pid_stat(5), fields 4 and 22; the name in field 2 may contain blanks and brackets.
+ * Clock ticks since the machine's start. Together with its id it identifies a thread permanently. Source:
+ * proc_pid_stat(5), fields 4 and 22; the name in field 2 may contain blanks and brackets.
  */
 export function startOf(pid: number, tid = pid): number | undefined {
   return statFields(`/proc/${pid}/task/${tid}/stat`)?.[19];
@@ -50,10 +45,7 @@ export function parentOf(pid: number): number | undefined {
   return statFields(`/proc/${pid}/stat`)?.[1];
 }
 
-/**
- * A number that differs between two successive processes with the same id. It may change during a process's life: equal
- * numbers prove that it is the same process, different ones prove nothing.
- */
+/** Equal numbers prove that it is the same process; different ones prove nothing. */
 export function identityOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.ino;
 }
@@ -72,10 +64,7 @@ function statFields(file: string): readonly number[] | undefined {
     .map(Number);
 }
 
-/**
- * Seconds of CLOCK_MONOTONIC since the machine started. All processes share it, so one can continue another's
- * observation.
- */
+/** Seconds of CLOCK_MONOTONIC, which all processes share: one can continue another's observation. */
 export function machineSeconds(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1e6;
 }
@@ -85,16 +74,12 @@ export function bootId(): string {
   return resultOrNone(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? '';
 }
 
-/**
- * Maximum threads of a process to list, oldest first. A process can start any number, and each costs a few calls at
- * every check; QEMU has one for each vCPU and a few dozen more.
- */
+/** Maximum threads of a process to list, oldest first: a process can start any number. */
 const MAX_THREADS = 4096;
 
 /** Link count of a directory without entries: its name and its own `.`. */
 const LINKS_OF_NONE = 2;
 
-/** The properties of threads that the duties need. */
 export type Threads = ReturnType<typeof createProcThreads>;
 
 export const procThreads = createProcThreads(MAX_THREADS);

@@ -13,15 +13,9 @@ type Assignment = NodeTopologyStatus['assignments'][number];
 
 /** Minimum seconds between two writes. */
 const MIN_WRITE_INTERVAL_SECONDS = 0.2;
-/**
- * Seconds from a change to its write: the kubelet writes its state twice for each pod and names the pod a moment later,
- * and each write of the agent goes to every extender.
- */
+/** Seconds from a change to its write, which goes to every extender: the kubelet writes twice for each pod. */
 const DEBOUNCE_SECONDS = 0.1;
-/**
- * Seconds between checks of state without notifications, such as the kubelet's configuration, while a condition is not
- * met, since that may change at any moment. A check costs no request if nothing changed.
- */
+/** Seconds between checks of state without notifications while a condition is not met. */
 const RETRY_SECONDS = 10;
 /** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
@@ -36,10 +30,8 @@ export interface ReportDeps extends Omit<Services, 'events'> {
   readonly subscribe: (listener: () => void) => () => void;
 }
 
-/** Changed owners that a log line names. */
 const MAX_LOGGED_OWNERS = 20;
 
-/** The owners of CPUs in a list that another list does not have. */
 function newOwners(owners: readonly Assignment[], others: readonly Assignment[]) {
   const keyOf = ({ podUID, container, cpus }: Assignment) => `${podUID} ${container} ${cpus}`;
   const otherKeys = new Set(others.map(keyOf));
@@ -50,10 +42,7 @@ function newOwners(owners: readonly Assignment[], others: readonly Assignment[])
   });
 }
 
-/**
- * Keeps the NodeTopology status current: writes it only when something changed, at most once in 200 ms. A change during
- * a write or a failure is part of the next write, which reads the state at that time.
- */
+/** Writes only what changed, at most once in 200 ms; a change during a write is part of the next one. */
 export function createReport({ client, nodeName, inputs, subscribe, log, metrics }: ReportDeps) {
   const store = createTopologyStore(client, nodeName);
   const problems = new ProblemLog(log);
@@ -77,7 +66,6 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   let isNodeOutdated = false;
   let readAt = 0;
 
-  /** @throws KubeError, ReportLimitError */
   const publish = async (node: NodeIdentity, signal: AbortSignal): Promise<void> => {
     const now = `${new Date().toISOString().slice(0, 19)}Z`;
     const content = await inputs();

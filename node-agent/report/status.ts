@@ -18,32 +18,22 @@ const SUMMARY_CHARACTERS = 255;
 export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
-  /** The Node's capacity by resource. */
   readonly capacity: Readonly<Record<string, string>>;
   readonly kubeletConfig: NodeKubeletConfig | undefined;
-  /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
-  /** Whether this agent sets the CPU masks of VMs. */
   readonly pinsVms: boolean;
   readonly pinning: readonly PinningState[];
   readonly refusals: readonly RefusedStart[];
-  /** The reasons why threads of Open vSwitch are not on their CPUs. */
   readonly ovsProblems: readonly string[];
   readonly failedDuties: readonly string[];
 }
 
-/**
- * The status to publish, or undefined while the owners of the CPUs or the networks are unknown: a report without
- * assignments would look like a node with only free CPUs, and one with the CPUs of a new pod, but without its devices,
- * like a node with a free VF.
- * @param before the status published last
- * @param now RFC 3339, for conditions that changed
- */
+/** Undefined while owners or networks are unknown: all CPUs would look free. @param now RFC 3339 */
 export function buildStatus(
   inputs: ReportInputs,
   before: NodeTopologyStatus | undefined,
@@ -139,11 +129,7 @@ function kubeletPart(view: AssignmentsView, config: NodeKubeletConfig, memory: H
   };
 }
 
-/**
- * Devices with the number of unhealthy ones: the kubelet counts these, too, when it decides which hint is the
- * narrowest, and PodResources lists none. While the Node does not have all devices yet, they count as not known: the
- * extender refuses reports that have more than the Node.
- */
+/** With unhealthy ones, which the kubelet counts for the narrowest hint; not known until the Node has all. */
 function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
   if (devices === undefined) return {};
   const counted = devices.map((resource) => {
@@ -222,10 +208,7 @@ export function conditionOf(type: string, reason: string, problems: readonly str
     : { type, status: 'False', reason, message: problems.join('; ') };
 }
 
-/**
- * Adds transition times: a condition keeps its time while its status stays the same.
- * @param now RFC 3339
- */
+/** A condition keeps its time while its status stays the same. @param now RFC 3339 */
 export function withTimes(
   states: readonly ConditionState[],
   before: readonly ReportCondition[],

@@ -39,7 +39,6 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
     take(await client.patch(`${path}/status`, type, body, { signal, query }));
 
   return {
-    /** The published status as last seen; undefined before the first `sync`. */
     get published() {
       return published;
     },
@@ -67,7 +66,6 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
       return true;
     },
 
-    /** The fields that differ from the last status. */
     changesTo: (status: NodeTopologyStatus): readonly string[] =>
       Object.keys(createMergePatch(last === undefined ? published : last.sent, status) ?? {}),
 
@@ -88,7 +86,6 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
   };
 }
 
-/** A JSON value that may occur in a report. */
 export type PatchValue =
   | string
   | number
@@ -97,10 +94,7 @@ export type PatchValue =
   | readonly PatchValue[]
   | { readonly [key: string]: PatchValue | undefined };
 
-/**
- * The JSON merge patch (RFC 7386) that turns `from` into `to`, or undefined if they are equal. Lists are values: one
- * that differs is replaced completely. Members that `to` lacks are set to null, which removes them.
- */
+/** RFC 7386; undefined if they are equal. A list that differs is replaced; members that `to` lacks become null. */
 export function createMergePatch(from: PatchValue | undefined, to: PatchValue): PatchValue | undefined {
   if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
   const patch: Record<string, PatchValue> = {};

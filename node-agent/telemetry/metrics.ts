@@ -3,10 +3,7 @@ import { type Gauge, metricsOf, type Registry } from '../../runtime/metrics.ts';
 /** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
 
-/**
- * Milliseconds between two measurements of the event loop's lag. The usual 10 would wake an idle agent a hundred times
- * a second, which would be most of its cost. Work that waits for the loop measures its own delay.
- */
+/** Milliseconds between measurements of the event loop's lag: the usual 10 would be most of an idle agent's cost. */
 export const LAG_PRECISION_MILLISECONDS = 5000;
 
 /** Removes a gauge's initial 0, which would look like a value. */
@@ -15,7 +12,6 @@ function onceKnown(gauge: Gauge): Gauge {
   return gauge;
 }
 
-/** Every metric of the agent except those of the process itself. */
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
 
 export function createAgentMetrics(registry: Registry) {

@@ -38,26 +38,19 @@ interface NamedThread {
   readonly read: number;
 }
 
-/** One QEMU process. Another process is another guest, even if it has the same id. */
 export interface QemuGuest {
   readonly pid: number;
   /** When it started; together with the id it identifies one process permanently. */
   readonly start: number;
   isAlive(): boolean;
-  /**
-   * Changes the affinity of this guest's own threads only, since an id may belong to another process by now. Use it at
-   * once: it verifies the process before the first move, and each thread before its move.
-   */
+  /** Moves only this guest's threads. Use it at once: it verifies the process, and each thread before its move. */
   affinity(): ThreadAffinity;
   /** Whether it had vCPU threads at the last check. */
   isReady(): boolean;
   list(): GuestThread[];
 }
 
-/**
- * Finds the QEMU among the processes of a launcher. libvirt also starts QEMU briefly to query its capabilities. That
- * process has no vCPU threads, so a process with vCPU threads has precedence.
- */
+/** libvirt also starts QEMU to query its capabilities, without vCPU threads: one with them has precedence. */
 export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest | undefined {
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)

@@ -12,7 +12,6 @@ export interface HousekeepingOutcome {
   /** The CPUs of threads other than vCPUs, by thread id, except IO threads whose pin the kernel keeps. */
   readonly targets: ReadonlyMap<number, CpuSet>;
   readonly emulator: CpuSet;
-  /** Number of changes of the cgroup and of threads. */
   readonly repairs: number;
   readonly problems: readonly string[];
 }
@@ -27,21 +26,15 @@ export interface ContainerState {
   readonly cpuset: CpuSet;
   readonly guest: Pick<QemuGuest, 'list'>;
   readonly threads: readonly GuestThread[];
-  /** Undefined while unknown. */
   readonly host: Host | undefined;
 }
 
 /**
- * Gives the emulator's threads all CPUs of the container that no thread is pinned to, both in virt-handler's cgroup and
- * as each thread's own affinity: since Linux 6.2, a change of the cgroup does not change the affinity.
- *
- * It widens the cgroup first, since the pin of an IO thread is not visible while its CPU is outside the cgroup. Since
- * 6.2 the kernel remembers the pin and shows it again in the wider cgroup; on older kernels the agent computes it as
- * the launcher did.
- *
- * It derives everything from the current state, so a change of the container's CPUs or vCPUs is applied at the next
- * check. It keeps only two values, and drops them when those CPUs change: the last value that virt-handler wrote, and
- * the IO threads' pins computed from it.
+ * Gives the emulator's threads all CPUs that no thread is pinned to, in virt-handler's cgroup and as each thread's own
+ * affinity: since Linux 6.2, a change of the cgroup does not change the affinity. It widens the cgroup first, since an
+ * IO thread's pin is not visible while its CPU is outside; older kernels forget the pin, so the agent computes it as
+ * the launcher did. It keeps only the last value that virt-handler wrote and the pins computed from it, until those
+ * CPUs change.
  */
 export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
   let about = '';
@@ -120,10 +113,7 @@ function moveTo(affinity: ThreadAffinity, tid: number, cpus: CpuSet): boolean {
   }
 }
 
-/**
- * The CPUs of the vCPUs, by index. KubeVirt pins each dedicated vCPU to its own CPU; in any other state the guest is
- * not set up yet, and the list is empty.
- */
+/** By index. In any other state than one CPU for each vCPU, the guest is not set up yet: the list is empty. */
 function pinnedVcpus(threads: readonly GuestThread[]): readonly number[] {
   const vcpus = threads.flatMap(({ role, allowed }) => (role.kind === 'vcpu' ? [{ index: role.index, allowed }] : []));
   vcpus.sort((a, b) => a.index - b.index);
@@ -148,14 +138,9 @@ export interface WholeVmParts {
 }
 
 /**
- * Moves the emulator's and IO threads to the CPUs of a mask for the whole VM, as far as the kernel allows: it places
- * io_uring's workers itself, for example.
- *
- * KubeVirt creates its cgroup `housekeeping` only for emulators with their own CPU, which no VM with a mask has. If it
- * exists anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next check
- * corrects both.
- * @param path the container's cgroup
- * @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
+ * Moves the emulator's and IO threads to a mask's CPUs, as far as the kernel allows: it places io_uring's workers
+ * itself. A cgroup `housekeeping` gets them first, in case it exists: virt-handler writes it again at each of its
+ * syncs. @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
  */
 export function keepOthers(
   { affinity, tree }: WholeVmParts,

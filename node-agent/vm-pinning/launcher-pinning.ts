@@ -8,11 +8,9 @@ import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
 export interface NodeCpus {
-  /** Undefined while unknown. */
   readonly host: Host | undefined;
   /** Undefined while the kubelet has not answered; no mask is applied then. */
   readonly reserved: CpuSet | undefined;
-  /** CPUs that containers own exclusively. */
   readonly owned: CpuSet;
   /** Pods whose `compute` container owns CPUs. */
   readonly dedicated: ReadonlySet<string>;
@@ -34,7 +32,6 @@ export interface LauncherPinningParts extends GuestParts {
   readonly record: PinRecord;
 }
 
-/** A guest and its state while it runs. */
 interface Running {
   readonly guest: QemuGuest;
   readonly masks: ReturnType<typeof createMaskPinning>;
@@ -139,28 +136,17 @@ function refusalOf({ maskRequest, problem, uid }: Launcher, { dedicated }: NodeC
   return refused('Dedicated', 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs');
 }
 
-/**
- * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
- * Its next check follows after REST_FACTOR times that duration, so that it delays only itself and not the other launchers.
- */
-const MAX_CHEAP_MILLISECONDS = 20;
-const REST_FACTOR = 50;
 /** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MAX_STARTING_MILLISECONDS = 60_000;
 
-/** A launcher's last check, and until when it is reused (monotonic milliseconds). */
 interface CheckedLauncher {
   readonly launcher: Launcher;
   readonly view: LauncherView;
-  readonly until: number;
-  /** When its container was first seen. */
+  /** When its container was first seen, in monotonic milliseconds. */
   readonly since: number | undefined;
 }
 
-/**
- * The pinning of every launcher on this node.
- * @param onForgotten called with the uid of each launcher that is no longer managed
- */
+/** @param onForgotten called with the uid of each launcher that is no longer managed */
 export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void) {
   const pinnings = new Map<string, LauncherPinning>();
   const checked = new Map<string, CheckedLauncher>();
@@ -185,31 +171,23 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   const reconcile = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
     const { uid } = launcher;
     const last = checked.get(uid);
-    const begun = performance.now();
-    const isSkipped = last !== undefined && (begun < last.until || (onlyStarting && !isStarting(last)));
-    if (last?.launcher === launcher && isSkipped) return unchanged(last.view);
+    if (onlyStarting && last?.launcher === launcher && !isStarting(last)) return unchanged(last.view);
+    const since = last?.since ?? (launcher.containerId === undefined ? undefined : performance.now());
     const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
     pinnings.set(uid, pinning);
     const view = pinning.reconcile(launcher, node);
-    const ended = performance.now();
-    const cost = ended - begun;
-    const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
-    checked.set(uid, { launcher, view, until: cost > MAX_CHEAP_MILLISECONDS ? ended + REST_FACTOR * cost : 0, since });
+    checked.set(uid, { launcher, view, since });
     return view;
   };
 
   return {
-    /**
-     * Checks each of them, and releases all others that were checked before.
-     * @param onlyStarting reuses the last check of launchers that are not about to start
-     */
+    /** Releases all others that were checked before. @param onlyStarting reuses the last check of those that run */
     at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
       forgetOthers(new Set(launchers.map(({ uid }) => uid)));
       return launchers.map((launcher) => reconcile(launcher, node, onlyStarting));
     },
     /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
     hasStarting: () => [...checked.values()].some(isStarting),
-    /** Ends the work. Threads keep their CPUs. */
     end() {
       pinnings.clear();
       checked.clear();

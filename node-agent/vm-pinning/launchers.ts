@@ -10,17 +10,14 @@ import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import type { Services } from '../lifecycle/duty.ts';
 
-/** A virt-launcher pod of this node, with the fields that pinning needs. */
 export interface Launcher {
   readonly uid: string;
   readonly namespace: string;
   readonly podName: string;
   readonly vmi: VmiReference;
-  /** Whether it was created as the target of a migration. */
   readonly migrated: boolean;
   /** Undefined without a mask, and with one that pins nothing or cannot be parsed. */
   readonly maskRequest: MaskRequest | undefined;
-  /** Why its mask cannot be parsed. */
   readonly problem: string | undefined;
   /** Id of the container that runs QEMU; undefined until the kubelet reports it. */
   readonly containerId: string | undefined;
@@ -70,7 +67,6 @@ export interface LauncherWatchDeps extends Pick<Services, 'client' | 'nodeName' 
   readonly onChange: () => void;
 }
 
-/** Watches the launchers of the node and no other pods. */
 export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatchDeps) {
   return createReflector({
     client,

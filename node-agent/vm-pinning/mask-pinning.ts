@@ -13,7 +13,6 @@ export interface MaskOutcome {
   /** The CPUs of threads by id: of vCPUs, and with a mask for the whole VM of all others. Empty unless pinned. */
   readonly targets: ReadonlyMap<number, CpuSet>;
   readonly pins: readonly VcpuPin[];
-  /** Number of threads whose CPUs were changed. */
   readonly moved: number;
 }
 
@@ -27,7 +26,6 @@ export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
   readonly affinity: () => ThreadAffinity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** The cgroup of the container. */
   readonly path: string;
   /** The threads that an earlier agent had pinned. */
   readonly scopeBefore: PinnedScope | undefined;
@@ -44,10 +42,7 @@ const NO_VCPUS = {
   message: 'no vCPU threads were found: QEMU names them where it runs with debug-threads=on and a thread for each vCPU',
 };
 
-/**
- * Keeps the threads of one guest on the CPUs of its mask: its vCPUs, or all threads if the mask has a single entry. It
- * pins all vCPUs or none.
- */
+/** Pins all vCPUs or none, and all other threads if the mask has a single entry. */
 export function createMaskPinning({ affinity, tree, path, now, scopeBefore, remember }: MaskPinningParts) {
   let scope = scopeBefore;
   let hasPinned = scope !== undefined;
@@ -63,11 +58,7 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
 
   const isInScope = (thread: GuestThread) => scope === 'vm' || isVcpu(thread);
 
-  /**
-   * Confines pinned threads only to their container again. The first time it does so for every thread: a thread that
-   * was pinned to all CPUs of its container is in the right place, but would stay there when the container gets more
-   * CPUs.
-   */
+  /** The first time for every thread: one pinned to all CPUs of its container would stay there when it gets more. */
   const giveBack = (threads: readonly GuestThread[], container: CpuSet): number => {
     if (scope === 'vm') openHousekeeping(tree, path, container);
     const isEach = scope !== undefined && !isReleased;
@@ -103,10 +94,6 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
     return now() - unsettledSince < STARTING_MILLISECONDS;
   };
 
-  /**
-   * @param pins one for each vCPU, in their order
-   * @throws SyscallError or PinError, after moving every thread back
-   */
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
     const targets = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
@@ -150,11 +137,7 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
   };
 
   return {
-    /**
-     * One check: pins threads that are not in place, and verifies the result. If it fails, the threads that it had
-     * pinned get all CPUs of the container again.
-     * @returns undefined while the guest is about to get its vCPU threads
-     */
+    /** Pins and verifies; a failure moves all back. @returns undefined while the guest gets its vCPU threads */
     keep(vm: Omit<VmOnHost, 'indexes'>, threads: readonly GuestThread[]): MaskOutcome | undefined {
       const indexes = threads.filter(isVcpu).map(indexOf);
       const plan = hostPins({ ...vm, indexes });

@@ -5,10 +5,7 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
-/**
- * Records which guests are pinned by a mask, by launcher. It outlives this process. If a mask is removed while the
- * agent is being replaced, the next agent undoes it, and no agent undoes pins that others set.
- */
+/** Outlives this process: if a mask is removed meanwhile, the next agent undoes it, and no pins of others. */
 export type PinRecord = ReturnType<typeof createPinsFile>;
 
 /** Maximum bytes. A guest takes about a hundred. */
@@ -35,9 +32,7 @@ export interface PinsFileDeps {
   readonly log: AgentLogger;
 }
 
-/**
- * Stores the record in a file. If the file cannot be read or written, a warning is logged, and masks work without it.
- */
+/** If the file cannot be read or written, a warning is logged, and masks work without it. */
 export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps) {
   const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
   const problems = new ProblemLog(log, { file: path });

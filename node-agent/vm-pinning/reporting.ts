@@ -31,12 +31,10 @@ const REMARKS = new Map([
   ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
 ]);
 
-/** The fields that say which VM a line is about. */
 function namesOf({ namespace, podName, vmi }: Launcher) {
   return { vmi: `${namespace}/${vmi.name}`, pod: `${namespace}/${podName}` };
 }
 
-/** Reports the state of each VM once, on the VM itself, and updates the metrics. */
 export function createReporting({ events, nodeName, log, metrics }: Omit<Services, 'client'>) {
   const reported = new Map<string, string>();
   const durations = new Durations();
@@ -130,10 +128,7 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
   };
 }
 
-/**
- * The output of `plumbline vm status`, as of the last check.
- * @param allowedNow the CPUs that a thread may use at this moment; undefined if it has ended
- */
+/** As of the last check. @param allowedNow a thread's CPUs at this moment; undefined if it has ended */
 export function statusOf(views: readonly LauncherView[], allowedNow: (tid: number) => CpuSet | undefined): VmStatus {
   const nameOf = ({ launcher }: LauncherView) => `${launcher.namespace}/${launcher.vmi.name}`;
   return {
@@ -172,7 +167,6 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-/** The report's entries for the VMs with a mask, sorted by pod uid. */
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
   return views.flatMap((view) => stateOf(view) ?? []).sort((a, b) => (a.podUID < b.podUID ? -1 : 1));
 }

@@ -25,18 +25,14 @@ export interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'cli
   readonly onLaunchers: (listener: () => void) => () => void;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   readonly host: () => Host | undefined;
-  /** Seconds between checks of the VMs that need any. */
   readonly checkInterval: number;
 }
 
 export type VmPinning = ReturnType<typeof createVmPinning>;
 
 /**
- * A pass checks only launchers that have a mask, have lost one, or have their own CPUs. A launcher's cgroup lists its
- * processes and CPUs; the names of QEMU's threads show their roles. Changes of pods and assignments cause passes. A
- * timer does, too, since no event reports that virt-handler or libvirt moved a thread, or that QEMU started; it stops
- * while there is no such launcher.
- *
+ * A launcher's cgroup lists its processes and CPUs; the names of QEMU's threads show their roles. Besides changes, a
+ * timer causes passes, since no event reports that virt-handler or libvirt moved a thread, or that QEMU started.
  * Invariant: no thread gets a CPU outside its container's cpuset.
  */
 export function createVmPinning(deps: VmPinningDeps) {
@@ -48,7 +44,6 @@ export function createVmPinning(deps: VmPinningDeps) {
   let states: readonly PinningState[] = [];
   let statesText = '[]';
   let pinsText = '';
-  /** When the next check of every launcher is due. */
   let nextFull = 0;
 
   const publish = () => {
@@ -75,10 +70,7 @@ export function createVmPinning(deps: VmPinningDeps) {
   const isManaged = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
     maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
-  /**
-   * @param onlyStarting reuses the last check of all others
-   * @returns milliseconds until the next pass; undefined if no launcher needs another check
-   */
+  /** @returns milliseconds until the next pass; undefined if no launcher needs another check */
   const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
     const node = nodeCpus();
     const present = [...launchers].filter((launcher) => launcher !== undefined);
@@ -102,12 +94,9 @@ export function createVmPinning(deps: VmPinningDeps) {
 
   return {
     pinning: () => states,
-    /** Calls the listener when `pinning` has changed. */
     subscribe: listeners.subscribe,
-    /** For display: every thread, its current and its wanted CPUs. */
     status: () => statusOf(views, (tid) => allowedOf(deps.affinity, tid)),
 
-    /** The duty: keeps masks and housekeeping of this node's launchers. */
     async run(signal: AbortSignal) {
       const guard = new Guard();
       let timer: NodeJS.Timeout | undefined;

@@ -8,7 +8,6 @@ import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
 import { type DutyObserver, Failures, keepRunning } from '../lifecycle/duty.ts';
@@ -22,12 +21,7 @@ const MAX_CONNECTIONS = 4;
 /** Seconds that a failed duty must run before its failure counts as past. */
 const STEADY_SECONDS = 30;
 
-/**
- * Wires the agent together. While another agent works on the node, this one waits. Stopping it aborts every duty at
- * once and waits until each has undone its changes.
- * @param program the file that this process was started with; the program of the device plugin's thread is next to it
- * @throws ConfigError
- */
+/** Waits while another agent works on the node. @param program this process's file: the gate is next to it */
 export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
@@ -38,8 +32,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const failures = new Failures();
   const { token, tokenFile } = access;
   const services = { nodeName, client, events, metrics, log };
-  const programs = { pluginProgram: pluginProgram(program), gateProgram: gateProgram(program) };
-  const agent = createDuties({ ...services, ...programs, config, token, tokenFile, failures });
+  const agent = createDuties({ ...services, gateProgram: gateProgram(program), config, token, tokenFile, failures });
   // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();

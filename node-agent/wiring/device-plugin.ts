@@ -1,22 +1,29 @@
+import { join } from 'node:path';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { DeviceHolder } from '../device-plugin/allocation-check.ts';
 import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
-import { createPluginThread } from '../device-plugin/plugin-thread.ts';
+import { createBeforeStart } from '../device-plugin/before-start.ts';
+import { createDevicePlugin } from '../device-plugin/device-plugin.ts';
 import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/lease.ts';
+import { ChangeSignal } from '../lifecycle/duty.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** Maximum seconds that a container's start waits for the main thread: the check and a vacate take two at most. */
+/** Maximum seconds that a container's start waits for the check: reading the pod and a vacate take three at most. */
 const ANSWER_DEADLINE_SECONDS = 5;
+
+/** Seconds between reads of a value without notifications: the kubelet's maxPods. */
+const CHECK_SECONDS = 60;
 
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   parts: AgentParts,
   { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
-  const { client, nodeName, config } = parts;
-  const { kubeletDir, allocationCheck: policy, logLevel } = config;
+  const { client, nodeName, config, metrics, log } = parts;
+  const { kubeletDir, allocationCheck: policy } = config;
   const allocationChecker = createAllocationChecker({ ...parts, policy, refusals });
 
   const wholeCoresOnly = async () => {
@@ -33,7 +40,7 @@ export function createDevicePluginDuty(
   };
 
   /** The check precedes the vacate: if it refuses the container, no CPUs need to be vacated. */
-  const beforeStart = async (
+  const check = async (
     resource: string,
     holder: DeviceHolder | undefined,
     signal: AbortSignal,
@@ -51,24 +58,46 @@ export function createDevicePluginDuty(
     return undefined;
   };
 
-  return createPluginThread({
-    ...parts,
-    program: parts.pluginProgram,
-    data: async () => ({
-      kubeletDir,
-      host: (await facts.read()).description,
-      policy,
-      logLevel,
-      answerWithin: ANSWER_DEADLINE_SECONDS,
-    }),
-    advertisement: async (signal) => {
-      if (!networks.isComplete) return undefined;
-      const slots = (await maxPods(signal)) ?? DEFAULT_MAX_PODS;
-      const { networks: nodeNetworks, down } = networks.view();
-      const resources = advertisedResources(nodeNetworks, slots, down);
-      return { resources, wholeCoresOnly: await wholeCoresOnly() };
+  return {
+    async run(signal: AbortSignal): Promise<void> {
+      // Each check needs the host.
+      await facts.read();
+      const podResources = createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET));
+      const count = (metric: typeof metrics.preStarts) => (resource: string, outcome: string) =>
+        metric.inc({ resource: metrics.resourceLabel(resource), outcome });
+      const plugin = createDevicePlugin({
+        kubeletDir,
+        beforeStart: createBeforeStart({
+          podResources,
+          check,
+          answerWithin: ANSWER_DEADLINE_SECONDS,
+          onOutcome: count(metrics.preStarts),
+          log,
+        }),
+        onRegistration: count(metrics.registrations),
+        log,
+      });
+      const changes = new ChangeSignal();
+      const end = networks.subscribe(changes.set);
+      const advertise = async () => {
+        while (!signal.aborted) {
+          changes.clear();
+          try {
+            const slots = networks.isComplete && ((await maxPods(signal)) ?? DEFAULT_MAX_PODS);
+            const { networks: nodeNetworks, down } = networks.view();
+            if (slots !== false) plugin.advertise(advertisedResources(nodeNetworks, slots, down));
+          } catch (err) {
+            log.warn({ err }, 'reading the devices to advertise failed; keeping the last ones');
+          }
+          await changes.wait(signal, CHECK_SECONDS);
+        }
+      };
+      try {
+        await Promise.all([plugin.run(signal), advertise()]);
+      } finally {
+        end();
+        podResources.close();
+      }
     },
-    subscribe: networks.subscribe,
-    beforeStart,
-  });
+  };
 }

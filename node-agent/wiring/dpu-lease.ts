@@ -18,10 +18,8 @@ export interface DpuLeaseDuties {
 }
 
 /**
- * Each mode treats the DPU's Lease differently: `full` ignores it, `dpu-host` creates and watches it, and `dpu` renews
- * it. With the check off (interval 0), the host releases it. If OVN-Kubernetes manages the Lease (`--dpu-lease
- * observe`), the agent watches it and never writes it. The host side of OVN-Kubernetes renews it once at each start, so
- * a few renewals prove nothing about the DPU.
+ * `full` ignores the DPU's Lease, `dpu-host` creates and watches it, `dpu` renews it; with interval 0 the host releases
+ * it. OVN-Kubernetes' host side (`--dpu-lease observe`) renews it at each start, so a few renewals prove nothing.
  */
 export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   const { config, nodeName, client } = parts;

@@ -23,7 +23,6 @@ import { createGateDuties } from './gate.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
 
-/** The duties of a mode, and those that the readiness probe checks. */
 export interface AgentDuties {
   readonly duties: readonly Duty[];
   /** Undefined if the agent does not follow a kubelet. */
@@ -34,7 +33,6 @@ export interface AgentDuties {
   readonly vms: VmPinningDuty | undefined;
 }
 
-/** Creates the duties of the configured mode without running them. */
 export function createDuties(parts: AgentParts): AgentDuties {
   const lease = createDpuLeaseDuties(parts);
   if (parts.config.mode === 'dpu')
@@ -116,7 +114,6 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   return { duties, assignments, ovs, vms };
 }
 
-/** The sources of the kubelet's configuration, from the agent's settings. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
   const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
   return {
@@ -136,7 +133,6 @@ export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config
   };
 }
 
-/** Creates the report of a node with a kubelet, from the other duties and their changes. */
 export function createReportDuty(
   parts: AgentParts,
   { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,

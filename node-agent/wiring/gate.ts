@@ -23,7 +23,6 @@ export interface GateParts {
   readonly health: HostDpuHealth | undefined;
 }
 
-/** The gate's duties: the socket, the state file and the installer. */
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate === 'off') return [];

@@ -14,9 +14,7 @@ export interface AgentParts extends Services {
   readonly token: () => string | undefined;
   /** The file that contains it, if the kubeconfig names one. */
   readonly tokenFile: string | undefined;
-  readonly pluginProgram: string;
   readonly gateProgram: string;
-  /** The failed duties that wait for a restart. */
   readonly failures: Failures;
 }
 
@@ -25,7 +23,6 @@ export interface HostParts {
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
-  /** Undefined if it is turned off. */
   readonly vms: VmPinning | undefined;
   readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;

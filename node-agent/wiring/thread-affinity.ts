@@ -17,9 +17,7 @@ import { createPinsFile } from '../vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/**
- * Online CPUs of the machine that this process runs on: the kernel knows only these, whatever host the flags describe.
- */
+/** Of the machine that this process runs on: the kernel knows only these, whatever host the flags describe. */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
@@ -27,7 +25,6 @@ const GROWTH_DELAY_SECONDS = 5;
 /** Interval of checks of OVS's threads without an event; each checks a quarter of them. */
 const OVS_CHECK_INTERVAL_SECONDS = 12;
 
-/** Creates the duty for a host that runs its own Open vSwitch. */
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
   { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
@@ -78,7 +75,6 @@ export interface VmPinningDuty extends VmPinning {
   problem(): string | undefined;
 }
 
-/** Creates the duty for a host with a kubelet. */
 export function createVmPinningDuty(
   parts: AgentParts,
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,

@@ -19,7 +19,7 @@ export const IMAGES: Readonly<Record<string, Contents>> = {
   'scheduler-plugin': { bundles: ['scheduler-plugin.cjs', 'kubeconfig.cjs'] },
   console: { bundles: ['console.cjs', 'kubeconfig.cjs', 'console'] },
   // The gate is static: the agent copies it to the node, whose C library may be a different one.
-  'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
+  'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs'], native: true, gate: true },
 };
 
 /** Architectures of the images, by Node.js' names. */

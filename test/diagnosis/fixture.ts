@@ -46,7 +46,7 @@ export function remedyText(remedy: Pick<Remedy, 'text' | 'commands'>): string {
   return commands.length === 0 ? text : `${text}: ${commands.join('; ')}`;
 }
 
-/** A cause in a readable form: its remedies as id and the text for the user. */
+/** A cause with its remedies' ids. */
 export function shown({ reason, text, remedies }: Cause) {
-  return { reason, text, remedies: remedies.map((one) => `${one.id}: ${remedyText(one)}`) };
+  return { reason, text, remedies: remedies.map(({ id }) => id) };
 }

@@ -3,9 +3,8 @@ import type { VmFacts } from '../../diagnosis/facts.ts';
 import { withoutLauncher } from '../../diagnosis/state.ts';
 import { ANNOTATED, shown, VM } from './fixture.ts';
 
-const VIRT_CONTROLLER =
-  'check-virt-controller: check virt-controller: kubectl -n kubevirt get pods -l kubevirt.io=virt-controller';
-const EVENTS = 'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=fw';
+const VIRT_CONTROLLER = 'check-virt-controller';
+const EVENTS = 'read-events';
 const of = (facts: Partial<VmFacts>) => shown(withoutLauncher({ ...VM, ...facts }));
 const ON = { shouldRun: true, says: '' };
 
@@ -29,14 +28,14 @@ describe('a VM without a launcher', () => {
       assert.deepEqual(of({ machine: { shouldRun: false, says: 'Stopped' } }), {
         reason: 'SwitchedOff',
         text: 'it is switched off',
-        remedies: ['start: switch it on: virtctl start fw -n tenants'],
+        remedies: ['start'],
       }));
 
     it('cannot be started, which takes precedence over stopped', () => {
       const expected = {
         reason: 'LauncherDenied',
         text: 'KubeVirt cannot start it: no such instancetype',
-        remedies: ['correct-vm: change what the message says'],
+        remedies: ['correct-vm'],
       };
       assert.deepEqual(of({ machine: { ...ON, failure: 'no such instancetype' } }), expected);
       assert.deepEqual(of({ machine: { shouldRun: false, says: '', failure: 'no such instancetype' } }), expected);
@@ -91,9 +90,7 @@ describe('a VM without a launcher', () => {
       assert.deepEqual(of({ rejection, annotations, instance: { phase: 'Failed' } }), {
         reason: 'UnpaddedRejected',
         text: `the kubelet of n1 ${WHY}, and starts another`,
-        remedies: [
-          'start-again: start the VM again once the webhook works: plumbline doctor webhook; virtctl restart fw -n tenants',
-        ],
+        remedies: ['start-again'],
       }));
 
     for (const [title, machine, node, text] of [

@@ -7,16 +7,10 @@ import { launcher, shown, VM } from './fixture.ts';
 
 const waiting = (reason: string, message?: string) => ({ state: { waiting: { reason, message } } });
 const PRE_START = 'PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ';
-const DELETE =
-  'delete-pod: delete the pod, so that its owner creates another one, which goes to another node; the extender does not evict it ' +
-  '(--eviction hold): kubectl -n tenants delete pod virt-launcher-fw-abcde --ignore-not-found';
-const WAIT =
-  'wait: wait: the extender evicts it, and its owner creates another pod; if it stays, check the extender: plumbline doctor extender';
-const EVENTS =
-  'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
-const DPU =
-  'bring-dpu-back: bring the DPU of n1 back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile: ' +
-  'plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml';
+const DELETE = 'delete-pod';
+const WAIT = 'wait';
+const EVENTS = 'read-events';
+const DPU = 'bring-dpu-back';
 const NODE = { silent: false, assigned: [] };
 const LOST = placeLostText('n1');
 
@@ -134,10 +128,7 @@ describe('a pod on a node that has not started', () => {
       {
         reason: 'CannotEvict',
         text: 'it cannot start on n1 and cannot be evicted: a budget',
-        remedies: [
-          'remove-what-denies-eviction: remove what the Event CannotEvict names (a disruption budget, an admission ' +
-            'webhook), or delete the pod: kubectl -n tenants get poddisruptionbudget',
-        ],
+        remedies: ['remove-what-denies-eviction'],
       },
     ));
 
@@ -147,8 +138,6 @@ describe('a pod on a node that has not started', () => {
     const pod = launcher({ spec: { nodeName: 'n1' } });
     const { name: _, ...metadata } = pod.metadata;
     const facts = { ...VM, node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } };
-    assert.deepEqual(shown(startingPod(facts, { ...pod, metadata })).remedies, [
-      DELETE.replace('virt-launcher-fw-abcde', 'fw'),
-    ]);
+    assert.ok(startingPod(facts, { ...pod, metadata }).remedies[0]?.commands[0]?.args.includes('fw'));
   });
 });

@@ -4,9 +4,7 @@ import { waitingPod } from '../../diagnosis/waiting.ts';
 import type { PodShape } from '../../model/shapes.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
-const BRING_BACK =
-  'bring-scheduler-back: bring plumbline-scheduler back: plumbline doctor extender; ' +
-  'kubectl -n plumbline-system get pods -l app.kubernetes.io/name=plumbline-scheduler';
+const BRING_BACK = 'bring-scheduler-back';
 const REFUSED = { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes' }] };
 const TRIED = { conditions: [{ type: 'PodScheduled', status: 'Unknown' }] };
 
@@ -30,7 +28,7 @@ describe('a pod that waits for a node', () => {
     const expected = {
       reason: 'Gated',
       text: 'it is waiting because of scheduling gates: a/b, c/d',
-      remedies: ['ask-the-gate-keeper: the owner of the scheduling gates must remove them'],
+      remedies: ['ask-the-gate-keeper'],
     };
     assert.deepEqual(waiting({ scheduler: { away: 'silent' } }, undefined, gates), expected);
     assert.equal(waiting({}, undefined, { schedulingGates: [] }).reason, 'NotTried');
@@ -91,15 +89,9 @@ describe('a pod that waits for a node', () => {
     assert.deepEqual(waiting(search(1, group('resources'))), { ...expected, text: 'the only node: text of resources' });
   });
 
-  for (const [schedulerName, named] of [
-    ['other', 'other'],
-    [undefined, 'default-scheduler'],
-    ['', 'default-scheduler'],
-  ] as const) {
+  for (const schedulerName of ['other', undefined, '']) {
     it(`has not been tried by a scheduler other than Plumbline's: ${JSON.stringify(schedulerName)}`, () =>
-      assert.deepEqual(waiting({}, undefined, { schedulerName }).remedies, [
-        `check-other-scheduler: check the scheduler: ${named} has not tried it yet: kubectl -n kube-system get pods`,
-      ]));
+      assert.deepEqual(waiting({}, undefined, { schedulerName }).remedies, ['check-other-scheduler']));
   }
 
   it('was refused: the scheduler’s message if the nodes were not checked', () => {
@@ -145,10 +137,7 @@ describe('a pod that waits for a node', () => {
     assert.deepEqual(waiting(search(7, group('resources', 2), group('fits', 3), group('fits', 2)), REFUSED), {
       reason: 'RetryPending',
       text: 'it is pending although 5 of 7 nodes could run it',
-      remedies: [
-        'wait: wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes',
-        'look-at-volumes: read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
-      ],
+      remedies: ['wait', 'look-at-volumes'],
     }));
 
   it('cannot be predicted on the nodes that might accept it', () => {
@@ -156,7 +145,7 @@ describe('a pod that waits for a node', () => {
     const { reason, text, remedies } = waiting(search(2, unknown), REFUSED);
     assert.equal(reason, 'RetryPending');
     assert.equal(text, 'no node is predicted to take it; 2 of 2 nodes cannot be predicted: its agent does not report');
-    assert.match(remedies[0] ?? '', /^check-agent: find out why the agent on /);
+    assert.equal(remedies[0], 'check-agent');
   });
 
   it('was refused although a single node would accept it', () =>
@@ -189,7 +178,5 @@ describe('a pod that waits for a node', () => {
   }
 
   it('has the remedies of its nodes', () =>
-    assert.deepEqual(waiting(search(1, group('cordoned')), REFUSED).remedies, [
-      'uncordon: let pods go to n1 again: kubectl uncordon n1',
-    ]));
+    assert.deepEqual(waiting(search(1, group('cordoned')), REFUSED).remedies, ['uncordon']));
 });

@@ -72,7 +72,6 @@ describe('the npm package', function () {
       'dist/api-schemas.json',
       ...parts.sort(),
       ...page,
-      'dist/device-plugin-worker.cjs',
       'dist/kubeconfig.cjs',
       'dist/node-agent.cjs',
       'dist/ovs-stand-in.cjs',

@@ -8,23 +8,14 @@ import { watchDirectory } from '../../files/watch-directory.ts';
 import { createJsonStream } from './json-stream.ts';
 import { createReplica, type Tables } from './replica.ts';
 
-/**
- * Seconds until the next attempt while there is no socket: its creation wakes the retry, so this only matters if that
- * event was lost.
- */
+/** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
-/**
- * Seconds after which a connection resets the backoff when it ends. A connection that fails because of its content ends
- * earlier.
- */
+/** Seconds after which a connection resets the backoff; one that fails because of its content ends earlier. */
 const STEADY_SECONDS = 30;
 
-/**
- * The monitored columns of Open vSwitch's configuration. Statistics and the like, which change all the time, are not
- * among them.
- */
+/** The monitored columns: none that change all the time, such as statistics. */
 export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Open_vSwitch: ['external_ids', 'other_config'],
   Bridge: ['name', 'ports', 'datapath_type'],
@@ -32,16 +23,12 @@ export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Interface: ['name', 'type', 'options', 'status', 'link_state'],
 };
 
-/**
- * The monitored rows, where not all are: a node has a tunnel's interface for each other node, and a VM's for each port
- * of it. Neither is an uplink.
- */
+/** The monitored rows: neither tunnels to other nodes nor VMs' ports, which are no uplinks. */
 const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
   Interface: ['', 'system', 'internal', 'dpdk', 'patch', 'afxdp', 'afxdp-nonpmd'].map((type) => ['type', '==', type]),
 };
 
 export interface FollowOptions {
-  /** `db.sock` in Open vSwitch's run directory. */
   readonly socketPath: string;
   /** Called with the whole configuration, initially and after each change: the same tables, changed in place. */
   readonly onTables: (tables: Tables) => void;
@@ -49,10 +36,7 @@ export interface FollowOptions {
   readonly onProblem: (error: Error) => void;
 }
 
-/**
- * Follows the configuration of Open vSwitch until the signal aborts: it connects, reads all of it once and receives
- * each change. It reconnects with increasing pauses, and at once when the socket is created again.
- */
+/** Reads all once and receives each change. Reconnects with pauses, and at once when the socket appears again. */
 export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOptions, signal: AbortSignal) {
   const backoff = new Backoff({ first: 0.2, most: 10 });
   let wake = new AbortController();
@@ -101,7 +85,6 @@ function monitorRequests() {
   return Object.fromEntries(requests);
 }
 
-/** The database cannot be reached, does not answer, or answers with an error. */
 export class OvsdbError extends PlumblineError {
   constructor(socketPath: string, why: string, options?: ErrorOptions) {
     super('ovsdb', `${socketPath}: ${why}`, options);
@@ -115,7 +98,6 @@ const MAX_UNSENT_BYTES = 1024 * 1024;
 /** Seconds in which a working server answers a request. */
 const DEADLINE_SECONDS = 5;
 
-/** Maximum length of a reason, in characters. */
 const MAX_REASON_CHARACTERS = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
@@ -131,15 +113,10 @@ const message = z.object({
 export interface OvsdbConnectionOptions {
   readonly socketPath: string;
   readonly onNotification: (method: string, params: readonly unknown[]) => void;
-  /** Ends the connection. */
   readonly signal: AbortSignal;
 }
 
-/**
- * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. It answers echo requests, since the server
- * disconnects a client that does not.
- * Source: RFC 7047, sections 4 and 4.1.11.
- */
+/** Answers echo requests, as the server demands. Source: RFC 7047, sections 4 and 4.1.11. */
 export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnectionOptions) {
   const socket = createConnection(socketPath);
   const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
@@ -204,7 +181,6 @@ export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnec
   else signal.addEventListener('abort', abort, { once: true });
 
   return {
-    /** Rejects when the connection ends, for any reason. */
     ended,
     /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
     call(method: string, params: readonly unknown[]): Promise<unknown> {

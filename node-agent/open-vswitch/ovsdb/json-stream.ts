@@ -13,17 +13,13 @@ const tooLarge = (most: string): JsonStreamError =>
 
 /** Bytes; the ports and uplinks of a node with 20,000 tunnels are 3.4 MB. */
 const MAX_VALUE_BYTES = 4 * 1024 * 1024;
-/**
- * Maximum lists, objects and elements of a value: each costs up to 100 bytes of the agent's heap (40 MB) while it is
- * parsed. 20,000 tunnels are 180,000.
- */
+/** Maximum elements of a value: each costs up to 100 bytes of heap; 20,000 tunnels are 180,000. */
 const MAX_ELEMENTS = 256 * 1024;
 /** Maximum depth of brackets; OVSDB messages have eight levels. Code that walks through a value later may recurse. */
 const MAX_DEPTH = 64;
 /** Size of the buffer that is kept for the next value; a larger one is freed. */
 const MAX_IDLE_BUFFER_BYTES = 64 * 1024;
 
-/** Maximum length of the parser's error, which quotes the text, in characters. */
 const MAX_REASON_CHARACTERS = 120;
 
 const QUOTE = 0x22;
@@ -34,12 +30,8 @@ const CLOSING = new Set([0x7d, 0x5d]);
 const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /**
- * Splits a stream of JSON objects and arrays that follow each other without separators, which is how OVSDB frames its
- * messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a part of one,
- * or end within a character. It reads and copies each byte once, however the stream is split: it keeps no chunk, since
- * one byte may come in a buffer of its own.
- * @returns the values that the chunk completes, in order
- * @throws JsonStreamError; the stream cannot be read any further then
+ * Splits a stream of JSON values without separators, as OVSDB frames them (RFC 7047, 4). It copies each byte once and
+ * keeps no chunk: one byte may come in a buffer of its own. @throws JsonStreamError; the stream is then unusable
  */
 export function createJsonStream(largest = MAX_VALUE_BYTES): (chunk: Buffer) => unknown[] {
   /** The value so far is in its first `size` bytes. */

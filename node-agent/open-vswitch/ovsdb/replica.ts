@@ -1,22 +1,17 @@
 import { PlumblineError } from '../../../model/errors.ts';
 import { isObject, type JsonObject } from '../../../model/json.ts';
 
-/** A row's monitored columns, as on the wire. */
 export type Row = JsonObject;
 
 export type Tables = ReadonlyMap<string, ReadonlyMap<string, Row>>;
 
-/** The database contains something that no configuration of a node has. */
 export class ReplicaError extends PlumblineError {
   constructor(why: string) {
     super('ovsdb-replica', why);
   }
 }
 
-/**
- * Rows of all tables, and characters of all rows as JSON. A node has a few hundred pods, each with a port or a few. With
- * a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB).
- */
+/** Rows of all tables, and their characters as JSON: 20,000 tunnels fit the agent's heap (40 MB). */
 const LIMITS = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
 /** @param columns the columns to keep, by table; other tables and columns are ignored */
@@ -62,10 +57,8 @@ export function createReplica(
     /** The current tables; `apply` changes them in place. */
     tables: tables as Tables,
     /**
-     * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of
-     * rows.
-     * Source: ovsdb-server(7), sections 4.1.12 and 4.1.14 (row-update2).
-     * @throws ReplicaError if it is not an update, or leads to more than a node can have
+     * Applies a reply or an update, at a cost that depends on it only. Source: ovsdb-server(7), 4.1.12 and 4.1.14.
+     * @throws ReplicaError if it is none, or leads to more than a node can have
      */
     apply(updates: unknown) {
       if (updates === undefined || updates === null) return;
@@ -75,7 +68,6 @@ export function createReplica(
   };
 }
 
-/** The rows of a table by id; empty where the table is absent. */
 export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> {
   return tables.get(table) ?? new Map();
 }
@@ -83,10 +75,7 @@ export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> 
 /** Columns whose sets may have several elements, all of them ids of rows. */
 const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
 
-/**
- * The new values of modified columns. A modified map has the pairs that were added or changed, and those that were
- * removed with their old values; a modified set with several elements has those that were added or removed.
- */
+/** A modified map or set has what was added or removed; a map also what was changed. */
 function changed(before: Row = {}, difference: Row = {}): Row {
   return Object.fromEntries(
     Object.entries(difference).map(([column, value]) => {

@@ -135,24 +135,6 @@ describe('the state of the memory manager', () => {
       /unknown format at machineState.0.memoryMap.memory.free/,
     ],
     [
-      'whose amounts contradict each other',
-      whole.replace(/"free":\d+/, '"free":1'),
-      [],
-      /memory on NUMA node 0: 1 free and/,
-    ],
-    [
-      'whose tables and containers contradict each other',
-      file(used),
-      [],
-      /reserved memory on NUMA nodes 0 differs from the containers' by 2147483648/,
-    ],
-    [
-      'whose bytes are on another NUMA node than the container',
-      file([node(0), node(1, 2, { memory: 2, 'hugepages-1Gi': 4 })], { u: { compute: VM } }),
-      [],
-      /reserved memory on NUMA nodes 0 differs from the containers' by -2147483648/,
-    ],
-    [
       'of containers with other memory than the kubelet lists',
       whole,
       [pod({ compute: [['memory', 3, 0]] })],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import {
@@ -53,6 +54,7 @@ describe('affinity of real threads, and the enabler file', () => {
 
   const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
   const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
+  const masksFile = () => join(directory, 'state/masks.json');
   const start = () => {
     ovs = new OvsAffinity(ovsParts(directory, { affinity: counted, assignments: view, log: logged.log }));
     running = ovs.run(stop.signal);
@@ -90,6 +92,18 @@ describe('affinity of real threads, and the enabler file', () => {
     await onlyOn(first());
     rmSync(enablerFile);
     await onlyOn(all());
+  });
+
+  it('turned off, a thread that was starting meanwhile gets its CPUs back, too; then the masks are forgotten', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    view.free(first());
+    truncateSync(enablerFile);
+    await onlyOn(all());
+    assert.ok(existsSync(masksFile()));
+    counted.set(vswitchd.pid, CpuSet.parse(first()).toWords(1));
+    await onlyOn(all());
+    assert.ok(!existsSync(masksFile()));
   });
 
   it('an empty file enables nothing', async () => {

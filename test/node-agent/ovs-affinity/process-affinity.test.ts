@@ -95,6 +95,7 @@ describe('threads that are skipped or restored', () => {
     kernel.thread(103, '0-3');
     assert.equal(keeper.restore().moved, 4);
     assert.deepEqual(kernel.maskTexts(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
+    keeper.forget();
     assert.deepEqual([keeper.originalMasks, keeper.restore().moved], [undefined, 0]);
   });
 

@@ -3,12 +3,7 @@ import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { allowedCpus, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import {
-  createGrowDebounce,
-  createTargets,
-  type Targets,
-  type TargetsDeps,
-} from '../../../node-agent/ovs-affinity/targets.ts';
+import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 
@@ -112,10 +107,7 @@ describe('the target CPUs from pass to pass', () => {
     assert.equal(String(targets.lastTarget), '0-7');
     assert.equal(goal(viewOf('0-3', '4-15')), '0-3');
     assert.equal(goal(viewOf('0-7', '8-15')), '0-3');
-    assert.deepEqual(targets.why, [
-      '8-15: owned by containers',
-      '4-7: free, taken after 3600 s without further changes',
-    ]);
+    assert.deepEqual(targets.why, ['8-15: owned by containers', '4-7: free, taken within 3600 s']);
     assert.equal(goal(viewOf('0-7', '8-15'), true), '0-7');
     assert.deepEqual(targets.why, ['8-15: owned by containers']);
     assert.equal(grown, 0);
@@ -250,27 +242,5 @@ describe('the target CPUs from pass to pass', () => {
     targets.reset();
     assert.deepEqual([targets.lastTarget, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
     assert.equal(goal(viewOf('0-7')), '0-7');
-  });
-});
-
-describe('the wait of a growth', () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-  afterEach(() => mock.timers.reset());
-
-  it('lasts at most four delays, however often the set changes', () => {
-    let now = 0;
-    let due = 0;
-    const debounce = createGrowDebounce({ delay: 1, now: () => now, onDue: () => due++ });
-    const pass = (milliseconds: number) => {
-      now += milliseconds;
-      mock.timers.tick(milliseconds);
-    };
-    for (let i = 0; i < 5; i++) {
-      debounce.request(cpus(`0-${i}`));
-      pass(i < 4 ? 900 : 399);
-    }
-    assert.deepEqual([now, due, debounce.pending?.toString()], [3999, 0, '0-4']);
-    pass(1);
-    assert.deepEqual([now, due, debounce.pending], [4000, 1, undefined]);
   });
 });

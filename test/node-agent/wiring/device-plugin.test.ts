@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
+import { UNHEALTHY } from '../../../kube/kubelet-api/device-plugin-client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
-import { writeRecordedThread } from '../device-plugin/recorded-thread.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { config } from '../report/inputs-fixture.ts';
-import {
-  TWO_CELLS as description,
-  eventually,
-  twoCells as host,
-  recordingLogger,
-  tempDirectories,
-  testMetrics,
-} from '../support.ts';
+import { eventually, twoCells as host, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 const set = (text: string) => CpuSet.parse(text);
@@ -33,7 +27,8 @@ describe('the agent’s device plugin duty', () => {
   let vacated: string[];
   let subscribed: number;
   let changed: () => void;
-  let thread: ReturnType<typeof writeRecordedThread>;
+  let fake: FakeKubelet;
+  let metrics: ReturnType<typeof testMetrics>;
   let ended: () => Promise<void>;
 
   beforeEach(() => {
@@ -49,11 +44,13 @@ describe('the agent’s device plugin duty', () => {
     await ended();
   });
 
-  /** Runs the duty with a thread that records what it is sent, and asks about the start of a container. */
-  const run = (start?: { resource: string; holder?: object }, { ovs = true } = {}) => {
-    const directory = temp();
-    const message = JSON.stringify({ kind: 'before-start', call: 1, ...start });
-    thread = writeRecordedThread(directory, start && `parentPort.postMessage(${message});`);
+  /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
+  const run = async (cpus?: string, { ovs = true } = {}) => {
+    fake = createFakeKubelet(temp());
+    metrics = testMetrics();
+    if (cpus !== undefined) fake.pods = { 'ns/vm': { compute: cpus } };
+    fake.devices = { 'ns/vm': { [PHYSNET]: ['physnet1-0'] } };
+    await fake.start();
     const client = {
       get: async (path: string) => {
         if (path.includes('/pods/')) return { metadata: { name: 'vm', namespace: 'ns', uid: 'u' }, spec: {} };
@@ -71,15 +68,14 @@ describe('the agent’s device plugin duty', () => {
     const stop = new AbortController();
     const done = createDevicePluginDuty(
       {
-        config: { kubeletDir: directory, allocationCheck: 'enforce', logLevel: 'warn', nodeName: 'n' },
+        config: { kubeletDir: fake.directory, allocationCheck: 'enforce', nodeName: 'n' },
         client,
         events: { record: () => undefined },
-        pluginProgram: thread.program,
         log: recordingLogger().log,
-        metrics: testMetrics(),
+        metrics,
       } as unknown as AgentParts,
       {
-        facts: { read: async () => ({ host, description }) },
+        facts: { read: async () => ({ host }) },
         assignments: { ...source, view: () => ({ reserved: CpuSet.EMPTY, owned: set('2-3') }) },
         networks: {
           ...source,
@@ -102,41 +98,57 @@ describe('the agent’s device plugin duty', () => {
     ended = async () => {
       stop.abort();
       await done;
+      await fake.stop();
     };
   };
-  const sent = (kind: string) => thread.sent().filter((message) => message.kind === kind);
-  const answer = async () => {
-    await eventually(() => sent('answer').length === 1, 'an answer');
-    return sent('answer')[0]?.refusal;
+  const plugin = async () => {
+    const registration = () => fake.registrations.find(({ resourceName }) => resourceName === PHYSNET);
+    await eventually(() => registration() !== undefined, 'registered');
+    return fake.plugin(registration()!.endpoint);
   };
-  const advertised = async (times = 1) => {
-    await eventually(() => sent('resources').length === times, `${times} advertisements`);
-    const { resources = [], wholeCoresOnly } = sent('resources')[times - 1]!;
-    return { wholeCoresOnly, of: (name: string) => resources.find((one) => one.name === name) };
+  /** Why the container does not start. */
+  const refusal = async (): Promise<string | undefined> => {
+    const client = await plugin();
+    const answer = client.preStartContainer(['physnet1-0']);
+    return answer
+      .catch((error: Error) => error.message)
+      .then((text) => text ?? undefined)
+      .finally(client.close);
   };
-  const holder = (cpus: string) => ({ namespace: 'ns', podName: 'vm', container: 'compute', cpus });
+  const devices = async () => {
+    const client = await plugin();
+    for await (const list of client.listAndWatch(new AbortController().signal)) {
+      client.close();
+      return list;
+    }
+    return [];
+  };
 
   it('vacates the container’s CPUs if they are where its network is', async () => {
-    run({ resource: PHYSNET, holder: holder('4-5') });
-    assert.equal(await answer(), undefined);
+    await run('4-5');
+    assert.equal(await refusal(), undefined);
     assert.deepEqual(vacated, ['4-5']);
   });
 
-  it('refuses a container on another NUMA node than its network, and vacates nothing', async () => {
-    run({ resource: PHYSNET, holder: holder('0-1') });
-    assert.match((await answer()) ?? '', /physnet1/);
+  it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
+    await run('0-1');
+    assert.match((await refusal()) ?? '', /physnet1/);
     assert.deepEqual(vacated, []);
+    const [starts] = (await metrics.preStarts.get()).values;
+    assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
+    const [registration] = (await metrics.registrations.get()).values;
+    assert.deepEqual(registration?.labels, { resource: PHYSNET, outcome: 'registered' });
   });
 
   it('vacates all owned CPUs if the container is unknown, without a check', async () => {
-    run({ resource: PHYSNET });
-    assert.equal(await answer(), undefined);
+    await run();
+    assert.equal(await refusal(), undefined);
     assert.deepEqual(vacated, ['2-3']);
   });
 
   it('vacates nothing without an Open vSwitch', async () => {
-    run({ resource: PHYSNET, holder: holder('4-5') }, { ovs: false });
-    assert.equal(await answer(), undefined);
+    await run('4-5', { ovs: false });
+    assert.equal(await refusal(), undefined);
     assert.deepEqual(vacated, []);
   });
 
@@ -147,18 +159,17 @@ describe('the agent’s device plugin duty', () => {
   for (const [name, changes, whole] of policies) {
     it(`under the policy ${name}, a container with half a core is ${whole ? 'refused' : 'started'}`, async () => {
       kubeletConfig = kubelet(changes);
-      run({ resource: PHYSNET, holder: holder('5-6') });
-      assert.equal((await answer()) !== undefined, whole);
-      assert.equal((await advertised()).wholeCoresOnly, whole);
+      await run('5-6');
+      assert.equal((await refusal()) !== undefined, whole);
     });
   }
 
   it('advertises as many devices as the kubelet’s maxPods, or the Node’s, or else the kubelet’s default', async () => {
     const slots = async () => {
-      run();
-      const { of } = await advertised();
+      await run();
+      const { length } = await devices();
       await ended();
-      return of(PHYSNET)?.slots;
+      return length;
     };
     assert.equal(await slots(), 7);
     kubeletConfig = undefined;
@@ -168,18 +179,18 @@ describe('the agent’s device plugin duty', () => {
   });
 
   it('devices of a network without a carrier are unhealthy', async () => {
-    run();
-    assert.equal((await advertised()).of(PHYSNET)?.healthy, false);
+    await run();
+    assert.equal((await devices())[0]?.health, UNHEALTHY);
   });
 
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
     isComplete = false;
-    run();
+    await run();
     await eventually(() => subscribed === 1, 'it follows the networks');
     changed();
     isComplete = true;
     changed();
-    assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
+    assert.deepEqual((await devices())[0]?.topology?.nodes, [{ ID: 1 }]);
     await ended();
     assert.equal(subscribed, 0);
   });

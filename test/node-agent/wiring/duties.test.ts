@@ -35,7 +35,6 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
     log: logged.log,
     token: () => undefined,
     tokenFile: undefined,
-    pluginProgram: 'none',
     gateProgram: 'none',
     failures: new Failures(),
     ...changes,
