@@ -58,11 +58,7 @@ export function agentOf(
   };
 }
 
-/**
- * Reads an agent's page as data.
- * @param absent the meaning of a missing page
- * @throws CliError if the agent cannot be reached or its response has another format
- */
+/** @param absent the meaning of a missing page @throws CliError if unreachable or of another format */
 export async function readPage<T>(ask: AskAgent, path: string, schema: z.ZodType<T>, absent: string): Promise<T> {
   const { where, status, text } = await ask(path);
   if (status === 404) throw unreachable(`${where}: ${absent}`);

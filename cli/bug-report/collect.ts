@@ -38,11 +38,7 @@ export interface Collected {
 const isOurs = (component: string | null | undefined, namespace: string | undefined) =>
   namespace === NAMESPACE || component?.startsWith('plumbline') === true;
 
-/**
- * Reads everything for a bug report. Parts that the user may not read are missing from it.
- * @param now milliseconds since 1970
- * @throws KubeError if the cluster does not answer
- */
+/** Without the parts that the user may not read. @param now milliseconds since 1970 @throws KubeError */
 export async function collect(cluster: ClusterAccess, now: number): Promise<Collected> {
   const { client } = cluster;
   const files: { readonly name: string; readonly data: unknown }[] = [];

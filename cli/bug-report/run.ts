@@ -50,10 +50,7 @@ export interface ArchiveFile {
 
 const BLOCK_BYTES = 512;
 
-/**
- * A gzipped tar archive (POSIX ustar) with these files in one folder.
- * @param seconds since 1970, the time of all files
- */
+/** A gzipped tar archive (POSIX ustar) with one folder. @param seconds since 1970, the time of all files */
 export function tarArchive(folder: string, files: readonly ArchiveFile[], seconds: number): Buffer {
   const blocks = files.flatMap(({ name, content }) => {
     const body = Buffer.from(content);

@@ -15,10 +15,7 @@ const PATHS = {
   namespace: () => '/api/v1/namespaces',
 } as const;
 
-/**
- * The names of the cluster's objects of a kind, or of the contexts of the kubeconfig.
- * @throws if the cluster does not answer
- */
+/** Objects of a kind, or contexts of the kubeconfig. @throws if the cluster does not answer */
 export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) => {
   if (kind === 'context') {
     const { findCluster } = await import('../support/connection.ts');

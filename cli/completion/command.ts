@@ -9,10 +9,7 @@ Examples:
 
 As a kubectl plugin, completion works without this where kubectl_complete-plumbline is on the PATH.`;
 
-/**
- * Scripts that ask `plumbline __complete` for the candidates at the cursor: one a line, with
- * the description after a tab.
- */
+/** They ask `plumbline __complete` for the candidates: one a line, with the description after a tab. */
 export const SCRIPTS = {
   bash: `# plumbline completion for bash: source <(plumbline completion bash)
 _plumbline() {

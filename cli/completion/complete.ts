@@ -3,10 +3,7 @@ import type { Command, Option } from 'commander';
 import { printable } from '../../runtime/printable.ts';
 import { KIND_WORDS } from '../explain/reference.ts';
 
-/**
- * Prints the candidates for the last word, one a line; nothing if the cluster does not answer. @param forKubectl ends
- * with 4: no file names
- */
+/** One candidate a line; nothing if the cluster does not answer. @param forKubectl ends with 4: no file names */
 export async function complete(
   words: readonly string[],
   forKubectl: boolean,

@@ -106,9 +106,7 @@ const hasAll = ({ entries }: CpuMask): boolean => entries.length === 0 || entrie
 
 const lineOf = (line: string | undefined): readonly string[] => (line === undefined ? [] : [line]);
 
-/**
- * One line for each vCPU, or one for the whole VM. @throws CliError (usage), MaskFormError if it cannot be expressed
- */
+/** One line for each vCPU, or one for the whole VM. @throws CliError (usage), MaskFormError */
 export function convertMask({ mask, form, vcpus, online }: ConvertRequest): readonly string[] {
   const count = vcpus ?? Math.max(1, mask.entries.length);
   switch (form) {

@@ -183,9 +183,7 @@ export async function requireNew(path: string): Promise<void> {
   });
 }
 
-/**
- * Readable by its owner only. @returns removes it, unless replaced @throws CliError if it exists or cannot be created
- */
+/** Readable by its owner only. @returns removes it, unless replaced @throws CliError */
 export async function createNewFile(path: string, content: Uint8Array): Promise<() => Promise<void>> {
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'EEXIST' ? existsError(path) : usageError(`cannot create ${path}: ${error.message}`);

@@ -29,11 +29,7 @@ const RECENT_SECONDS = 3600;
 export type Explanation = Awaited<ReturnType<typeof explain>>;
 export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 
-/**
- * Explains why a VM or pod does not run, or where it runs.
- * @param now milliseconds since 1970
- * @throws CliError, KubeError
- */
+/** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
   const { kind, namespace, name, pod } = subject;
   const scheduler = pod === undefined ? undefined : await readScheduler(cluster.client, now);

@@ -44,10 +44,7 @@ const LOOPBACK: Place = {
 const denied = (what: string, namespace: string) =>
   ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${namespace})` }) as const;
 
-/**
- * `GET /explain` by a port-forward to the extender of the leading kube-scheduler: ours, else the cluster's. @throws
- * KubeError
- */
+/** By a port-forward to the extender of the leading kube-scheduler: ours, else the cluster's. @throws KubeError */
 export async function askInCluster(cluster: Cluster, query: Record<string, string>): Promise<ExtenderResponse> {
   const sidecar = await askLeader(cluster, SIDECAR, query);
   if (sidecar !== undefined && !('missing' in sidecar && sidecar.missing === 'absent')) return sidecar;

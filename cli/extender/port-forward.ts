@@ -70,10 +70,7 @@ interface Socket {
   onerror: ((event: { readonly message: string }) => void) | null;
 }
 
-/**
- * PortForward tells its streams of no end and has no deadline. @param signal closes it @throws KubeError, status 0
- * without one
- */
+/** PortForward has no end and no deadline. @param signal closes it @throws KubeError, status 0 without one */
 async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
   const [toPod, fromPod, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];

@@ -46,10 +46,7 @@ export function ovsStatusData(status: OvsStatus) {
   };
 }
 
-/**
- * The status for people: the desired CPUs and the reason, then each process with its threads.
- * @param each one line for each thread; otherwise equal threads share one
- */
+/** @param each one line for each thread; otherwise equal threads share one */
 export function statusLines(status: OvsStatus, each = false): string[] {
   const { enabled, enablerFile, desired, why, problems, sources, processes } = status;
   const lines = enabled

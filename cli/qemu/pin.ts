@@ -104,9 +104,7 @@ function pin(affinity: ThreadAffinity, pins: readonly ThreadPin[]): () => void {
   }
 }
 
-/**
- * Listings: the next finds a thread that an unpinned one started in between; one of a pinned thread inherits its CPUs.
- */
+/** An unpinned thread may start one meanwhile, which the next round finds; one of a pinned thread inherits its CPUs. */
 const MAX_ROUNDS = 8;
 
 /** Emulator, IO threads, workers. `threads` moved, the kernel did not move `left`, `putBack` restores all. */

@@ -57,10 +57,7 @@ function hugePagesOf({ spec: { domain } }: VmiShape): Map<string, number> {
 const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
 const MAX_COUNT = 100_000;
 
-/**
- * `8c`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores, threads, required networks, count. @throws
- * CliError
- */
+/** `8c`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores, threads, networks, count. @throws CliError */
 export function parseShape(text: string): VmRequest {
   const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];
   const amount = count === undefined ? undefined : Number(count);

@@ -31,9 +31,7 @@ interface Class {
   readonly verdicts: Map<Demand, NodeVerdict>;
 }
 
-/**
- * One after the other, each on the best node; equal nodes are evaluated once. @param progress gets the number placed
- */
+/** Each on the best node; equal nodes are evaluated once. @param progress gets the number placed */
 export function simulate(
   hosts: readonly ReportedHost[],
   demands: readonly Demand[],

@@ -22,9 +22,7 @@ export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): K
   return config;
 }
 
-/**
- * As kubectl: --kubeconfig, else KUBECONFIG without missing files (loadFromDefault refuses them), else ~/.kube/config.
- */
+/** As kubectl: --kubeconfig, else KUBECONFIG without missing files (loadFromDefault refuses them), else the default. */
 function kubeconfigFiles(kubeconfig: string | undefined): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
   const listed = filesInEnvironment();

@@ -12,9 +12,7 @@ import { CliError, EXIT } from './exit-status.ts';
 /** Objects in a page: large clusters need pages, so that no response takes long. */
 const PAGE_OBJECTS = 500;
 
-/**
- * Page by page; ignores objects that do not match: one malformed object must not prevent an answer. @throws KubeError
- */
+/** Ignores objects that do not match: one malformed object must not prevent an answer. @throws KubeError */
 export async function readAll<Item>(
   client: Pick<KubeClient, 'get'>,
   path: string,

@@ -20,10 +20,7 @@ const API = '/apis/kubevirt.io/v1';
 const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
   `${namespace}/${name}`;
 
-/**
- * No VMs without KubeVirt. @param namespace undefined: all @param now milliseconds since 1970 @throws CliError,
- * KubeError
- */
+/** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
   const within = namespace === undefined ? API : `${API}/namespaces/${namespace}`;
   const [machines, instances, nodes, topologies, leases] = await Promise.all([

@@ -28,10 +28,7 @@ import type { Report } from './reports.ts';
 
 type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'renewTime'>;
 
-/**
- * @param podOf by uid in a report @param coming bound or nominated, not started @returns undefined without Node and
- * report
- */
+/** @param podOf by uid in a report @param coming not started yet @returns undefined without Node and report */
 export function nodeContent(
   name: string,
   { nodes, reports, stale, draCpu, renewTime }: NodeSource,

@@ -18,10 +18,7 @@ const PATIENCE_MILLISECONDS = 60_000;
 /** Approximate number of characters of one event. */
 const EVENT_CHARACTERS = 32_768;
 
-/**
- * `hello`, records, `ready`, `beat`. The next event is built when the socket took the last: a slow page queues only
- * keys.
- */
+/** The next event is built when the socket took the last: for a slow page only keys are kept. */
 export function streamEvents(options: StreamOptions): { close(): void } {
   const { feed, response, gzip, beat = BEAT_MILLISECONDS, patience = PATIENCE_MILLISECONDS } = options;
   const compressor = gzip ? createGzip({ level: 4 }) : undefined;

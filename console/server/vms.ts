@@ -61,10 +61,7 @@ export function isSettled({ reason, since }: PodContent): boolean {
   return !(Date.now() - Date.parse(since ?? '') < START_SECONDS * 1000);
 }
 
-/**
- * As `plumbline status` lists it. @param key namespace/name @returns undefined if it has a launcher or waits for
- * nothing
- */
+/** As in `plumbline status`. @param key namespace/name @returns undefined if it has a launcher or waits for nothing */
 export function vmContent(
   key: string,
   machine: WaitingMachine | undefined,

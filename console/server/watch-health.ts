@@ -28,9 +28,7 @@ export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => 
   };
 }
 
-/**
- * Records the last failure of a kind until a success: a 403 of an optional one in `forbidden`, others in `problems`.
- */
+/** Records the last failure of a kind until a success: a 403 of an optional one in `forbidden`, else in `problems`. */
 export function noting(
   client: KubeClient,
   kind: Kind,

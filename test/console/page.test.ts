@@ -77,24 +77,6 @@ describe('the page in Chromium', function () {
     assert.match(await page.locator('.grid-body .networks').first().innerText(), / on NUMA node \d/);
   });
 
-  it('finds nodes by name, VM and network, and sorts them', async () => {
-    const { page } = await openPage(browser, under.url);
-    const search = page.getByRole('searchbox', { name: 'Search nodes' });
-    await search.fill('worker-12.');
-    await page.getByText('1 of 400').waitFor();
-    assert.deepEqual(await rowNames(page), ['worker-12.east.example.internal']);
-    await search.fill('');
-    await page.getByRole('button', { name: 'Free cores' }).click();
-    assert.equal(await page.getByRole('columnheader', { name: 'Free cores' }).getAttribute('aria-sort'), 'descending');
-    const free = (await page.locator('.grid-body .row .cell-freeCores .number').allTextContents()).map(Number);
-    assert.deepEqual(
-      free.slice(0, 8),
-      free.slice(0, 8).sort((a, b) => b - a),
-    );
-    await page.getByLabel('Which nodes').selectOption('dpu');
-    await page.getByText('16 of 400').waitFor();
-  });
-
   it('explains a waiting VM: the reason, and the result of every node', async () => {
     const { page, complaints } = await openPage(browser, under.url);
     await page.getByRole('link', { name: /Waiting/ }).click();

@@ -10,10 +10,7 @@ import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
 import { readAll } from '../../support/lists.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 
-/**
- * What the leases of DPUs showed while the command watched them.
- * @param diagnoses undefined if the user may not read them
- */
+/** @param diagnoses undefined if the user may not read them */
 export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
   const notes = createNotebook('dpu');
   notes.value(diagnoses ? { value: diagnoses } : { missing: 'forbidden' }, 'leases of DPUs');
@@ -47,10 +44,7 @@ const pod = z.object({
 /** Between two reads: short enough to see every writer that renews every few seconds. */
 const READ_INTERVAL_MILLISECONDS = 1000;
 
-/**
- * Watches the lease of every DPU, reads nodes and pods once. @param progress gets seconds since the start @throws
- * KubeError
- */
+/** Reads nodes and pods once. @param progress gets seconds since the start @throws KubeError */
 export async function watchDpus(
   client: KubeClient,
   namespace: string,

@@ -97,10 +97,7 @@ function checkLeader(notes: Notebook, read: DoctorFacts['schedulerElection']): s
   return leader;
 }
 
-/**
- * kube-scheduler must not be newer than the API server, and may be one minor version older.
- * Source: https://kubernetes.io/releases/version-skew-policy/
- */
+/** At most one minor version older, never newer: https://kubernetes.io/releases/version-skew-policy/ */
 function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: DoctorFacts['apiVersion']): void {
   const server = notes.value(apiVersion, 'the API server’s version');
   const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
