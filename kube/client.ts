@@ -14,9 +14,9 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see createWatchPace. */
+  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see followWatch. */
   readonly timeout?: number;
-  /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
+  /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default 16 MiB. */
   readonly largest?: number;
 }
 
