@@ -383,8 +383,8 @@ describe('the rules of a reflector', () => {
     refusals = [broken()];
     watches.at(-1)?.end();
     await settle();
-    assert.equal(waits().length, 5);
-    assert.ok(waits()[4]! <= 0.5, `the wait after an event is ${waits()[4]} s`);
+    const last = Number(waits().at(-1));
+    assert.ok(last <= 0.5, `the wait after an event is ${last} s`);
   });
 
   it('logs an outage when it begins and when it ends', async () => {

@@ -26,7 +26,7 @@ import {
   type ReportFault,
 } from '../../model/report/check.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
+import { createKindReader, narrowed, type ReadReport } from './kind-reader.ts';
 
 export interface NodeCacheOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
@@ -67,7 +67,7 @@ export const LIST_PAGE_OBJECTS = 100;
  * network only counts if the Node's own kubelet advertises its device.
  */
 export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions) {
-  const reader = createKindReader();
+  const readReport = createKindReader();
   let counted: CountedReports | undefined;
   const forget = () => {
     counted = undefined;
@@ -92,7 +92,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   });
   const read = new Map<string, ReadReport>();
   const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, now }, (node, raw) => {
-    const report = raw === undefined ? undefined : reader.readRaw(raw);
+    const report = raw === undefined ? undefined : readReport(raw);
     if (read.get(node) === report) return;
     if (report === undefined) read.delete(node);
     else read.set(node, report);
@@ -101,7 +101,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
   const current = (): CountedReports => {
     if (counted !== undefined) return counted;
-    counted = countReports(read, nodes.items, reader.narrowed);
+    counted = countReports(read, nodes.items);
     onQuarantined(counted.faults);
     return counted;
   };
@@ -159,11 +159,16 @@ function networkResources(capacity: Readonly<Record<string, string>>): string {
 /** Results from each report that counts, and the faults of the others. */
 type CountedReports = ReturnType<typeof countReports>;
 
-function countReports(
-  reports: ReadonlyMap<string, ReadReport>,
-  nodes: ReadonlyMap<string, NodeView>,
-  narrowed: KindReader['narrowed'],
-) {
+function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyMap<string, NodeView>) {
+  const shared = new Map<NodeKind, Map<string, NodeKind>>();
+  /** Equal nodes keep sharing their kind. @param advertised undefined: unknown, so all networks remain */
+  const narrow = (kind: NodeKind, advertised: string | undefined): NodeKind => {
+    if (advertised === undefined) return kind;
+    const variants = shared.get(kind) ?? new Map<string, NodeKind>();
+    const variant = variants.get(advertised) ?? narrowed(kind, new Set(advertised.split(' ')));
+    shared.set(kind, variants.set(advertised, variant));
+    return variant;
+  };
   const kinds = new Map<string, NodeKind>();
   const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();
@@ -177,7 +182,7 @@ function countReports(
     }
     maskHosts.set(name, report.maskHost);
     if (report.kind === undefined) continue;
-    kinds.set(name, narrowed(report.kind, networks));
+    kinds.set(name, narrow(report.kind, networks));
     compared.set(name, { threadsPerCore: report.kind.threadsPerCore, arch: facts?.arch });
   }
   for (const [name, fault] of outliers(compared)) {
