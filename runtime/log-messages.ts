@@ -8,7 +8,8 @@ export const SHARED_MESSAGES = {
     recovered: 'what `warning` names has ended',
   },
   warn: {
-    'list or watch failed; keeping the cache and retrying': 'check the API server, proxies and the account’s permissions',
+    'list or watch failed; keeping the cache and retrying':
+      'check the API server, proxies and the account’s permissions',
     'object ignored: it cannot be read': 'correct the object',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',

@@ -24,6 +24,7 @@ const extender = z.strictObject({
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),
+  /** Not simulated. */
   ignorable: z.boolean().default(false),
 });
 

@@ -78,7 +78,6 @@ export function createExtender(config: ExtenderConfiguration) {
   });
   return {
     name,
-    ignorable: config.ignorable,
     filters: Boolean(config.filterVerb),
     /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
     isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),

@@ -11,7 +11,7 @@ interface SchedulingQueueOptions {
 
 interface Waiting {
   attempts: number;
-  state: 'active' | 'backoff' | 'errorBackoff' | 'unschedulable' | 'inFlight';
+  state: 'active' | 'errorBackoff' | 'unschedulable' | 'inFlight';
   /** When it entered its state. */
   since: number;
   /** Number of events at the time when it was popped. */
@@ -20,8 +20,7 @@ interface Waiting {
 
 /**
  * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
- * whose attempt failed backs off. A pod that backs off after a rejection is taken early if no other pod is active
- * (SchedulerPopFromBackoffQ, on since 1.33); one that backs off after an error is not.
+ * whose attempt failed backs off. An event makes rejected pods active at once, as with SchedulerPopFromBackoffQ (1.33).
  */
 export function createSchedulingQueue(options: SchedulingQueueOptions) {
   const { now, initialBackoffSeconds, maxBackoffSeconds, flushSeconds } = options;
@@ -39,7 +38,6 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
   const dueAt = (waiting: Waiting): number => {
     switch (waiting.state) {
       case 'active':
-      case 'backoff':
         return waiting.since;
       case 'errorBackoff':
         return waiting.since + backoffMs(waiting);
@@ -62,7 +60,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
     remove: (uid: string) => void pods.delete(uid),
     /** The next pod to try, which counts as an attempt, or undefined. */
     pop() {
-      const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']) ?? first(['backoff']);
+      const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']);
       if (uid === undefined) return undefined;
       enter(uid, 'inFlight');
       const waiting = pods.get(uid)!;
@@ -70,10 +68,10 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       waiting.seenSignals = signals;
       return uid;
     },
-    /** The popped pod fits no node: it waits for an event, or backs off if one arrived during the attempt. */
+    /** The popped pod fits no node: it waits for an event, unless one arrived during the attempt. */
     unschedulable(uid: string) {
       const waiting = pods.get(uid);
-      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'backoff');
+      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'active');
     },
     /** The attempt with the popped pod failed: it is retried after its backoff. */
     failed(uid: string) {
@@ -82,7 +80,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
     /** A change may have freed room: every waiting pod is retried. */
     wake() {
       signals++;
-      for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'backoff');
+      for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'active');
     },
     /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
     nextDue() {
