@@ -10,7 +10,6 @@ export interface ApiAccess {
   readonly requestOptions: () => ApiConnectionOptions | Promise<ApiConnectionOptions>;
 }
 
-/** Options of Node's `https.request`. Without `ca` the system's certificate authorities apply. */
 export interface ApiConnectionOptions
   extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'auth' | 'agent'> {
   readonly headers?: Readonly<Record<string, string>>;
@@ -24,13 +23,10 @@ export interface DaemonAccess extends ApiAccess {
   readonly tokenFile: string | undefined;
 }
 
-/** Directory of the service account's files in a pod. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 interface AccessOptions {
-  /** A kubeconfig file. Undefined: use the service account of this pod. */
   readonly kubeconfig: string | undefined;
-  /** The environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly serviceHost: string | undefined;
   readonly servicePort: number;
   /** Directory of the service account's files. Default: where the kubelet mounts them into each pod. */

@@ -2,7 +2,6 @@ import { KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Characters of a server's reason that an error contains. */
 const MAX_REASON_CHARACTERS = 64;
 const MAX_TEXT_CHARACTERS = 512;
 

@@ -34,9 +34,7 @@ export interface KubeClient {
   close(): Promise<void>;
 }
 
-/** Seconds for one exchange. */
 const TIMEOUT_SECONDS = 10;
-/** Default limit of connections. Each watch uses one. */
 const MAX_CONNECTIONS = 32;
 /** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
 const KEEPALIVE_SECONDS = 30;
@@ -52,7 +50,6 @@ interface Content {
   readonly body: object;
 }
 
-/** A response whose body has not been read. */
 interface Answered {
   readonly response: IncomingMessage;
   readonly status: number;
@@ -194,7 +191,6 @@ function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): 
  * text, never the object that was sent.
  */
 export class KubeError extends PlumblineError {
-  /** HTTP status; 0 if the client could not reach the server. */
   readonly status: number;
   /** `reason` of the Status object: NotFound, AlreadyExists, Conflict, Forbidden, Expired … */
   readonly reason: string;

@@ -13,12 +13,9 @@ import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access
  * daemon with a service account does not need.
  */
 
-/** One context with its cluster and its user. */
 export interface Kubeconfig {
   readonly config: KubeConfig;
-  /** A file with the user's token. */
   readonly tokenFile: string | undefined;
-  /** The user's credential plugin. */
   readonly exec: unknown;
 }
 
@@ -154,7 +151,6 @@ function readToken(file: string): string {
   return readCredential('tokenFile', file).toString().trim();
 }
 
-/** Puts a bearer token into the headers of a request. */
 export function setToken(options: Parameters<ApplyAuthentication>[1], token: string): void {
   options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
 }

@@ -22,10 +22,8 @@ export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly path: string;
   readonly query?: RequestOptions['query'];
-  /** Largest number of objects in a page. */
   readonly page: number;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for each page. Default: that of the client. */
   readonly timeout?: number;
 }
 

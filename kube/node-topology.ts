@@ -36,7 +36,6 @@ const cpuGroup = z.object({ id: count, cpus: cpuList });
 export const MAX_DEVICE_RESOURCES = 64;
 export const MAX_DEVICE_GROUPS = 32;
 
-/** The devices of one resource. */
 const deviceResource = z.object({
   resource: name,
   /** The healthy devices, by their NUMA nodes: a list such as `0-1`; absent for devices without topology. */
@@ -47,9 +46,7 @@ const deviceResource = z.object({
   dra: z.boolean().optional(),
 });
 
-/** Largest number of VMs with a mask in a report, as in the CRD's schema. */
 export const MAX_PINNING = 1024;
-/** Characters of a message in the status. */
 export const MAX_PINNING_MESSAGE = 1024;
 
 export const pinningState = z.object({
@@ -61,7 +58,6 @@ export const pinningState = z.object({
    * and the VM must not resume. unpinned: the threads were pinned and can no longer be.
    */
   state: z.enum(['pinned', 'unpinned', 'refused']),
-  /** Number of vCPU threads found. */
   vcpus: z.number().int().nonnegative(),
   reason: word.optional(),
   message: text(MAX_PINNING_MESSAGE).optional(),
@@ -73,7 +69,6 @@ export const MAX_REFUSAL_MESSAGE = 512;
 
 /** A container that the agent did not let start, because its CPUs differ from its reservation. */
 export const refusedStart = z.object({
-  /** Undefined if the agent could not read the pod. */
   podUID: uid.optional(),
   namespace: word,
   podName: name,
@@ -81,10 +76,8 @@ export const refusedStart = z.object({
   message: text(MAX_REFUSAL_MESSAGE),
 });
 
-/** Largest number of claims with CPUs in a report, as in the CRD. */
 export const MAX_CPU_CLAIMS = 1024;
 
-/** Largest number of physnets in a report, as in the CRD. */
 export const MAX_PHYSNETS = 256;
 
 /** NUMA nodes of a physnet's uplinks, as a list such as `0-1`; '' if unknown. */
@@ -177,7 +170,6 @@ export const nodeTopologyStatus = z.object({
   ).optional(),
 });
 
-/** An object whose status is not parsed yet. */
 interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'> {
   readonly status?: unknown;
 }
@@ -215,7 +207,6 @@ export interface NodeTopology {
   readonly kind: typeof NODE_TOPOLOGY_API.kind;
   readonly metadata: ObjectMeta;
   readonly status?: NodeTopologyStatus | undefined;
-  /** Why the status could not be parsed. */
   readonly unread?: string;
 }
 

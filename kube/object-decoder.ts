@@ -20,7 +20,6 @@ export interface DecoderOptions<S extends z.ZodType, T> {
   readonly now: () => number;
 }
 
-/** Seconds between lists for objects that did not fit the budget. */
 const RELIST_SECONDS = 60;
 
 /**
@@ -31,7 +30,6 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
   readonly #options: DecoderOptions<S, T>;
   readonly #kind: string;
   readonly #unreadable = new Set<string>();
-  /** The keys of unreadable objects that exceed the budget. */
   readonly #overBudget = new Set<string>();
   #hasRoom = false;
   #listedAt = 0;

@@ -22,13 +22,10 @@ import { followWatch, type WatchEvent } from './watch-stream.ts';
  * are processed in slices, so that their number never delays other work.
  */
 export interface Reflector<T> {
-  /** Lists and watches until the signal is aborted; never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Objects by `namespace/name`, or `name` for cluster-scoped objects. */
   readonly items: ReadonlyMap<string, T>;
-  /** Whether a complete list has arrived. */
   readonly synced: boolean;
-  /** Resolves when synced. */
   readonly whenSynced: Promise<void>;
   /** Monotonic seconds of the last event, bookmark or list; undefined before the first. */
   readonly lastHeard: number | undefined;
@@ -36,9 +33,7 @@ export interface Reflector<T> {
 
 export interface Change<T> {
   readonly key: string;
-  /** Undefined if the object is new. */
   readonly before: T | undefined;
-  /** Undefined if the object was deleted. */
   readonly after: T | undefined;
 }
 
@@ -56,13 +51,11 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
 }
 
 const PAGE_OBJECTS = 500;
-/** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
 /** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */
 const REPLAY_SECONDS = 2;
 /** A watch that ends within so many seconds without an event failed: a proxy may close all watches at once. */
 const SHORT_WATCH_SECONDS = 1;
-/** Seconds for each page of a list. */
 const PAGE_TIMEOUT_SECONDS = 30;
 /** Seconds without an event, a bookmark or a list after which a copy must not be relied on: a silent watch is older. */
 const MAX_AGE_SECONDS = 150;
@@ -83,7 +76,6 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   const problems = new ProblemLog(log, { path });
   let synced = false;
   let lastHeard: number | undefined;
-  /** The version to watch from; undefined: list first. */
   let version: string | undefined;
   let announce: () => void = () => undefined;
   const whenSynced = new Promise<void>((resolve) => {
@@ -201,7 +193,6 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   };
 }
 
-/** Reflectors by their name in messages. */
 export type Watches = Readonly<Record<string, Reflector<unknown>>>;
 
 /**

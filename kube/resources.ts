@@ -58,7 +58,6 @@ const MAX_SELECTORS = 512;
 const MAX_TERMS = 64;
 const MAX_REQUIREMENTS = 256;
 const MAX_VALUES = 4096;
-/** A NetworkAttachmentDefinition's configuration: see model/networks/cni-config. */
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
 const labels = orUndefined(map(qualifiedName, word, MAX_LABELS)).optional();
@@ -141,7 +140,6 @@ const requirements = orUndefined(list(nodeRequirement, MAX_REQUIREMENTS));
 
 type Requirements = z.output<typeof requirements>;
 
-/** Node affinity of a pod. */
 export const affinity = z.object({
   nodeAffinity: orUndefined(
     z
@@ -184,7 +182,6 @@ export const toleration = z.object({
 /** Tolerations of a pod. Those with an unknown shape are ignored. */
 export const tolerations = listOrNone(toleration, MAX_TOLERATIONS);
 
-/** A condition of an object's status. */
 export const condition = z.object({
   type: qualifiedName,
   status: word,

@@ -12,10 +12,8 @@ const WATCH_SECONDS = 290;
 const SILENCE_SECONDS = 120;
 /** Seconds by which a watch may outlive its timeout. */
 const OVERTIME_SECONDS = 30;
-/** Largest watch event in bytes. */
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
-/** Loose: keeps all other fields for the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({

@@ -14,7 +14,6 @@ export function readArguments<const T extends Options>(args: readonly string[], 
   }
 }
 
-/** A required flag. @throws UsageError */
 export function required(value: string | undefined, flag: string): string {
   if (value === undefined || value === '') throw new UsageError(`--${flag} is missing`);
   return value;

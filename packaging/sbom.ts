@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { runScript } from './arguments.ts';
 
-/** A package in package-lock.json, by its path below node_modules. */
 export interface LockedPackage {
   readonly version?: string;
   readonly integrity?: string;
@@ -16,7 +15,6 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** All packages of the lock file except those that are only for development. */
 export function shippedPackages({ packages }: Lock): [path: string, locked: LockedPackage][] {
   return Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional);
 }

@@ -43,7 +43,6 @@ export async function loadCertificate(files: CertificateFiles): Promise<SecureCo
   }
 }
 
-/** The certificates of a PEM bundle; empty if one is malformed. */
 export function certificatesOf(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   try {
@@ -102,10 +101,8 @@ export function watchCertificate(
 export type Expiries = ReadonlyMap<Certificate, number>;
 type Certificate = 'serving' | 'authority' | 'client';
 
-/** Name of the CA's certificate in a Secret of cert-manager, next to tls.crt. */
 const AUTHORITY = 'ca.crt';
 
-/** @param validTo as OpenSSL prints it */
 export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
 /** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
@@ -118,7 +115,6 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
   return expiries;
 }
 
-/** Milliseconds between two log lines about clients whose connections were closed. */
 const LOG_INTERVAL_MILLISECONDS = 10_000;
 
 /**

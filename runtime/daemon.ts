@@ -8,7 +8,6 @@ import { createProbeServer, type Readiness } from './probes.ts';
 import { monotonicSeconds, sleep } from './time.ts';
 
 export interface Daemon {
-  /** Starts everything and resolves when the daemon runs. */
   start(): Promise<void>;
   /** Unready, drain, close. runDaemon calls it once and enforces the deadline. */
   stop(): Promise<void>;
@@ -76,13 +75,10 @@ export async function runMain(name: string, component: string, main: () => Promi
 
 interface ServingDaemonOptions {
   readonly server: HttpServer;
-  /** The address of /healthz, /readyz and /metrics, over plain HTTP. */
   readonly probes: { readonly host: string; readonly port: number };
   readonly notReady: Readiness;
   readonly registry: Registry;
-  /** Work that runs while the daemon serves, until the signal is aborted: watches, timers. */
   readonly run: (signal: AbortSignal) => Promise<void>;
-  /** Ends the rest after the server has stopped. */
   readonly close: () => Promise<void>;
   /** Default: 2 s without an arrival, 8 s at most. */
   readonly drain?: DrainTimes;
@@ -98,7 +94,6 @@ export interface DrainTimes {
   readonly most: number;
 }
 const DRAIN: DrainTimes = { quiet: 2, most: 8 };
-/** Seconds between two checks for arrivals. */
 const CHECK_SECONDS = 0.05;
 
 /**
@@ -135,7 +130,6 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   };
 }
 
-/** Resolves after a quiet time without arrivals. */
 async function untilForgotten(server: HttpServer, { quiet, most }: DrainTimes): Promise<void> {
   const begun = monotonicSeconds();
   for (;;) {

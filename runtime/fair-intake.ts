@@ -1,11 +1,9 @@
 /** Milliseconds of work that a sender may cause at once, and its long-term part of the time, from 0 to 1. */
 const BURST_MILLISECONDS = 250;
 const SHARE = 0.02;
-/** Milliseconds between two checks of the waiting senders. */
 const CHECK_MILLISECONDS = 100;
 
 interface Clocks {
-  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   /** Milliseconds of processor time that this process has used: a process that does not get a processor charges no sender. */
   readonly spent: () => number;
@@ -81,7 +79,6 @@ export function createFairIntake<R>(
       waiting.set(sender, { report });
       schedule();
     },
-    /** Senders whose newest report waits. */
     get waiting() {
       return waiting.size;
     },

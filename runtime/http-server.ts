@@ -24,7 +24,6 @@ const KEEP_ALIVE_MILLISECONDS = 120_000;
 const HANDSHAKE_MILLISECONDS = 5000;
 const HEADERS_MILLISECONDS = 5000;
 const REQUEST_MILLISECONDS = 10_000;
-/** Seconds between checks of the last two. */
 const CHECK_SECONDS = 1;
 /** Milliseconds without progress after which the server gives up on a caller that does not read its answer. */
 const STALLED_ANSWER_MILLISECONDS = 20_000;
@@ -39,7 +38,6 @@ interface HttpServerOptions {
   readonly certificate?: CertificateFiles | undefined;
   /** Seconds between checks of a request's time limits. Each check wakes the process. Default 1. */
   readonly checkInterval?: number;
-  /** Connections at a time. Default 256. */
   readonly connections?: number;
   /** Whether answers are streams that may be silent for long. Default false. */
   readonly streams?: boolean;
@@ -158,7 +156,6 @@ export function createHttpServer(options: HttpServerOptions) {
       return expiries;
     },
 
-    /** The port in use, once started. */
     get port() {
       return (server?.address() as AddressInfo | null)?.port ?? 0;
     },

@@ -1,12 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Bytes of the first buffer, which doubles as it fills. */
 const FIRST_BUFFER_BYTES = 64 * 1024;
 const STANDARD_INPUT = 0;
 /** Bytes of the largest file with certificates or a token. */
 export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
 
-/** It names its file in `path`, as system errors do. */
 class InputTooLarge extends Error {
   readonly path: string;
 

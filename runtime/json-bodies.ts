@@ -38,7 +38,6 @@ export class JsonBodies {
   readonly #maxBytesInFlight: number;
   readonly #deadlineSeconds: number;
   readonly #parse: RequestHandler;
-  /** Bodies in flight, oldest first. */
   readonly #bodies = new Set<Body>();
   #evicted = 0;
 
@@ -59,7 +58,6 @@ export class JsonBodies {
     return sumOfBytes(this.#bodies);
   }
 
-  /** Bodies given up because the bytes in flight ran out. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -96,7 +94,6 @@ export class JsonBodies {
     return body;
   }
 
-  /** Resolves when the body is parsed. @throws BodyError */
   #arrival(body: Body, request: Request, response: Response): Promise<void> {
     return new Promise((resolve, reject) => {
       const abandon = (error: BodyError): void => {
@@ -169,7 +166,6 @@ function assertReadable(bytes: Buffer): void {
   assertBoundedJson(bytes);
 }
 
-/** Errors of express' parser, in this server's words. */
 function bodyError(error: unknown): BodyError {
   if (error instanceof BodyError) return error;
   const { type, message, body } = error as { type?: string; message?: string; body?: unknown };

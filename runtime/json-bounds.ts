@@ -57,7 +57,6 @@ export function assertBoundedJson(bytes: Uint8Array): void {
   }
 }
 
-/** The index of the string's closing quote, or the end. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

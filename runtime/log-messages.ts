@@ -1,4 +1,3 @@
-/** Messages of the parts that all daemons share. */
 export const SHARED_MESSAGES = {
   info: {
     serving: 'with its ports',

@@ -24,7 +24,6 @@ export interface MessageLogger<M extends LogMessages> {
   fatal(...line: [fields: object, message: MessageAt<M, 'fatal'>] | [message: MessageAt<M, 'fatal'>]): void;
 }
 
-/** The logger of the parts that daemons share. */
 export type Logger = MessageLogger<typeof SHARED_MESSAGES>;
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;

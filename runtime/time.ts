@@ -30,9 +30,7 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
 }
 
 interface BackoffOptions {
-  /** Seconds before the first retry. Default 0.5. */
   readonly first?: number;
-  /** The longest wait in seconds. Default 30. */
   readonly most?: number;
 }
 
@@ -48,7 +46,6 @@ export class Backoff {
     this.#next = first;
   }
 
-  /** Seconds to wait before the next try. */
   next(): number {
     const wait = this.#next;
     this.#next = Math.min(this.#most, this.#next * 2);
@@ -107,7 +104,6 @@ const SLICE_MILLISECONDS = 8;
 export function createSlices(now: () => number = () => performance.now()) {
   let spent = 0;
   return {
-    /** Does one piece of work, then yields to other tasks if a slice is over. */
     async run<T>(work: () => T): Promise<T> {
       const begun = now();
       try {

@@ -3,7 +3,6 @@ import { isIP } from 'node:net';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import * as x509 from '@peculiar/asn1-x509';
 
-/** A certificate and its private key, both PEM. */
 export interface KeyedCertificate {
   readonly cert: string;
   readonly key: string;
@@ -52,7 +51,6 @@ export function createCertificateAuthority(commonName: string, options: Certific
   };
 
   return {
-    /** The CA's own certificate, PEM: clients use it as `ca` or `caBundle`. */
     cert: certify(
       commonName,
       ca.publicKey,

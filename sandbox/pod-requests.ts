@@ -50,7 +50,6 @@ export function asksForAny({ spec }: KubePod, names: ReadonlySet<string>): boole
   );
 }
 
-/** The first resource that a node has too little of for another pod. */
 interface Shortage {
   /** The pod's status.reason: `OutOfcpu`. */
   readonly reason: string;

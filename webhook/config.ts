@@ -100,7 +100,6 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
   },
 };
 
-/** Reads the webhook's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
   return parseConfig(webhookSettings, argv);
 }

@@ -60,7 +60,6 @@ function explain(code: KubeletApiCode, details: string): string {
 /** Bytes. The response of List for 250 pods with many devices exceeds gRPC's default of 4 MiB. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** Timeout of a unary call over a local socket, in seconds. */
 const DEFAULT_DEADLINE_SECONDS = 5;
 
 /** Connecting to a local socket is cheap, so the backoff is at most one second instead of gRPC's two minutes. */
@@ -78,19 +77,15 @@ export const SERVER_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
 };
 
-/** The deadline of one call and the signal that cancels it. */
 export interface CallLimits {
   readonly signal?: AbortSignal | undefined;
-  /** Default 5. */
   readonly deadlineSeconds?: number | undefined;
 }
 
-/** The gRPC address of a Unix socket with an absolute path. */
 export function unixAddress(socketPath: string): string {
   return `unix:${socketPath}`;
 }
 
-/** The method and the socket of a call, for error messages. The method has the kubelet's name. */
 interface CallSite {
   readonly method: string;
   readonly socketPath: string;

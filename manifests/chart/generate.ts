@@ -15,7 +15,6 @@ const MANIFESTS = join(import.meta.dirname, '..');
 const CHART = join(import.meta.dirname, 'plumbline');
 const AGENT = 'base/node-agent/components';
 
-/** The components, and the conditions for their additions. */
 export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/gate`]: '.Values.nodeAgent.gate',
   [`${AGENT}/dpu`]: 'eq .Values.dpu.lease "own"',
@@ -42,7 +41,6 @@ interface KubernetesObject {
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
-/** The generated files, by their paths in the chart. */
 export function generateChart(): ReadonlyMap<string, string> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-chart-'));
   try {
@@ -67,7 +65,6 @@ export function generateChart(): ReadonlyMap<string, string> {
   }
 }
 
-/** The objects of the base with components, by kind, namespace and name. */
 function build(directory: string, components: readonly string[]): Map<string, KubernetesObject> {
   const kustomization = { resources: ['manifests/base'], components: components.map((name) => `manifests/${name}`) };
   writeFileSync(join(directory, 'kustomization.yaml'), stringify(kustomization));

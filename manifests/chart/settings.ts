@@ -11,12 +11,10 @@ import {
   type Tree,
 } from './tree.ts';
 
-/** An object of the manifests that becomes a template. */
 export interface Draft {
   readonly kind: string;
   readonly name: string;
   readonly tree: MapNode;
-  /** Conditions under which the object exists. */
   when: Condition[];
 }
 
@@ -24,7 +22,6 @@ const raw = (text: string): Raw => ({ kind: 'raw', text });
 /** A value of values.yaml, which may have several lines. */
 const yaml = (value: string): Raw => ({ kind: 'raw', block: true, text: `{{- toYaml ${value} | nindent ${INDENT} }}` });
 
-/** The key of each daemon in values.yaml. */
 const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-webhook': 'webhook',
   'plumbline-scheduler': 'scheduler',
@@ -33,7 +30,6 @@ const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-node-agent-dpu-host': 'nodeAgent',
 };
 
-/** Conditions under which the objects of a kind, or one object, exist. */
 const CONDITIONS: Readonly<Record<string, Condition>> = {
   Certificate: '.Values.certManager.enabled',
   Issuer: '.Values.certManager.enabled',

@@ -1,6 +1,5 @@
 import { stringify } from 'yaml';
 
-/** A manifest as data. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
@@ -11,7 +10,6 @@ export type Tree = Scalar | Choice | Raw | MapNode | SeqNode;
 type Scalar = string | number | boolean | null;
 export type Condition = string;
 
-/** A default value, and other values under conditions. */
 interface Choice {
   readonly kind: 'choice';
   readonly value: Scalar;
@@ -122,7 +120,6 @@ function mergeMembers(base: Members, variants: readonly { readonly when: Conditi
   return [...merged, ...added];
 }
 
-/** The text of a Helm template that renders to the tree. */
 export function emit(tree: Tree): string {
   return `${lines(tree, 0).join('\n')}\n`;
 }

@@ -4,13 +4,9 @@ import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
 
-/** The files that an image adds to its base. */
 interface Contents {
-  /** Files and folders of dist/, for /plumbline. */
   readonly bundles: readonly string[];
-  /** Whether the image needs koffi. */
   readonly native?: boolean;
-  /** Whether to add the CNI gate. */
   readonly gate?: boolean;
 }
 
@@ -22,7 +18,6 @@ export const IMAGES: Readonly<Record<string, Contents>> = {
   'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
 };
 
-/** Architectures of the images, by Node.js' names. */
 const ARCHITECTURES = ['x64', 'arm64'] as const;
 type Architecture = (typeof ARCHITECTURES)[number];
 
@@ -31,7 +26,6 @@ export function architectureOf(name: string): Architecture | undefined {
   return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
 }
 
-/** koffi, and the package with its module for one architecture. */
 const koffiPackages = (architecture: Architecture): readonly string[] => [
   'koffi',
   `@koromix/koffi-linux-${architecture}`,

@@ -92,7 +92,6 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
 
 const programs = new Map<string, ParseResult>();
 
-/** @throws Error if the expression is not CEL */
 export function compileCondition(expression: string): ParseResult {
   const program = programs.get(expression) ?? environment.parse(expression);
   programs.set(expression, program);

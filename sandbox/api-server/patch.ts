@@ -8,7 +8,6 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
-/** Limit of the operations in one JSON patch, as in the API server. */
 const MAX_OPERATIONS = 10_000;
 
 /**
@@ -33,7 +32,6 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
   }
 }
 
-/** Applies a JSON patch (RFC 6902) completely or not at all. */
 export function applyJsonPatch(current: KubeObject, patch: JsonValue): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isRecord)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');

@@ -14,13 +14,11 @@ import {
 import type { ResourceType } from './built-in-types.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
-/** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const MAX_BASE_CHARACTERS = 58;
 
-/** A name with the given prefix and five random characters without vowels. */
 function generateName(base: string): string {
   const suffix = [...randomBytes(5)].map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length]).join('');
   return base.slice(0, MAX_BASE_CHARACTERS) + suffix;

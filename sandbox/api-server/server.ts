@@ -37,7 +37,6 @@ export interface ApiServerOptions {
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
-  /** Returns the current time in ms since 1970. */
   readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
@@ -46,7 +45,6 @@ export type ApiServer = ReturnType<typeof createApiServer>;
 
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
-/** Every user may do everything. */
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
@@ -137,18 +135,15 @@ export function createApiServer(options: ApiServerOptions = {}) {
   collectGarbage({ store, registry, onFault });
 
   return {
-    /** `https://127.0.0.1:<port>`; available after the start. */
     get url() {
       return url;
     },
-    /** The certificate authority of the serving certificate, PEM. */
     ca: authority.cert,
     store,
     registry,
     addToken: (token: string, user: User) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();
-      // One listener for each watch.
       setMaxListeners(0, stopping.signal);
       server = createListener();
       const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);

@@ -3,7 +3,6 @@ import { deepFreeze, type KubeObject } from '../objects.ts';
 /** One change for watchers. `object` of a DELETED change has the version of the deletion. */
 export interface StoreChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** The collection of the object: `group/plural`. */
   readonly collection: string;
   readonly key: string;
   readonly object: KubeObject;
@@ -58,7 +57,6 @@ export function createStore(maxHistory = 5_000) {
       return compacted;
     },
     get: (collection: string, key: string) => collections.get(collection)?.get(key),
-    /** All objects of a collection by ascending key. */
     list(collection: string) {
       const objects = [...(collections.get(collection) ?? [])];
       return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
@@ -90,9 +88,6 @@ export function createStore(maxHistory = 5_000) {
       if (after < compacted) return undefined;
       return history.filter((change) => change.version > after && change.collection === collection);
     },
-    /**
-     * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
-     */
     subscribe(listener: (change: StoreChange) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);

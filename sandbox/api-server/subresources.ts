@@ -64,7 +64,6 @@ export async function evictPod(registry: Registry, target: Target, body: JsonVal
   await registry.delete(target, options, call);
 }
 
-/** The group in which KubeVirt's own API server serves actions on VMIs. */
 export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 
 /**

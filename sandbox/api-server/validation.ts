@@ -14,7 +14,6 @@ import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
 function podCauses(object: KubeObject): StatusCause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
@@ -175,10 +174,6 @@ function checkMicroTimes(type: ResourceType, body: JsonRecord): void {
   }
 }
 
-/**
- * Refuses an object that violates the rules of its type.
- * @param old the object before an update
- */
 export function validate(type: ResourceType, object: KubeObject, old?: KubeObject): void {
   const causes = [...nameCauses(type, object), ...kindCauses(type, object, old)];
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);

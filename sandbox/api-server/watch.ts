@@ -13,7 +13,6 @@ interface WatchEvent {
 
 /** Seconds from the last bookmark to the end of a watch, as in the API server. */
 const BEFORE_END_SECONDS = 2;
-/** Seconds of a watch without a timeout of the client. */
 const DEFAULT_SECONDS = 1_800;
 
 /**
@@ -86,7 +85,6 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   });
 }
 
-/** 0 starts with the existing objects. */
 function readVersion(query: URLSearchParams): number {
   const version = query.get('resourceVersion') || '0';
   if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);

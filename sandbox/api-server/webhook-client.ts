@@ -7,13 +7,11 @@ import type { JsonRecord, JsonValue, KubeObject } from '../objects.ts';
 import type { StatusCause } from './errors.ts';
 import { compileCondition } from './match-conditions.ts';
 
-/** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds the endpoint of a Service's port, or undefined if it has none. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Endpoint | undefined;
 
 export type WebhookClient = ReturnType<typeof createWebhookClient>;
@@ -112,7 +110,6 @@ const clientConfig = z
         port: z.number().int().min(1).max(65_535).default(443),
       })
       .optional(),
-    /** PEM, base64. */
     caBundle: z.base64().optional(),
   })
   .refine(({ url, service }) => (url === undefined) !== (service === undefined), {
@@ -130,7 +127,6 @@ const matchCondition = z.object({
   }),
 });
 
-/** One webhook with the API server's defaults. */
 const webhook = z.object({
   name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
     message: 'should be a domain with at least three segments separated by dots',
@@ -154,7 +150,6 @@ export type Webhook = z.infer<typeof webhook>;
 
 const configuration = z.object({ webhooks: z.array(webhook).default([]) });
 
-/** Validation errors of a webhook configuration, by field. */
 export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   const result = configuration.safeParse(object);
   return (result.error?.issues ?? []).map(({ path, message }) => ({
@@ -164,7 +159,6 @@ export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   }));
 }
 
-/** The webhooks of a stored configuration, with defaults. */
 export function webhooksOf(object: KubeObject): Webhook[] {
   return configuration.parse(object).webhooks;
 }

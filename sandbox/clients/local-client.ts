@@ -61,7 +61,6 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
       });
       return viewed(written);
     },
-    /** The object may be gone already. */
     async delete(type: ResourceType, object: KubeObject, options: DeleteOptions = {}) {
       await registry.delete(targetOf(type, object), options, call).catch(unlessNotFound);
     },
@@ -90,13 +89,11 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
   return client;
 }
 
-/** Ignores the error of a request for an object that is gone. */
 export function unlessNotFound(error: unknown): undefined {
   if (error instanceof ApiError && error.http === 404) return undefined;
   throw error;
 }
 
-/** Writes an Event about an object, or increments the count of an equal one. */
 export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,

@@ -22,9 +22,7 @@ export interface NodeDescription
   readonly guestProgram?: string;
 }
 
-/** Processes of this machine that stand for containers. */
 export interface PodProcesses {
-  /** Whether the pod's containers pass their readiness probes. */
   isReady(pod: KubePod): boolean;
   /** The port on this machine for a port of the pod; undefined: nothing listens. */
   localPort(pod: KubePod, port: number): number | undefined;
@@ -67,11 +65,9 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
     host,
     /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
     kubeletDirectory,
-    /** Replaces /sys. */
     sysfsRoot,
     /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
     cgroupRoot,
-    /** Process ids of a launcher's QEMU, on this machine. */
     guestPids: guests.pidsOf,
     kubelet,
     async start() {

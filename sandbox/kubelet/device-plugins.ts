@@ -33,7 +33,6 @@ interface Plugin {
   readonly ended: AbortController;
 }
 
-/** A call requires a deadline; no call takes this long. */
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 

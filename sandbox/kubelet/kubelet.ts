@@ -26,7 +26,6 @@ interface KubeletOptions {
   readonly containers?: Containers;
   /** The result of a pod's readiness probes, read every second. Default: ready. */
   readonly isReady?: (pod: KubePod) => boolean;
-  /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -64,7 +63,6 @@ export function createKubelet(options: KubeletOptions) {
   let probing: NodeJS.Timeout | undefined;
   let line: Promise<unknown> = Promise.resolve();
 
-  /** Runs tasks one at a time, in order: admissions, releases, device lists. */
   const inLine = (task: () => unknown) => {
     line = line.then(task).catch(onFault);
     return line;
@@ -129,7 +127,6 @@ export function createKubelet(options: KubeletOptions) {
 
   return {
     directory,
-    /** The response of /configz. */
     configz: () => ({ kubeletconfig: parse(kubeletConfiguration(settings)) as JsonRecord }),
     /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
     async start() {
@@ -177,7 +174,6 @@ interface LedgerDeps extends Required<Pick<KubeletOptions, 'name' | 'client' | '
 function createPodLedger({ name, client, containers, onFault, worker, managers }: LedgerDeps) {
   /** Each with the controller that aborts its start. */
   const admitted = new Map<string, { pod: KubePod; ending: AbortController }>();
-  /** Kept so that later updates do not lead to another admission. */
   const refused = new Set<string>();
   const pods = () => [...admitted.values()].map(({ pod }) => pod);
 
@@ -218,7 +214,6 @@ function createPodLedger({ name, client, containers, onFault, worker, managers }
       admitted.clear();
       refused.clear();
     },
-    /** Aborts all starts in progress; pods keep their resources. */
     abandon() {
       for (const { ending } of admitted.values()) ending.abort();
     },

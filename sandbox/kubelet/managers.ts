@@ -39,7 +39,6 @@ export interface EmulatedKubelet {
   readonly staticMemory?: readonly CellMemory[];
 }
 
-/** Settings with which a kubelet does not start. */
 class KubeletSettingsError extends PlumblineError {
   constructor(message: string) {
     super('kubelet-settings', message);
@@ -135,7 +134,6 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     get state() {
       return state;
     },
-    /** The NUMA nodes, as in the masks of memory blocks. */
     numaIds: rules.topology.numaIds,
     setDevices(resource: string, devices: readonly Device[]) {
       state = { ...state, pools: new Map(state.pools).set(resource, { devices }) };

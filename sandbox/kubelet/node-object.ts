@@ -31,7 +31,6 @@ function nodeLabels({ name, settings, labels }: KubeletFacts): Record<string, st
   };
 }
 
-/** The node's resources. Reserved CPUs and unhealthy devices are capacity but not allocatable. */
 function nodeAmounts(
   { settings, resources }: KubeletFacts,
   devices: ReadonlyMap<string, readonly Device[]>,

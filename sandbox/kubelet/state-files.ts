@@ -7,7 +7,6 @@ import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
-/** The CPU state that a kubelet keeps across a restart. */
 interface CpuState {
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
@@ -16,7 +15,6 @@ interface CpuState {
 /** cpu_manager_state, written in the same steps as by the kubelet. */
 export type StateFile = Awaited<ReturnType<typeof createStateFile>>;
 
-/** A state file with which a kubelet does not start. */
 export class StateFileError extends PlumblineError {
   constructor(path: string, why: string, options?: ErrorOptions) {
     super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`, options);
@@ -143,7 +141,6 @@ export function checkpointChecksum(policyName: string, defaultCpuSet: string, en
   );
 }
 
-/** A map in Go's dump: its keys in order. */
 function dump<V>(map: Readonly<Record<string, V>>, value: (entry: V) => string): string {
   const sorted = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
   return `map[${sorted.map(([key, entry]) => `(string)${key}:${value(entry)}`).join(' ')}]`;
@@ -196,7 +193,6 @@ export async function writeMemoryState(
   await rename(`${path}.tmp`, path);
 }
 
-/** The devices of pods before the restart; empty without such a file. */
 export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();

@@ -56,7 +56,6 @@ function listen(name: string): void {
   server.listen(path);
 }
 
-/** The whole configuration, for clients that monitor it. */
 function tablesFor(method: string): object {
   if (method !== 'monitor_cond' || values.physnet.length === 0) return {};
   const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);

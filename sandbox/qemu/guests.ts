@@ -11,9 +11,7 @@ import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
 interface GuestsDeps {
   readonly client: LocalClient;
-  /** Replaces /sys/fs/cgroup, version 2. */
   readonly cgroupRoot: string;
-  /** CPUs of the emulated node. */
   readonly online: CpuSet;
   /** The JavaScript file of the QEMU stand-in. Undefined: launchers run nothing. */
   readonly program: string | undefined;
@@ -61,7 +59,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
       const child = spawn(process.execPath, [program, '--vcpus', String(vcpus)], { stdio: ['pipe', 'pipe', 'ignore'] });
       running.set(uid, child);
       await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-      // The pod has ended in the meantime.
       if (running.get(uid) !== child) return;
       if (child.exitCode !== null || child.pid === undefined) throw new Error(`${program} ended before it was ready`);
       const container = join(podDirectory(uid), containerIdOf(uid, COMPUTE));
@@ -74,7 +71,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
     async stopAll() {
       await Promise.all([...running.keys()].map(stop));
     },
-    /** Process ids of a pod's QEMU. */
     pidsOf: (uid: string) => [running.get(uid)?.pid].filter((pid) => pid !== undefined),
   };
 }

@@ -44,7 +44,6 @@ export function readFilterReply(extender: string, reply: unknown, offered: Reado
     throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
   }
   return {
-    /** The nodes that passed, in the extender's order. */
     names,
     failed: new Map(Object.entries(FailedNodes ?? {})),
     unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),

@@ -11,7 +11,6 @@ import { chooseNode, fitErrorMessage } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
-/** Component of the scheduler's Events. */
 const COMPONENT = 'default-scheduler';
 
 /**
@@ -43,7 +42,6 @@ interface SchedulerOptions {
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
   readonly now?: () => number;
-  /** Called with every attempt that ended in an error. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -68,7 +66,6 @@ export function createScheduler(options: SchedulerOptions) {
     flushSeconds: options.flushSeconds ?? 300,
   });
   const nodes = new Map<string, KubeNode>();
-  /** The pods that have not ended. */
   const pods = new Map<string, KubePod>();
   /** The chosen nodes of pods, until the API server reports them there. */
   const assumed = new Map<string, string>();
@@ -170,7 +167,6 @@ export function createScheduler(options: SchedulerOptions) {
       running = true;
       ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
     },
-    /** Waits for the current attempt and bindings. */
     async stop() {
       running = false;
       clearTimeout(timer);
@@ -182,7 +178,6 @@ export function createScheduler(options: SchedulerOptions) {
   };
 }
 
-/** Undefined without leader election. */
 function leaseOf(
   { leaderElection }: SchedulerConfiguration,
   hostName: string,

@@ -12,9 +12,7 @@ interface SchedulingQueueOptions {
 interface Waiting {
   attempts: number;
   state: 'active' | 'errorBackoff' | 'unschedulable' | 'inFlight';
-  /** When it entered its state. */
   since: number;
-  /** Number of events at the time when it was popped. */
   seenSignals: number;
 }
 
@@ -56,9 +54,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
       else signals++;
     },
-    /** A pod that is bound, deleted or belongs to another scheduler. */
     remove: (uid: string) => void pods.delete(uid),
-    /** The next pod to try, which counts as an attempt, or undefined. */
     pop() {
       const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']);
       if (uid === undefined) return undefined;
@@ -73,7 +69,6 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       const waiting = pods.get(uid);
       if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'active');
     },
-    /** The attempt with the popped pod failed: it is retried after its backoff. */
     failed(uid: string) {
       if (pods.has(uid)) enter(uid, 'errorBackoff');
     },

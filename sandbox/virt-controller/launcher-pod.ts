@@ -201,7 +201,6 @@ function computeResources(vmi: KubeVmi) {
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
-/** `sev`, `tdx`: the device and the node's label. */
 function launchSecurity(vmi: KubeVmi): string[] {
   return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }

@@ -27,7 +27,6 @@ const kindStatus = nodeTopologyStatus.pick({
 });
 type KindStatus = z.infer<typeof kindStatus>;
 
-/** The content of a report, or why it cannot be true. */
 export type ReadReport =
   | {
       /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
@@ -35,7 +34,6 @@ export type ReadReport =
       readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
       /** With the free devices of any of the nodes that share the report. */
       readonly devices: readonly ReportedDevices[] | undefined;
-      /** The node without pods. */
       readonly maskHost: MaskHost;
     }
   | ReportFault;

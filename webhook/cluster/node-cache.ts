@@ -50,7 +50,6 @@ interface NodeView {
   readonly facts: NodeFacts;
   /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
   readonly networks: string | undefined;
-  /** Taints that kube-scheduler filters by. */
   readonly taints: readonly Taint[];
 }
 
@@ -112,7 +111,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
   return {
     watches: { nodes, 'node reports': reports },
-    /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
     candidates: (spec: SelectingSpec): readonly NodeKind[] => [...candidateKinds(current().kinds, nodes.items, spec)],
     /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
     allReport(spec: SelectingSpec) {
@@ -156,7 +154,6 @@ function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
-/** Results from each report that counts, and the faults of the others. */
 type CountedReports = ReturnType<typeof countReports>;
 
 function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyMap<string, NodeView>) {
@@ -204,7 +201,6 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
   return { physnets, tunnel };
 }
 
-/** Options of every cache of the webhook. */
 export interface CacheOptions {
   readonly client: KubeClient;
   readonly log: WebhookLogger;

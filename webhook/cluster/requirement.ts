@@ -36,7 +36,6 @@ const WARN_ATTEMPTS = 5;
 export interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
-  /** Called after each check. */
   readonly onChange: (required: boolean) => void;
   readonly log: WebhookLogger;
 }

@@ -92,7 +92,6 @@ export function createPodValidation(options: GatherOptions): Review {
   };
 }
 
-/** Returns no warnings, because the mutation of the pod already did. */
 async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
   const decision = decide(await gather(request, options));
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);

@@ -38,7 +38,6 @@ export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 export class ReviewError extends PlumblineError {
   readonly status: number;
 
-  /** @param status HTTP status of the response */
   constructor(status: number, message: string, options?: ErrorOptions) {
     super('admission-review', message, options);
     this.status = status;
@@ -86,7 +85,6 @@ function encodePatch(patch: readonly PatchOperation[] | undefined): object {
   return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') };
 }
 
-/** One JSON patch operation, RFC 6902. */
 export interface PatchOperation {
   readonly op: 'add' | 'replace' | 'remove';
   readonly path: string;
@@ -101,7 +99,6 @@ export type AdmissionAnswer =
 
 export interface RefusedAnswer {
   readonly allowed: false;
-  /** HTTP status. */
   readonly code: number;
   readonly message: string;
   readonly warnings?: readonly string[];

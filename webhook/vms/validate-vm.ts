@@ -97,7 +97,6 @@ function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefi
   return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
 }
 
-/** The fields of a spec that affect the review. */
 const JUDGED = [
   'domain',
   'networks',
@@ -108,12 +107,10 @@ const JUDGED = [
   'tolerations',
 ] as const;
 
-/** All fields that affect the review, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
   return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
 }
 
-/** The part of an object that VMIs are created from. */
 export interface ReadTemplate extends VmTemplate {
   readonly outer: ObjectMeta;
   readonly metadata: ObjectMeta;

@@ -46,7 +46,6 @@ function hostWarnings(
   return [`${none}: it will not start (see plumbline verify)`];
 }
 
-/** The fields that decide whether some node can apply the mask. */
 function questionOf({ metadata, spec }: ReadTemplate): string {
   const wish = maskRequestOf(metadata);
   return `${wish && maskRequestKey(wish)} ${selectionKey(spec)}`;
@@ -62,7 +61,6 @@ function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefin
   ];
 }
 
-/** The findings that do not depend on the VM's CPUs. */
 const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'unreadable-network', 'unknown-network']);
 
 /**
