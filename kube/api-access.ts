@@ -34,9 +34,8 @@ interface AccessOptions {
 }
 
 /**
- * Selects the credentials of a daemon. It uses a kubeconfig only if a flag names one: otherwise a daemon that an
- * administrator tries out would act on the cluster of their current context.
- * @throws ConfigError if there is neither a usable kubeconfig nor a service account
+ * A kubeconfig counts only by a flag: a daemon that is tried out must not act on the current context. @throws
+ * ConfigError
  */
 export async function apiAccess(options: AccessOptions): Promise<DaemonAccess> {
   const { kubeconfig, serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT } = options;

@@ -1,9 +1,6 @@
 import * as z from 'zod';
 
-/**
- * Types of fields with maxima, for every object from the API server and in a request: the API server does not limit all
- * of them, and a request may come before its checks. An object that exceeds a maximum is unreadable.
- */
+/** Fields with maxima for objects that enter: the API server limits few. One that exceeds a maximum is unreadable. */
 
 /** Characters of an object's name (RFC 1123 subdomain), and of a qualified name: prefix, slash and name. */
 export const MAX_NAME_CHARACTERS = 253;

@@ -5,10 +5,7 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_REASON_CHARACTERS = 64;
 const MAX_TEXT_CHARACTERS = 512;
 
-/**
- * The Accept header of client-go. Aggregated APIs that declare no produced type (KubeVirt's subresources) respond with
- * 406 to a client that accepts only JSON.
- */
+/** As client-go: KubeVirt's subresources respond with 406 to a client that accepts only JSON. */
 export const ACCEPT = 'application/json, */*';
 
 /** A query string with its question mark; empty without parameters. */

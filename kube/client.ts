@@ -40,8 +40,7 @@ const MAX_CONNECTIONS = 32;
 const KEEPALIVE_SECONDS = 30;
 
 /**
- * Milliseconds that a complete exchange waits for its connection to return to the pool. It does so at once, unless the
- * server has responded before it read the whole request.
+ * Milliseconds that a complete exchange waits for its connection if the server responded before it read the request.
  */
 const RELEASE_MILLISECONDS = 50;
 
@@ -59,11 +58,7 @@ interface Answered {
 
 const asJson = (body: object): Content => ({ type: 'application/json', body });
 
-/**
- * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
- * (ADR 0001).
- * @param connections limit of open connections; each watch uses one
- */
+/** The API client of every daemon and of the command, with Node's own HTTPS (ADR 0001). */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = MAX_CONNECTIONS): KubeClient {
   const { server } = access;
   // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
@@ -166,11 +161,7 @@ function offsetOf(date = ''): number {
   return Math.abs(offset) >= MIN_CLOCK_OFFSET_MILLISECONDS ? offset : 0;
 }
 
-/**
- * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the
- * exchange ends, which would close a connection that is not back yet, and the next request would need another TLS
- * handshake.
- */
+/** Resolves when the connection is back in the pool: the signal that ends an exchange would close it before. */
 function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): Promise<void> {
   return new Promise((resolve) => {
     if (req === undefined || req.closed) return resolve();
@@ -186,10 +177,7 @@ function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): 
   });
 }
 
-/**
- * An error response of the API server, or no response at all (`status` 0). The message contains the server's reason and
- * text, never the object that was sent.
- */
+/** An error response, or none (`status` 0). The message never contains the object that was sent. */
 export class KubeError extends PlumblineError {
   readonly status: number;
   /** `reason` of the Status object: NotFound, AlreadyExists, Conflict, Forbidden, Expired … */

@@ -16,10 +16,7 @@ export interface EventText {
   readonly message: string;
 }
 
-/**
- * A Node as the target of an Event. Its uid is its name, as in the kubelet's Events: `kubectl describe node` searches
- * by that uid.
- */
+/** Its uid is its name, as in the kubelet's Events: `kubectl describe node` searches by that. */
 export function nodeTarget(name: string): EventTarget {
   return { apiVersion: 'v1', kind: 'Node', name, uid: name };
 }

@@ -5,9 +5,8 @@ import { list, map, name, text, uid, word } from './bounds.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
- * NodeTopology: the hardware of a node and the owners of its CPUs, as the node's agent reports them. It is
- * cluster-scoped and has the node's name; only that agent writes its status. CPU sets are CPU lists such as `0-3,8` and
- * lists are atomic, so that a report stays a few kilobytes and its managed fields a few lines.
+ * The hardware of a node and the owners of its CPUs, written by its agent. CPU sets are CPU lists such as `0-3,8`;
+ * lists are atomic, so that a report stays small.
  */
 export const NODE_TOPOLOGY_API = {
   group: 'plumbline.dev',
@@ -18,9 +17,7 @@ export const NODE_TOPOLOGY_API = {
 } as const;
 
 /**
- * Format of the reports that this build writes and reads. An additional field does not change it; a new meaning of a
- * field, or a new value of an enumeration, does. Readers ignore reports with an unknown format
- * (docs/reference/versions.md).
+ * A new meaning of a field, or value of an enumeration, changes it; a new field does not (docs/reference/versions.md).
  */
 export const REPORT_FORMAT = 1;
 
@@ -180,10 +177,7 @@ export function readTopologyStatus(raw: unknown) {
   return data === undefined ? { error } : { status: data };
 }
 
-/**
- * A status that cannot be parsed, for example of another version, becomes undefined with a reason: the object names its
- * writer.
- */
+/** A status that cannot be parsed becomes undefined with a reason. */
 function withStatus({ status, ...object }: Unparsed): NodeTopology {
   if (status == null) return object;
   const read = nodeTopologyStatus.safeParse(status);

@@ -10,10 +10,7 @@ export interface DecoderOptions<S extends z.ZodType, T> {
   readonly schema: S;
   /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
-  /**
-   * Limits what `project` returned for the objects of each namespace. Required for objects that tenants can create and
-   * for which `project` returns texts.
-   */
+  /** Limits what `project` returns, by namespace. Required where tenants create the objects and texts are kept. */
   readonly budget?: TenantBudget;
   readonly log: Logger;
   /** Monotonic seconds. */

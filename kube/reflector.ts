@@ -42,8 +42,7 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
-   * For a kind of another product: while its CRD is not installed (404), the list counts as empty and is retried every
-   * 30 s. Default false.
+   * While the CRD of another product is not installed (404), its list is empty and retried every 30 s. Default false.
    */
   readonly optional?: boolean;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
@@ -195,10 +194,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 
 export type Watches = Readonly<Record<string, Reflector<unknown>>>;
 
-/**
- * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. It has no
- * seconds, since Events are counted by text.
- */
+/** Why copies must not be relied on: not listed yet, or too old. Without seconds, since Events are counted by text. */
 export function cacheProblem(
   watches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
   now: number,

@@ -32,10 +32,7 @@ import {
   word,
 } from './bounds.ts';
 
-/**
- * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown
- * fields are ignored: never write a parsed object back.
- */
+/** The parts of objects that Plumbline reads. Unknown fields are dropped: never write a parsed object back. */
 
 /** Go clients write `null` for absent fields; the rest of the code only has undefined. */
 export function nullToUndefined<T>(value: T | null | undefined): T | undefined {

@@ -80,10 +80,8 @@ const NEWLINE = 0x0a;
 const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
 
 /**
- * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
- * line. It reads each byte once, even if a line is split over many chunks.
- * @param longest bytes of a line
- * @throws KubeError `TooLarge`
+ * Splits a stream into lines, reading each byte once; drops an incomplete last line. @param longest bytes @throws
+ * KubeError `TooLarge`
  */
 export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<string> {
   let parts: Uint8Array[] = [];

@@ -19,11 +19,7 @@ export function required(value: string | undefined, flag: string): string {
   return value;
 }
 
-/**
- * Runs a script. The exit status is 0, or 1 with one line that describes the failure, or 2 with the usage for wrong
- * arguments.
- * @param usage one line for each form of the call
- */
+/** Runs a script. The exit status is 1 with one line for a failure, 2 with the usage for wrong arguments. */
 export async function runScript(usage: string, main: (args: readonly string[]) => unknown): Promise<void> {
   try {
     await main(process.argv.slice(2));

@@ -72,10 +72,7 @@ function componentOf(name: string, { version = '', integrity = '', license, opti
   };
 }
 
-/**
- * The licenses of every package that may be in a bundle.
- * @param root the repository's root, with node_modules installed
- */
+/** The licenses of every package that may be in a bundle. @param root with node_modules */
 export async function thirdPartyLicenses(root: string): Promise<string> {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   return licensesOf(
@@ -85,10 +82,8 @@ export async function thirdPartyLicenses(root: string): Promise<string> {
 }
 
 /**
- * The licenses of some packages, each text once, under the names of its packages: the licenses require their texts to
- * be distributed.
- * @param paths of the packages, starting with `node_modules/`
- * @param roots folders that contain node_modules; the first with a package is used
+ * The licenses of packages, each text once, as they require. @param roots folders with node_modules, in order of
+ * preference
  */
 export async function licensesOf(paths: readonly string[], roots: readonly string[]): Promise<string> {
   const names = new Map<string, string[]>();

@@ -31,9 +31,8 @@ export interface ConfigDefinition<S extends z.ZodObject> {
 export const VERSION: string = packageJson.version;
 
 /**
- * Reads a daemon's settings once, from flags and environment, into a frozen object.
- * @throws ConfigError naming the flag, the value and what is wrong with it
- * @throws HelpPrinted after `--help` or `--version`
+ * Reads settings from flags and environment into a frozen object. @throws ConfigError naming the flag @throws
+ * HelpPrinted
  */
 export function parseConfig<S extends z.ZodObject>(
   definition: ConfigDefinition<S>,

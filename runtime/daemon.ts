@@ -21,10 +21,7 @@ interface RunOptions {
   readonly deadline?: number;
 }
 
-/**
- * Runs a daemon until SIGTERM or SIGINT: starts it, then stops it in order. A second signal or the deadline ends the
- * process at once with status 1; a clean stop ends it with 0.
- */
+/** Runs a daemon until SIGTERM or SIGINT. A second signal or the deadline ends the process with status 1. */
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0;
@@ -57,10 +54,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   }
 }
 
-/**
- * Runs `main` and turns an exception into a line for people, a line of the log, and the exit status: 2 for bad settings.
- * @param component as in the daemon's log
- */
+/** Turns an exception of `main` into a line for people, a log line and the exit status: 2 for bad settings. */
 export async function runMain(name: string, component: string, main: () => Promise<void>): Promise<void> {
   try {
     await main();
@@ -96,10 +90,7 @@ export interface DrainTimes {
 const DRAIN: DrainTimes = { quiet: 2, most: 8 };
 const CHECK_SECONDS = 0.05;
 
-/**
- * Creates a daemon that answers requests. It starts the probes, then the server, then the work that runs with it. It
- * stops in this order: unready, answer until callers have noticed, drain, close.
- */
+/** Stops in this order: unready, answer until callers have noticed, drain, close. */
 export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   const { server, probes, notReady, registry, run, close, log, drain = DRAIN } = options;
   const running = new AbortController();

@@ -24,10 +24,8 @@ interface Account {
 }
 
 /**
- * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
- * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
- * waiting sender counts.
- * @param take processes one report; never throws
+ * Limits each sender to its share of the only thread: after BURST of work it waits until its debt has run down at the
+ * rate SHARE. Only its newest report counts. @param take never throws
  */
 export function createFairIntake<R>(
   take: (sender: string, report: R | undefined) => void,

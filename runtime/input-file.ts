@@ -14,14 +14,7 @@ class InputTooLarge extends Error {
   }
 }
 
-/**
- * Reads a file with a size limit. It may be a pipe, as in `--kubeconfig <(sops -d …)`, whose size is only known at its
- * end, or a device without an end.
- * @param path `-` for standard input
- * @param most bytes
- * @throws InputTooLarge
- * @throws a system error
- */
+/** Reads a file (`-`: standard input), pipe or device up to `most` bytes. @throws InputTooLarge or a system error */
 export function readInput(path: string, most: number): Buffer {
   const source = path === '-' ? STANDARD_INPUT : openSync(path, 'r');
   try {

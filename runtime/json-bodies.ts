@@ -5,10 +5,7 @@ import { assertBoundedJson, BodyError, UNCHECKED_BYTES } from './json-bounds.ts'
 
 export interface JsonBodiesOptions {
   readonly maxBodyBytes: number;
-  /**
-   * Bytes of all bodies from the head of their request until their answer. One client address gets at most half.
-   * Default 16 MiB.
-   */
+  /** Bytes of all bodies until their answer, half of them for one client address. Default 16 MiB. */
   readonly maxBytesInFlight?: number;
   /** Seconds for one body to arrive. Default 5: callers are on a short network path. */
   readonly deadlineSeconds?: number;
@@ -29,9 +26,8 @@ interface Body {
 }
 
 /**
- * Reads JSON bodies with express' own parser, within limits for the whole server: callers may be hostile. If the bytes
- * in flight run out, the client with the most of them loses its oldest body that is still arriving, so a client whose
- * bodies stall makes room for others.
+ * Reads JSON bodies within limits for the whole server. If the bytes in flight run out, the client with the most of
+ * them loses its oldest body that is still arriving.
  */
 export class JsonBodies {
   readonly #maxBodyBytes: number;

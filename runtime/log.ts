@@ -31,11 +31,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const standardError = destination({ dest: 2, sync: true });
 
-/**
- * A logger that writes one JSON object per line to standard error, so that standard output stays free for a daemon's
- * own output. Levels are words, times are ISO 8601.
- * @param component the name of the daemon or duty, on every line
- */
+/** Writes one JSON object per line to standard error. @param component the daemon or duty, on every line */
 export function createLogger(component: string, level: LogLevel = 'info'): PinoLogger {
   return pino(
     {

@@ -20,11 +20,7 @@ export class ProblemLog<M extends LogMessages> {
     this.#fields = fields;
   }
 
-  /**
-   * Reports a failure.
-   * @param warning what is not done and what happens next
-   * @param fields on the line, where they say more than the reason
-   */
+  /** @param warning what is not done and what happens next @param fields where they say more than the reason */
   failed(err: unknown, warning: MessageAt<M, 'warn'>, fields: object = {}): void {
     const reason = cut(errorText(err), MAX_CHARACTERS);
     this.#durations.begin('');

@@ -65,10 +65,8 @@ export function createCertificateAuthority(commonName: string, options: Certific
       ownValidity,
     ),
     /**
-     * Issues a serving certificate (EC P-256, usable for client authentication too).
-     * @param names DNS names and IP addresses, at least one; the first is the common name
-     * @param options default: the lifetime of the authority
-     * @throws RangeError if there is no name
+     * EC P-256, for servers and clients. @param names DNS names and IP addresses; the first is the common name @throws
+     * RangeError without one
      */
     issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate {
       const [first] = names;

@@ -17,10 +17,7 @@ export const UNHEALTHY = 'Unhealthy';
 /** The kubelet's own timeout of PreStartContainer. */
 export const PRE_START_DEADLINE_SECONDS = 30;
 
-/**
- * Registers a plugin with the kubelet that serves `socketPath`.
- * @throws KubeletApiError
- */
+/** Registers a plugin with the kubelet that serves `socketPath`. @throws KubeletApiError */
 export async function registerPlugin(
   socketPath: string,
   request: { endpoint: string; resourceName: string; options: DevicePluginOptions },

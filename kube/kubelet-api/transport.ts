@@ -93,11 +93,7 @@ interface CallSite {
 
 const CANCELLED = { code: 1, details: 'the caller gave up' };
 
-/**
- * Makes one unary call.
- * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when the deadline passes, otherwise
- * with the status from the other side
- */
+/** @throws KubeletApiError `cancelled` by the signal, `deadline`, or the status from the other side */
 export function unary<Request, Response>(
   site: CallSite,
   request: Request,
@@ -125,10 +121,7 @@ export function unary<Request, Response>(
   });
 }
 
-/**
- * Binds a server to a Unix socket path that must be free. The kubelet's sockets need no TLS: the permissions of their
- * directory protect them.
- */
+/** Binds a server to a free Unix socket path. The permissions of the kubelet's directory protect it. */
 export function bindUnix(server: Server, socketPath: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.bindAsync(unixAddress(socketPath), ServerCredentials.createInsecure(), (error) => {

@@ -27,11 +27,7 @@ interface Verdict {
 
 const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
 
-/**
- * Parses an AdmissionReview v1 response as strictly as the API server.
- * @param mutating false for validating webhooks, which must not patch
- * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
- */
+/** Parses a response as strictly as the API server. @param mutating only then a patch is allowed @throws Error */
 function readVerdict(answer: JsonValue, uid: string, mutating: boolean): Verdict {
   if (!isRecord(answer) || !isRecord(answer.response)) throw invalidAnswer('webhook response was absent');
   const { response } = answer;

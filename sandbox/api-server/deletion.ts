@@ -56,10 +56,7 @@ const COLLECTOR: Call = {
 
 const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
 
-/**
- * Deletes the dependents of a deleted object: everything whose ownerReferences contain its uid and no other existing
- * object. Background deletion only; the policies foreground and orphan count as background.
- */
+/** Deletes what only the deleted object owned, in the background; foreground and orphan count as background. */
 export function collectGarbage({ store, registry, onFault }: GarbageDeps): void {
   const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);
   const dependentsOf = (uid: string) =>

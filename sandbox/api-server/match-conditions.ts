@@ -99,8 +99,7 @@ export function compileCondition(expression: string): ParseResult {
 }
 
 /**
- * Whether all conditions hold. A false one counts more than one that fails, as in the API server.
- * @throws Error if no condition is false and one fails
+ * A false condition counts more than one that fails, as in the API server. @throws Error if none is false and one fails
  */
 export function allConditionsHold(expressions: readonly string[], request: JsonRecord, store: Store): boolean {
   const { object = null, oldObject = null } = request;

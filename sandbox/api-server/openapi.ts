@@ -19,11 +19,7 @@ export async function readComponents(path: string): Promise<Components> {
 
 const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 
-/**
- * Creates the OpenAPI documents.
- * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
- * fields
- */
+/** @param published schemas of types; a type without one accepts any fields */
 export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {

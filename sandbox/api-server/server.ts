@@ -49,10 +49,7 @@ const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
 
-/**
- * An API server stand-in on loopback HTTPS. It keeps everything in memory. It authenticates every caller and authorizes
- * everything.
- */
+/** An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. */
 export function createApiServer(options: ApiServerOptions = {}) {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history);

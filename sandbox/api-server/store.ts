@@ -13,9 +13,8 @@ export interface StoreChange {
 export type Store = ReturnType<typeof createStore>;
 
 /**
- * Creates a store in memory: objects by collection and key, one version counter, a limited history. Stored objects
- * never change.
- * @param maxHistory number of changes that are kept for watches that start in the past, minimum 0
+ * A store in memory with one version counter. Stored objects never change. @param maxHistory changes for watches that
+ * start in the past
  */
 export function createStore(maxHistory = 5_000) {
   const collections = new Map<string, Map<string, KubeObject>>();

@@ -81,10 +81,7 @@ function resourceCauses(field: string, { resources }: Container): StatusCause[] 
   return causes;
 }
 
-/**
- * Validation errors of a pod update. Only images, deadlines and additional tolerations of a running pod may change;
- * only a binding sets its node.
- */
+/** Only images, deadlines and additional tolerations of a pod may change; only a binding sets its node. */
 function podUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
   const fixed = (pod: KubeObject): JsonValue => {
     const spec = structuredClone((pod as KubePod).spec);
@@ -132,10 +129,7 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Event: [['eventTime'], ['series', 'lastObservedTime']],
 };
 
-/**
- * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
- * that Go cannot parse.
- */
+/** Refuses objects that Go could not decode as their type. */
 export function checkForm(type: ResourceType, apiVersion: string, body: JsonValue | undefined): KubeObject {
   if (!isRecord(body)) throw badRequest('the body of the request must be a JSON object');
   if (body.apiVersion !== undefined && body.apiVersion !== apiVersion) {
@@ -219,10 +213,7 @@ function leaseCauses(object: KubeObject): StatusCause[] {
   return causes;
 }
 
-/**
- * Validation errors of an Event. Events of objects without a namespace are in `default`; others are in their object's
- * namespace.
- */
+/** Events of objects without a namespace are in `default`; others are in their object's namespace. */
 function eventCauses(object: KubeObject): StatusCause[] {
   const causes: StatusCause[] = [];
   const involved = at(object, 'involvedObject', 'namespace') ?? '';

@@ -16,10 +16,8 @@ const BEFORE_END_SECONDS = 2;
 const DEFAULT_SECONDS = 1_800;
 
 /**
- * Serves a watch: one JSON document per line, until the client, its timeout or the server ends it. It sends every change
- * of a collection as the selectors see it: an object that starts to match is ADDED, one that no longer matches is
- * DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. As in the API server, there
- * is no bookmark before a change of the collection. A watch that reaches its timeout ends cleanly.
+ * Serves a watch: one JSON document per line. An object that starts to match is ADDED, one that no longer matches
+ * DELETED. An unusable version causes one ERROR event. There is no bookmark before a change.
  */
 export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
   const { store } = deps;

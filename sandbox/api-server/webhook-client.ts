@@ -22,11 +22,7 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
-    /**
-     * Posts a review to a webhook and returns the decoded response.
-     * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
-     * or not JSON
-     */
+    /** @throws Error if verified TLS fails, it exceeds its timeoutSeconds, or the response is not 2xx or not JSON */
     async call(webhook: Webhook, review: JsonValue) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const { caBundle } = webhook.clientConfig;

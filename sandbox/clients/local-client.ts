@@ -20,10 +20,7 @@ export interface EventContent {
 
 export type LocalClient = ReturnType<typeof createLocalClient>;
 
-/**
- * Creates a client of the sandbox's API server in the same process, with the same registry, admission and validation as
- * over HTTPS, and the same errors. Objects are frozen.
- */
+/** A client in the same process, with the admission, validation and errors of HTTPS. Objects are frozen. */
 export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now) {
   const { store, registry } = server;
   const call: Call = { user, dryRun: false, warn: () => {} };

@@ -25,9 +25,8 @@ interface SandboxOptions {
 }
 
 /**
- * An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. Nothing
- * runs before start().
- * @throws HostError, ParseError, SchedulerConfigurationError for invalid descriptions
+ * API server, scheduler, virt-controller and a kubelet for each node. @throws HostError, ParseError,
+ * SchedulerConfigurationError
  */
 export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
@@ -86,9 +85,8 @@ export function createSandbox(options: SandboxOptions) {
       else routes.delete(`${namespace}/${service}`);
     },
     /**
-     * Starts another scheduler, for pods with its name.
-     * @param hostName its name in the Lease of its election
-     * @throws SchedulerConfigurationError
+     * Another scheduler, for pods with its name. @param hostName its name in its Lease @throws
+     * SchedulerConfigurationError
      */
     async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);

@@ -37,10 +37,7 @@ interface EmulatedNodeDeps {
   readonly onFault: (error: unknown) => void;
 }
 
-/**
- * Creates an emulated node: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
- * @throws HostError, ParseError if the description contradicts itself
- */
+/** A sysfs tree, a kubelet stand-in, and processes for the guests of its launchers. @throws HostError, ParseError */
 export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps) {
   const { name, labels, resources } = description;
   const host = createHost(description.host);

@@ -20,10 +20,7 @@ import type { Device } from '../../model/kubelet/devices.ts';
 
 interface DevicePluginsDeps {
   readonly directory: string;
-  /**
-   * Called with a resource's devices each time its plugin lists them, and with all devices unhealthy when the plugin
-   * stops.
-   */
+  /** Called with each list of a plugin, and with all devices unhealthy when it stops. */
   readonly onDevices: (resource: string, devices: readonly Device[]) => void;
 }
 

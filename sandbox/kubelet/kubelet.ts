@@ -46,8 +46,7 @@ const DEFAULT_RESOURCES = {
 };
 
 /**
- * A kubelet stand-in for one emulated node. It admits its pods by the real rules (model/kubelet), writes the same files
- * as the real kubelet, serves the same two gRPC APIs, and runs its pods in `containers`.
+ * A kubelet by the real rules (model/kubelet), with the real one's files and two gRPC APIs; runs pods in `containers`.
  */
 export function createKubelet(options: KubeletOptions) {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;

@@ -83,11 +83,7 @@ export function nodeObjectOf(
   };
 }
 
-/**
- * Creates the Node, or updates the existing one. Device resources without a plugin (the kubelet has restarted and the
- * plugin has not registered again) have no allocatable devices.
- * @param now ms since 1970
- */
+/** Creates or updates the Node. Devices without a registered plugin are not allocatable. @param now ms since 1970 */
 export async function publishNode(
   client: LocalClient,
   facts: KubeletFacts,

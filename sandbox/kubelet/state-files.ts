@@ -126,9 +126,8 @@ function parseJson(path: string, text: string): unknown {
 }
 
 /**
- * The checksum in the kubelet's cpu_manager_state: FNV-1a over a Go dump of the struct with checksum zero.
- *
- * Source: pkg/kubelet/checkpointmanager/checksum; k8s.io/apimachinery/pkg/util/dump.
+ * cpu_manager_state: FNV-1a over a Go dump with checksum zero. Source: pkg/kubelet/checkpointmanager/checksum,
+ * apimachinery/pkg/util/dump.
  */
 
 type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -157,10 +156,7 @@ export const MEMORY_STATE_FILE = 'memory_manager_state';
 export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
   numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
 
-/**
- * Writes the memory manager's state as the kubelet does; without one, that of policy None. No kubelet reads it here.
- * Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go.
- */
+/** The memory manager's state. Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go. */
 export async function writeMemoryState(
   path: string,
   memory: MemoryState | undefined,

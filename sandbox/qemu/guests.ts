@@ -19,11 +19,7 @@ interface GuestsDeps {
 
 const COMPUTE = 'compute';
 
-/**
- * Runs a process for the QEMU of each launcher, with real threads. It writes the same files as a kernel about its
- * container: its processes and its CPUs. Those are the CPUs of the emulated node that this machine has as well, by
- * their ids, because the kernel does not support others.
- */
+/** Runs a process with real threads for each launcher's QEMU, on those of its CPUs that this machine has as well. */
 export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps) {
   const running = new Map<string, ChildProcess>();
   const podDirectory = (uid: string) => join(cgroupRoot, 'kubepods/burstable', `pod${uid}`);

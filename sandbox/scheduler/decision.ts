@@ -17,9 +17,8 @@ export interface Load {
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
 /**
- * Runs the relevant filters of the default profile, in its order, up to the first that refuses.
- * @param ignored extended resources that an extender accounts for, or that do not count
- * @returns undefined if the node fits
+ * The filters of the default profile, in its order, up to the first that refuses. @param ignored resources that do not
+ * count
  */
 export function filterNode(
   pod: KubePod,
@@ -73,12 +72,7 @@ function resourceMisfit(
 
 type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
-/**
- * Chooses a node: in-tree filters, then each interested extender for the remaining nodes, then scores: the node with the
- * fewest pods, then the first name (the real scheduler weighs amounts and chooses at random).
- * @param ignored resources that extenders account for instead of the scheduler, or that do not count
- * @throws ExtenderError if an extender fails
- */
+/** In-tree filters, extenders, then scores: the fewest pods, then the first name. @throws ExtenderError */
 export async function chooseNode(
   pod: KubePod,
   nodes: readonly KubeNode[],
@@ -135,11 +129,7 @@ async function addScores(
   }
 }
 
-/**
- * The message of a pod that fits no node: reasons with their counts, sorted as text.
- * Source: pkg/scheduler/framework/types.go, FitError.Error. The text of the post-filter plugins starts with that of the
- * plugin for device claims, which the sandbox does not have (as in kube-scheduler 1.36).
- */
+/** Source: pkg/scheduler/framework/types.go, FitError.Error; post-filter texts as in kube-scheduler 1.36. */
 export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
   if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
   const reasons = counted([...misfits.values()].flatMap((misfit) => misfit.reasons));

@@ -13,11 +13,7 @@ import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './
 
 const COMPONENT = 'default-scheduler';
 
-/**
- * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
- * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
- * @param now ms since 1970
- */
+/** The PodScheduled condition and a FailedScheduling Event. @param now ms since 1970 */
 async function reportFailure(
   client: LocalClient,
   pod: KubePod,
@@ -50,10 +46,7 @@ export type Scheduler = ReturnType<typeof createScheduler>;
 /** As in the real scheduler's informer, a pod that has ended counts as deleted. */
 const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-/**
- * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
- * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
- */
+/** One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. */
 export function createScheduler(options: SchedulerOptions) {
   const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));

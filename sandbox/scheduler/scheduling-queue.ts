@@ -85,11 +85,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
   };
 }
 
-/**
- * Whether a Node's change makes kube-scheduler retry rejected pods: a change of labels, annotations, taints, cordon,
- * allocatable amounts, or the status of a condition. A heartbeat does not.
- * @param previous undefined for a new Node
- */
+/** Whether a Node's change makes kube-scheduler retry rejected pods; a heartbeat does not. */
 export function nodeWakes(node: KubeNode, previous: KubeNode | undefined): boolean {
   return previous === undefined || !sameJson(facts(node), facts(previous));
 }

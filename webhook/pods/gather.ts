@@ -67,10 +67,7 @@ export function schedulerFactsOf({ schedulerName, schedulerAway }: SchedulerRout
   return { schedulerName, away: schedulerAway() };
 }
 
-/**
- * Reads the VMI and the cluster. A launcher that does not opt in starts even if its VMI cannot be read. Without a VMI
- * nothing else is read.
- */
+/** A launcher that does not opt in starts even if its VMI cannot be read. */
 async function gatherOwner(
   { pod, namespace, vmi: reference, compute }: ReadLauncher,
   options: GatherOptions,

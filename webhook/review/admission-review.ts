@@ -2,10 +2,7 @@ import * as z from 'zod';
 import { MAX_NAME_CHARACTERS, name, truncated, word } from '../../kube/bounds.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 
-/**
- * The fields of an AdmissionReview v1 that are read and written here.
- * Source: k8s.io/api/admission/v1/types.go.
- */
+/** The fields that are read. Source: k8s.io/api/admission/v1/types.go. */
 const request = z.object({
   uid: name.min(1),
   kind: z.object({ group: name, version: word, kind: word }),
@@ -31,10 +28,7 @@ export type AdmissionRequest = z.infer<typeof request>;
 /** Decides one kind of request. An exception becomes a failure (500), never part of a patch. */
 export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
-/**
- * A request that is not an AdmissionReview v1. The response has an HTTP error status and the form of an
- * AdmissionReview.
- */
+/** The response has an HTTP error status and the form of an AdmissionReview. */
 export class ReviewError extends PlumblineError {
   readonly status: number;
 
